@@ -1,0 +1,44 @@
+"""Attention in three plain steps: score, weigh, gather."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import dropout as drop
+
+from regard.attention.job import Job, grouped, ungrouped
+from regard.masks.frame import Frame
+from regard.shapes import Context, Scores, Weights, precise
+
+
+def attend(job: Job, dropout: float) -> Context:
+    """Gather the values by the weights of all pairs at once."""
+    return gather(job, weights(job), dropout)
+
+
+def weights(job: Job) -> Weights:
+    """Score all pairs and weigh them."""
+    return weigh(job, score(job, job.queries), job.frame)
+
+
+def score(job: Job, queries: Tensor) -> Scores:
+    """Compare some of the job's queries with all its keys."""
+    return ungrouped(job.score(grouped(queries, job.groups), job.keys), job.groups)
+
+
+def weigh(job: Job, scores: Scores, frame: Frame) -> Weights:
+    """Turn scores into looks: each row sums to one, and a row that may look nowhere is zeros."""
+    if job.bias is not None:
+        scores = scores + frame.wanted(job.bias)
+    if job.mask is not None:
+        scores = scores.masked_fill(~job.mask.on(frame), -torch.inf)
+    if scores.shape[-1] == 0:
+        return scores
+    # softmax of nothing but -inf is NaN, in the gradient too; such a row must read as "no look"
+    nowhere = scores.amax(dim=-1, keepdim=True) == -torch.inf
+    return scores.masked_fill(nowhere, 0.0).softmax(dim=-1).masked_fill(nowhere, 0.0)
+
+
+def gather(job: Job, weights: Weights, dropout: float) -> Context:
+    """Mix the values by their weights, some of the weights dropped."""
+    weights = grouped(drop(weights, dropout) if dropout else weights, job.groups)
+    context = torch.einsum("...qk,...kv->...qv", weights, precise(job.values))
+    return ungrouped(context, job.groups).to(job.values.dtype)

@@ -1,0 +1,97 @@
+"""Scores that fold into a dot product, in torch's fused kernel."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad, scaled_dot_product_attention
+
+from regard.attention.fold import Folded
+from regard.attention.job import Job, grouped, ungrouped
+from regard.attention.scores import Score
+from regard.masks.distance import is_plain_causal
+from regard.masks.frame import Frame
+from regard.shapes import Context, precise
+
+
+def folds(score: Score) -> bool:
+    """Tell whether a score says how to fold it, and with its settings can be folded."""
+    return hasattr(score, "fold") and getattr(score, "folds", True)
+
+
+def attend(job: Job, dropout: float) -> Context:
+    """Gather the values in one kernel, without ever holding the weights."""
+    folded = _folded(job)
+    queries, keys, values = _one_width(*folded[:2], job.values.to(folded.queries.dtype))
+    added, is_causal = _mask_and_bias(job, queries.dtype)
+    groups = job.groups
+    if added is None and not is_causal:
+        groups = 1  # the grouped queries may stay below each other
+    elif groups > 1:
+        queries = ungrouped(queries, groups)
+    axes = len(job.frame.batch)
+    context = scaled_dot_product_attention(
+        _four_axes(queries, axes),
+        _four_axes(keys, axes),
+        _four_axes(values, axes),
+        attn_mask=added,
+        dropout_p=dropout,
+        is_causal=is_causal,
+        scale=folded.scale,
+        enable_gqa=groups > 1,
+    )
+    context = context[..., : job.values.shape[-1]].reshape(*queries.shape[:-1], -1)
+    context = ungrouped(context, job.groups) if groups == 1 else context
+    return context.to(job.values.dtype)
+
+
+def _folded(job: Job) -> Folded:
+    queries, keys = grouped(job.queries, job.groups), job.keys
+    if queries.dtype == torch.float16 and queries.device.type == "cpu":
+        # processors do not compute in float16: float32 is both faster and closer
+        queries, keys = precise(queries), precise(keys)
+    folded: Folded = job.score.fold(queries, keys)  # type: ignore[attr-defined]
+    return folded
+
+
+def _one_width(queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Widen with zeros, which add nothing to a dot product: the kernel wants one width."""
+    widths = queries.shape[-1], values.shape[-1]
+    if widths[0] == widths[1]:
+        return queries, keys, values
+    queries, keys, values = (
+        pad(vectors, (0, max(widths) - vectors.shape[-1])) for vectors in (queries, keys, values)
+    )
+    return queries, keys, values
+
+
+def _mask_and_bias(job: Job, dtype: torch.dtype) -> tuple[Tensor | None, bool]:
+    """Write mask and bias as the kernel takes them: booleans or numbers to add, or just causal."""
+    mask, bias, frame = job.mask, job.bias, job.frame
+    if mask is not None and mask.hides_nothing(frame):
+        mask = None
+    if mask is None and bias is None:
+        return None, False
+    if bias is None:
+        assert mask is not None
+        if is_plain_causal(mask, frame):
+            return None, True
+        return _on_four_axes(mask.on(frame), frame), False
+    bias = bias.to(dtype)
+    if mask is not None:
+        bias = bias.masked_fill(~mask.on(frame), -torch.inf)
+    return _on_four_axes(bias, frame), False
+
+
+def _on_four_axes(numbers: Tensor, frame: Frame) -> Tensor:
+    """Bring what broadcasts to the frame to (batch, head, query, key)."""
+    axes = len(frame.batch)
+    numbers = numbers[(None,) * (axes + 2 - numbers.ndim)]
+    return _four_axes(numbers.expand(*frame.batch, -1, -1) if axes > 2 else numbers, axes)
+
+
+def _four_axes(numbers: Tensor, batch_axes: int) -> Tensor:
+    """Bring the leading axes to (batch, head), the only form in which the kernel is fused."""
+    if batch_axes == 2:
+        return numbers
+    if batch_axes > 2:
+        return numbers.flatten(0, batch_axes - 2)
+    return numbers.unsqueeze(-3) if batch_axes else numbers[None, None]

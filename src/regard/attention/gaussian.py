@@ -1,0 +1,48 @@
+"""Gaussian: nearness, which makes attention the kernel regression of Nadaraya and Watson."""
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention.fold import Folded
+from regard.attention.positive import Positive
+from regard.shapes import Keys, Queries, Scores, precise
+
+
+class Gaussian(nn.Module):
+    """score(q, k) = -|q - k|² / 2b²: softmax of it weighs each key by a Gaussian of its distance.
+
+    Expanding the square leaves q·k / b² - |k|² / 2b² and a term in q alone, which softmax
+    does not see. So it folds into a dot product with one more column. The expansion subtracts
+    large numbers when keys lie thousands of bandwidths apart; `path="dense"` does not.
+    """
+
+    widths = "equal"
+
+    def __init__(self, bandwidth: float = 1.0, learned: bool = False) -> None:
+        super().__init__()
+        self._bandwidth = Positive("bandwidth", bandwidth, learned)
+
+    @property
+    def bandwidth(self) -> Tensor:
+        """The distance at which a key's weight has fallen to e^-½ of the nearest possible."""
+        return self._bandwidth.number
+
+    def forward(self, queries: Queries, keys: Keys) -> Scores:
+        """Score every query against every key."""
+        return -0.5 * (distance(queries, keys) / self.bandwidth) ** 2
+
+    def fold(self, queries: Queries, keys: Keys) -> Folded:
+        """Write the square out, around the mean key: softmax does not see it and precision does."""
+        queries, keys = precise(queries), precise(keys)
+        centre = keys.mean(dim=-2, keepdim=True) if keys.shape[-2] else 0.0
+        queries, keys = ((vectors - centre) / self.bandwidth for vectors in (queries, keys))
+        ones = queries.new_ones(*queries.shape[:-1], 1)
+        halves = -0.5 * keys.square().sum(dim=-1, keepdim=True)
+        return Folded(torch.cat([queries, ones], dim=-1), torch.cat([keys, halves], dim=-1))
+
+
+def distance(queries: Queries, keys: Keys) -> Scores:
+    """Measure how far each query is from each key."""
+    # through a matrix product, near points of large norm would lose their distance to rounding
+    exact = "donot_use_mm_for_euclid_dist"
+    return torch.cdist(precise(queries), precise(keys), compute_mode=exact)

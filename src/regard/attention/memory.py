@@ -1,0 +1,113 @@
+"""What is looked at: projected keys and values, kept once or growing step by step."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Memory(NamedTuple):
+    """Keys and values, projected and parted into heads: (batch, key head, key, width)."""
+
+    keys: Tensor
+    values: Tensor
+
+    def reorder(self, sentences: Tensor) -> "Memory":
+        """Pick sentences by number: a beam that survives may come from another's place."""
+        return Memory(self.keys[sentences], self.values[sentences])
+
+
+class Cache:
+    """A memory that grows: `extend` returns the longer cache and leaves this one as it was.
+
+    The rows lie in room with some to spare, doubled when it is full, so that a step copies
+    only what is new. Caches grown from the same one share what they have in common; the
+    second to extend it moves to room of its own.
+    """
+
+    def __init__(self, keys: Tensor | None = None, values: Tensor | None = None) -> None:
+        if (keys is None) != (values is None):
+            raise ValueError("a cache starts with keys and values, or with neither, but one came")
+        self._room = None if keys is None or values is None else _Room(keys, values)
+        self._length = 0 if self._room is None else self._room.used
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def keys(self) -> Tensor:
+        """The keys so far."""
+        return self._filled().keys[..., : self._length, :]
+
+    @property
+    def values(self) -> Tensor:
+        """The values so far."""
+        return self._filled().values[..., : self._length, :]
+
+    def extend(self, keys: Tensor, values: Tensor) -> "Cache":
+        """Add rows, (batch, key head, new, width), behind those that are there."""
+        if self._room is None:
+            return Cache(keys, values)
+        if torch.is_grad_enabled() and (keys.requires_grad or self._room.keys.requires_grad):
+            # writing into shared room would spoil what the backward pass needs
+            return Cache(torch.cat([self.keys, keys], -2), torch.cat([self.values, values], -2))
+        room, end = self._room, self._length + keys.shape[-2]
+        if room.used != self._length or room.size < end:
+            room = _Room.of(self.keys, self.values, size=2 * end)
+        room.append(keys, values)
+        return _cache(room)
+
+    def reorder(self, sentences: Tensor) -> "Cache":
+        """Pick sentences by number: a beam that survives may come from another's place."""
+        if self._room is None:
+            return self
+        return _cache(_Room.of(self.keys, self.values, self._room.size, sentences))
+
+    def _filled(self) -> "_Room":
+        if self._room is None:
+            raise ValueError("the cache is empty: it has no keys and values before it is extended")
+        return self._room
+
+    def __repr__(self) -> str:
+        use = "empty" if self._room is None else f"{len(self)} of {self._room.size} rows in use"
+        return f"Cache({use})"
+
+
+def _cache(room: "_Room") -> Cache:
+    cache = Cache()
+    cache._room, cache._length = room, room.used
+    return cache
+
+
+class _Room:
+    """Rows of keys and values, the first `used` of them filled."""
+
+    def __init__(self, keys: Tensor, values: Tensor) -> None:
+        self.keys, self.values = keys, values
+        self.used = self.size = keys.shape[-2]
+
+    @classmethod
+    def of(
+        cls, keys: Tensor, values: Tensor, size: int, sentences: Tensor | None = None
+    ) -> "_Room":
+        """Copy rows, or the rows of some sentences, to room for `size` of them."""
+        room = cls(*(_copied(rows, size, sentences) for rows in (keys, values)))
+        room.used = keys.shape[-2]
+        return room
+
+    def append(self, keys: Tensor, values: Tensor) -> None:
+        end = self.used + keys.shape[-2]
+        self.keys[..., self.used : end, :] = keys
+        self.values[..., self.used : end, :] = values
+        self.used = end
+
+
+def _copied(rows: Tensor, size: int, sentences: Tensor | None) -> Tensor:
+    batch = len(rows) if sentences is None else len(sentences)
+    room = rows.new_empty(batch, *rows.shape[1:-2], size, rows.shape[-1])
+    used = room[..., : rows.shape[-2], :]
+    if sentences is None or rows.requires_grad:
+        used.copy_(rows if sentences is None else rows[sentences])
+    else:
+        torch.index_select(rows, 0, sentences, out=used)
+    return room

@@ -1,0 +1,220 @@
+"""Heads around any score: several attentions side by side, each in a space of its own."""
+
+from typing import Any, NamedTuple
+
+from einops import rearrange
+from torch import Tensor, nn
+
+from regard.attention.attend import Looked, attend, look
+from regard.attention.memory import Cache, Memory
+from regard.attention.scores import Score, named
+from regard.masks.distance import causal
+from regard.masks.expression import Mask
+from regard.positions import ALiBi, Rotary
+
+
+class MultiHead(nn.Module):
+    """Multi-head attention (Vaswani et al. 2017, section 3.2.2) around any score.
+
+    `attention(x)` is self-attention, `attention(x, y)` looks from x at y. With fewer
+    `key_heads` than heads, query head h reads key head h // (heads / key_heads).
+
+    Args:
+        width: of the queries, and of the result.
+        head_width: of one head; width / heads by default.
+        key_width: of the keys that come in, if it differs from the queries'.
+        value_width: of the values that come in, if it differs from the keys'.
+        positions: Rotary turns queries and keys, ALiBi adds to the scores.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int = 8,
+        *,
+        score: str | Score = "scaled dot",
+        key_heads: int | None = None,
+        head_width: int | None = None,
+        key_width: int | None = None,
+        value_width: int | None = None,
+        bias: bool = True,
+        dropout: float = 0.0,
+        positions: Rotary | ALiBi | None = None,
+    ) -> None:
+        super().__init__()
+        self.heads = heads
+        self.key_heads = heads if key_heads is None else key_heads
+        _check_heads(width, heads, self.key_heads, head_width)
+        self.head_width = head_width or width // heads
+        self.query = nn.Linear(width, heads * self.head_width, bias)
+        self.key = nn.Linear(key_width or width, self.key_heads * self.head_width, bias)
+        self.value = nn.Linear(
+            value_width or key_width or width, self.key_heads * self.head_width, bias
+        )
+        self.out = nn.Linear(heads * self.head_width, width, bias)
+        for projection in (self.query, self.key, self.value, self.out):
+            nn.init.xavier_uniform_(projection.weight)
+            if bias:
+                nn.init.zeros_(projection.bias)
+        widths = (self.head_width, self.head_width)
+        self.score = named(score, widths) if isinstance(score, str) else score
+        self.dropout = dropout
+        self.positions = positions
+
+    def forward(
+        self,
+        queries: Tensor,
+        keys: Tensor | Memory | None = None,
+        values: Tensor | None = None,
+        *,
+        mask: Mask | Tensor | None = None,
+        bias: Tensor | None = None,
+    ) -> Tensor:
+        """Attend with every head, and join what they gathered."""
+        axes = _Axes.of(queries, keys)
+        looking, memory = self._looking(queries, axes), self._memory(queries, keys, values, axes)
+        context = attend(looking, *memory, mask=mask, **self._settings(looking, memory, bias))
+        return axes.drop(self._joined(context))
+
+    def look(
+        self,
+        queries: Tensor,
+        keys: Tensor | Memory | None = None,
+        values: Tensor | None = None,
+        *,
+        mask: Mask | Tensor | None = None,
+        bias: Tensor | None = None,
+    ) -> Looked:
+        """Attend, and tell where: weights are per head, (batch, head, query, key), undropped."""
+        axes = _Axes.of(queries, keys)
+        looking, memory = self._looking(queries, axes), self._memory(queries, keys, values, axes)
+        context, looks = look(looking, *memory, mask=mask, **self._settings(looking, memory, bias))
+        return Looked(axes.drop(self._joined(context)), axes.drop(looks))
+
+    def project(self, keys: Tensor, values: Tensor | None = None, offset: int = 0) -> Memory:
+        """Project keys and values once, to be looked at again and again in place of keys."""
+        parted = self._parted("keys", self.key, keys, offset)
+        project = getattr(self.score, "project_keys", None)
+        values = keys if values is None else values
+        return Memory(
+            parted if project is None else project(parted),
+            self._parted("values", self.value, values),
+        )
+
+    def step(
+        self, queries: Tensor, cache: Cache, *, mask: Mask | Tensor | None = None
+    ) -> tuple[Tensor, Cache]:
+        """Attend from new positions to themselves and all before; return the longer cache too.
+
+        The mask speaks of all keys so far and is causal by default.
+        """
+        offset = len(cache)
+        cache = cache.extend(*self.project(queries, offset=offset))
+        memory = Memory(cache.keys, cache.values)
+        looking = self._looking(queries, _Axes(), offset)
+        settings = self._settings(looking, memory, None, offset)
+        context = attend(looking, *memory, mask=causal() if mask is None else mask, **settings)
+        return self._joined(context), cache
+
+    @classmethod
+    def from_torch(cls, theirs: nn.MultiheadAttention) -> "MultiHead":
+        """Take over the weights of torch's multi-head attention."""
+        from regard.attention.exchange import from_torch
+
+        return from_torch(theirs)
+
+    def to_torch(self) -> nn.MultiheadAttention:
+        """Hand the weights over to torch's multi-head attention."""
+        from regard.attention.exchange import to_torch
+
+        return to_torch(self)
+
+    def _looking(self, queries: Tensor, axes: "_Axes", offset: int = 0) -> Tensor:
+        looking = self._parted("queries", self.query, axes.add(queries), offset)
+        project = getattr(self.score, "project_queries", None)
+        return looking if project is None else project(looking)
+
+    def _memory(
+        self, queries: Tensor, keys: Tensor | Memory | None, values: Tensor | None, axes: "_Axes"
+    ) -> Memory:
+        if isinstance(keys, Memory):
+            return keys
+        keys = queries if keys is None else keys
+        values = keys if values is None else values
+        return self.project(axes.batched(keys), axes.batched(values))
+
+    def _parted(
+        self, name: str, projection: nn.Linear, rows: Tensor, offset: int | None = None
+    ) -> Tensor:
+        """Project rows, part them into heads, and turn those that have a place to be turned by."""
+        if rows.shape[-1] != projection.in_features:
+            raise ValueError(
+                f"{name} must have a width of {projection.in_features}, "
+                f"but their shape is {tuple(rows.shape)}"
+            )
+        parted: Tensor = rearrange(projection(rows), "... n (h d) -> ... h n d", d=self.head_width)
+        if offset is not None and isinstance(self.positions, Rotary):
+            parted = self.positions(parted, offset)
+        return parted
+
+    def _settings(
+        self, looking: Tensor, memory: Memory, bias: Tensor | None, offset: int | None = None
+    ) -> dict[str, Any]:
+        if isinstance(self.positions, ALiBi):
+            nearness = self.positions(looking.shape[-2], memory.keys.shape[-2], offset)
+            bias = nearness.to(looking.dtype) + (0 if bias is None else bias)
+        return {
+            "score": getattr(self.score, "compare", self.score),
+            "bias": bias,
+            "dropout": self.dropout if self.training else 0.0,
+            "offset": offset,
+        }
+
+    def _joined(self, context: Tensor) -> Tensor:
+        joined = rearrange(context, "... h n d -> ... n (h d)")
+        return self.out(joined)  # type: ignore[no-any-return]
+
+
+class _Axes(NamedTuple):
+    """Which axes the caller's queries lack: the query's, the batch's."""
+
+    single: bool = False
+    unbatched: bool = False
+
+    @classmethod
+    def of(cls, queries: Tensor, keys: Tensor | Memory | None) -> "_Axes":
+        if keys is None:
+            axes = queries.ndim
+        else:
+            axes = keys.keys.ndim - 1 if isinstance(keys, Memory) else keys.ndim
+        if axes < 2 or queries.ndim not in (axes, axes - 1):
+            raise ValueError(
+                "queries must be (batch, query, width), with one axis fewer for a single query, "
+                f"but their shape is {tuple(queries.shape)} and the keys have {axes} axes"
+            )
+        return cls(single=queries.ndim == axes - 1, unbatched=axes == 2)
+
+    def add(self, queries: Tensor) -> Tensor:
+        return self.batched(queries.unsqueeze(-2) if self.single else queries)
+
+    def batched(self, rows: Tensor) -> Tensor:
+        return rows[None] if self.unbatched else rows
+
+    def drop(self, rows: Tensor) -> Tensor:
+        rows = rows.squeeze(-2) if self.single else rows
+        return rows[0] if self.unbatched else rows
+
+
+def _check_heads(width: int, heads: int, key_heads: int, head_width: int | None) -> None:
+    if heads < 1 or key_heads < 1:
+        raise ValueError(f"heads must be 1 or more, but there are {heads}, of keys {key_heads}")
+    if head_width is None and width % heads:
+        raise ValueError(
+            f"width must be a multiple of heads, but {width} / {heads} leaves {width % heads}; "
+            f"{width - width % heads or heads} would fit, or head_width= says how wide a head is"
+        )
+    if heads % key_heads:
+        raise ValueError(
+            f"heads must be a multiple of key_heads, but {heads} / {key_heads} leaves "
+            f"{heads % key_heads}"
+        )

@@ -1,0 +1,55 @@
+"""The table of scores by name."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+
+from torch import Tensor, nn
+
+from regard.attention.additive import Additive
+from regard.attention.bilinear import Bilinear
+from regard.attention.cosine import Cosine
+from regard.attention.dot import Dot, ScaledDot
+from regard.attention.gaussian import Gaussian
+from regard.attention.kernels import Kernel, boxcar, epanechnikov, flat, triangular
+from regard.errors import unknown_name
+
+Score = Callable[[Tensor, Tensor], Tensor]
+"""Any function of (queries, keys) that gives scores; with a `fold`, it runs in the fused kernel."""
+
+FIXED: Mapping[str, Callable[[], nn.Module]] = MappingProxyType(
+    {
+        "dot": Dot,
+        "scaled dot": ScaledDot,
+        "cosine": Cosine,
+        "gaussian": Gaussian,
+        "average": partial(Kernel, flat),
+        "boxcar": partial(Kernel, boxcar),
+        "triangular": partial(Kernel, triangular),
+        "epanechnikov": partial(Kernel, epanechnikov),
+    }
+)
+"""Scores that need no widths, because they have nothing to learn or one number at most."""
+
+LEARNED: Mapping[str, Callable[[int, int], nn.Module]] = MappingProxyType(
+    {"bilinear": Bilinear, "additive": Additive}
+)
+"""Scores with weights to learn, made for a query width and a key width."""
+
+NAMES = (*FIXED, *LEARNED)
+
+
+def named(name: str, widths: tuple[int, int] | None = None) -> nn.Module:
+    """Make the score of that name, for the given query and key widths if it learns weights."""
+    name = name.replace("_", " ").replace("-", " ")
+    if name in FIXED:
+        return FIXED[name]()
+    if name not in LEARNED:
+        raise unknown_name("attention score", name, NAMES)
+    if widths is None:
+        maker = name.capitalize()
+        raise ValueError(
+            f"{name!r} has weights to learn, so its name is not enough here; "
+            f"make score = regard.{maker}(query_width, key_width) once and pass it as score="
+        )
+    return LEARNED[name](*widths)

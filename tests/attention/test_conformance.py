@@ -1,0 +1,22 @@
+"""The cases of the ONNX standard for Attention and RotaryEmbedding, through the public door."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CASES = Path(__file__).parent / "onnx_cases.py"
+
+
+@pytest.mark.parametrize(("operator", "count"), [("Attention", 93), ("RotaryEmbedding", 8)])
+def test_every_case_of_the_standard_comes_out(operator, count):
+    # one operator per process: collecting cases of two in one process mixes them up
+    run = subprocess.run(
+        [sys.executable, str(CASES), operator], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    outcome = json.loads(run.stdout.splitlines()[-1])
+    assert outcome["failed"] == {}
+    assert len(outcome["passed"]) == count

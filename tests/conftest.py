@@ -1,0 +1,20 @@
+"""Settings that every test needs before torch starts."""
+
+import os
+
+# on hosts that announce AMX but forbid it, bfloat16 products die without this
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+# compiled kernels are cached per user; a fresh clone must not depend on an old cache
+os.environ.setdefault("TORCHINDUCTOR_FX_GRAPH_CACHE", "1")
+
+import pytest
+import torch
+from hypothesis import settings
+
+settings.register_profile("regard", deadline=None, max_examples=60, print_blob=True)
+settings.load_profile("regard")
+
+
+@pytest.fixture(autouse=True)
+def same_numbers_every_time():
+    torch.manual_seed(0)
