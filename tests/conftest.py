@@ -7,12 +7,21 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 # compiled kernels are cached per user; a fresh clone must not depend on an old cache
 os.environ.setdefault("TORCHINDUCTOR_FX_GRAPH_CACHE", "1")
 
+import jaxtyping
 import pytest
 import torch
 from hypothesis import settings
 
+torch.set_num_threads(1)  # the tests themselves run in parallel
+
 settings.register_profile("regard", deadline=None, max_examples=60, print_blob=True)
 settings.load_profile("regard")
+
+
+@pytest.fixture
+def unchecked(monkeypatch):
+    """Switch the checking of annotations off, to meet the messages that a user meets."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 @pytest.fixture(autouse=True)

@@ -61,8 +61,8 @@ class TanhSum(nn.Module):
         queries, keys, v = precise(queries), precise(keys), precise(self.v)
         if torch.compiler.is_compiling():
             return _compiled(queries, keys, v)
-        batch = torch.broadcast_shapes(queries.shape[:-2], keys.shape[:-2])
-        flat = (x.expand(*batch, -1, -1).reshape(-1, *x.shape[-2:]) for x in (queries, keys))
+        batch = queries.shape[:-2]
+        flat = (x.reshape(batch.numel(), *x.shape[-2:]) for x in (queries, keys))
         scores: Tensor = _Tiled.apply(*flat, v)  # type: ignore[no-untyped-call]
         return scores.reshape(*batch, queries.shape[-2], keys.shape[-2])
 
@@ -100,7 +100,7 @@ Place = tuple[slice, slice, slice]
 
 
 def _tiles(queries: Queries, keys: Keys) -> Iterator[tuple[Place, Tensor]]:
-    """Walk through the pairs in tiles of (1 - tanh(a + b)) / 2; each tile reuses the same memory."""
+    """Walk through the pairs in tiles of (1 - tanh(a + b)) / 2, all in the same memory."""
     centre, reach = _centre_and_reach(queries)
     in_range = bool(reach < _most(queries.dtype))
     if in_range:

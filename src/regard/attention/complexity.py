@@ -45,6 +45,8 @@ def complexity(n: int, d: int, k: int = 3) -> tuple[Cost, Cost, Cost]:
 
 def complexity_table(n: int | None = None, d: int | None = None, k: int = 3) -> str:
     """Write the costs as a table: as formulas, or as numbers for given n, d and k."""
+    if (n is None) != (d is None):
+        raise ValueError(f"numbers need both n and d, but n is {n} and d is {d}")
     rows: list[tuple[str, ...]] = list(FORMULAS)
     if n is not None and d is not None:
         costs = complexity(n, d, k)

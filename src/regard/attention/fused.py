@@ -38,7 +38,8 @@ def attend(job: Job, dropout: float) -> Context:
         scale=folded.scale,
         enable_gqa=groups > 1,
     )
-    context = context[..., : job.values.shape[-1]].reshape(*queries.shape[:-1], -1)
+    width = job.values.shape[-1]
+    context = context[..., :width].reshape(*queries.shape[:-1], width)
     context = ungrouped(context, job.groups) if groups == 1 else context
     return context.to(job.values.dtype)
 

@@ -72,7 +72,7 @@ def grouped(rows: Tensor, groups: int) -> Tensor:
     """Put the queries of heads that read the same keys below each other."""
     if groups == 1:
         return rows
-    parted: Tensor = rows.unflatten(-3, (-1, groups))
+    parted: Tensor = rows.unflatten(-3, (rows.shape[-3] // groups, groups))
     return parted.flatten(-3, -2)  # (key head, group * query, width)
 
 
@@ -80,7 +80,7 @@ def ungrouped(rows: Tensor, groups: int) -> Tensor:
     """Undo `grouped`: give every query head its own axis again."""
     if groups == 1:
         return rows
-    parted: Tensor = rows.unflatten(-2, (groups, -1))
+    parted: Tensor = rows.unflatten(-2, (groups, rows.shape[-2] // groups))
     return parted.flatten(-4, -3)  # (key head * group, query, width)
 
 
@@ -157,7 +157,7 @@ def _groups(batch: torch.Size, key_batch: torch.Size, value_batch: torch.Size) -
     if len(batch) < 2 or value_batch[-1] != key_batch[-1] or not key_batch[-1]:
         return 1
     heads, key_heads = batch[-1], key_batch[-1]
-    return heads // key_heads if heads % key_heads == 0 else 1
+    return max(1, heads // key_heads) if heads % key_heads == 0 else 1
 
 
 def _lined_up_bias(bias: Tensor, frame: Frame) -> Tensor:

@@ -48,10 +48,12 @@ class Cache:
         """Add rows, (batch, key head, new, width), behind those that are there."""
         if self._room is None:
             return Cache(keys, values)
-        if torch.is_grad_enabled() and (keys.requires_grad or self._room.keys.requires_grad):
-            # writing into shared room would spoil what the backward pass needs
-            return Cache(torch.cat([self.keys, keys], -2), torch.cat([self.values, values], -2))
         room, end = self._room, self._length + keys.shape[-2]
+        room.check(keys, values)
+        learning = any(rows.requires_grad for rows in (keys, values, room.keys, room.values))
+        if torch.is_grad_enabled() and learning:
+            # rows written into the room would not carry a gradient
+            return Cache(torch.cat([self.keys, keys], -2), torch.cat([self.values, values], -2))
         if room.used != self._length or room.size < end:
             room = _Room.of(self.keys, self.values, size=2 * end)
         room.append(keys, values)
@@ -83,6 +85,7 @@ class _Room:
     """Rows of keys and values, the first `used` of them filled."""
 
     def __init__(self, keys: Tensor, values: Tensor) -> None:
+        _check_pairs(keys, values)
         self.keys, self.values = keys, values
         self.used = self.size = keys.shape[-2]
 
@@ -95,11 +98,31 @@ class _Room:
         room.used = keys.shape[-2]
         return room
 
+    def check(self, keys: Tensor, values: Tensor) -> None:
+        """Raise unless new rows have the batch, heads and width of those that are there."""
+        _check_pairs(keys, values)
+        for name, rows, new in (("keys", self.keys, keys), ("values", self.values, values)):
+            wanted = (*rows.shape[:-2], new.shape[-2], rows.shape[-1])
+            if new.shape != wanted:
+                raise ValueError(
+                    f"{name} must have the shape {wanted} to follow those in the cache, "
+                    f"but it is {tuple(new.shape)}"
+                )
+
     def append(self, keys: Tensor, values: Tensor) -> None:
         end = self.used + keys.shape[-2]
-        self.keys[..., self.used : end, :] = keys
-        self.values[..., self.used : end, :] = values
+        # no one sees the spare rows yet, so what autograd saved of the others stays true
+        self.keys.data[..., self.used : end, :] = keys
+        self.values.data[..., self.used : end, :] = values
         self.used = end
+
+
+def _check_pairs(keys: Tensor, values: Tensor) -> None:
+    if keys.shape[:-1] != values.shape[:-1]:
+        raise ValueError(
+            "keys and values must be as many, in as many heads and sentences, but their shapes "
+            f"are {tuple(keys.shape)} and {tuple(values.shape)}"
+        )
 
 
 def _copied(rows: Tensor, size: int, sentences: Tensor | None) -> Tensor:

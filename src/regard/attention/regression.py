@@ -6,7 +6,6 @@ each seen point from all the others.
 """
 
 from collections.abc import Sequence
-from typing import Self
 
 import torch
 from torch import Tensor
@@ -58,7 +57,7 @@ class NadarayaWatson:
         """How far a point's influence reaches, as it is now."""
         return self.score.bandwidth.item()
 
-    def fit(self, x: Numbers, y: Numbers) -> Self:
+    def fit(self, x: Numbers, y: Numbers) -> "NadarayaWatson":
         """Keep the points, (point,) or (point, width) each, and learn the bandwidth if asked to."""
         keys, values = _rows("x", x), _rows("y", y).to(_rows("x", x).dtype)
         if len(keys) != len(values):
@@ -91,15 +90,18 @@ class NadarayaWatson:
 
         def error() -> Tensor:
             # each point is hidden from itself, or the narrowest bandwidth would always win
-            others = ~window(0)
-            return mse_loss(attend(keys, keys, values, score=self.score, mask=others), values)
+            others, path = ~window(0), self._path(keys, keys)
+            guesses = attend(keys, keys, values, score=self.score, mask=others, path=path)
+            return mse_loss(guesses, values)
 
         def error_at(octave: float) -> float:
             with torch.no_grad():
                 log.copy_(start + octave * torch.tensor(2.0).log())
                 return error().item()
 
-        best = min((octave / 2 for octave in range(-16, 17)), key=error_at)
+        # from the middle outwards: where nothing can be learned, the start stays
+        octaves = sorted(range(-16, 17), key=abs)
+        best = min((octave / 2 for octave in octaves), key=error_at)
         error_at(best)
         optimizer = torch.optim.LBFGS([log], max_iter=50, line_search_fn="strong_wolfe")
 

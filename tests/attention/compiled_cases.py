@@ -1,0 +1,70 @@
+"""Compile attention of every kind and compare it with itself: prints who agreed.
+
+A process of its own, because the compiler cannot follow the shape checks that tests switch on.
+"""
+
+import json
+
+import torch
+
+from regard.attention import Additive, MultiHead, ScaledDot, attend, look, named
+from regard.masks import causal, lengths
+from regard.positions import ALiBi, Rotary
+
+torch.manual_seed(0)
+VECTORS = (torch.randn(2, 3, 5, 12), torch.randn(2, 3, 7, 12), torch.randn(2, 3, 7, 12))
+MASK = torch.rand(2, 3, 5, 7) > 0.4
+MASK[1, 2, 3] = False
+
+
+def far_additive():
+    """Make a score whose projections are too far apart for exponentials, so that it takes tanh."""
+    score = Additive(12)
+    score.project_queries.weight.data *= 1000
+    return score
+
+
+def cases():
+    """Name functions of (queries, keys, values) to be compiled; each gives several results."""
+    folding = [named(name, (12, 12)) for name in ("scaled dot", "cosine", "gaussian", "bilinear")]
+    yield "folding", lambda *x: [attend(*x, score=score, mask=MASK) for score in folding]
+    additive = [Additive(12), far_additive()]
+    yield "additive", lambda *x: [attend(*x, score=score, mask=MASK) for score in additive]
+    others = [ScaledDot(cap=4.0), named("epanechnikov")]
+    yield "others", lambda *x: [attend(*x, score=score, mask=MASK) for score in others]
+    yield "look", lambda *x: look(*x, mask=causal("last") & lengths([4, 7]))
+    turned = MultiHead(12, 3, score="additive", positions=Rotary(4))
+    biased = MultiHead(12, 3, key_heads=1, positions=ALiBi(3))
+    yield (
+        "heads",
+        lambda q, k, v: [
+            turned(q[:, 0], k[:, 0], mask=lengths([3, 7])),
+            biased(q[:, 0], mask=causal()),
+        ],
+    )
+
+
+def answers(run, inputs):
+    """Give the results and the gradients of their squares."""
+    results = list(run(*inputs))
+    total = sum(result.square().sum() for result in results)
+    gradients = torch.autograd.grad(total, inputs, allow_unused=True)
+    return results + [g for g in gradients if g is not None]
+
+
+def main():
+    agreed, wrong = [], {}
+    for name, run in cases():
+        inputs = [x.clone().requires_grad_() for x in VECTORS]
+        try:
+            compiled = torch.compile(run, fullgraph=True)
+            for got, wanted in zip(answers(compiled, inputs), answers(run, inputs), strict=True):
+                torch.testing.assert_close(got, wanted, rtol=1e-4, atol=2e-5)
+            agreed.append(name)
+        except Exception as problem:
+            wrong[name] = f"{type(problem).__name__}: {problem}"[:2000]
+    print(json.dumps({"agreed": agreed, "wrong": wrong}))
+
+
+if __name__ == "__main__":
+    main()

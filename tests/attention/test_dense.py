@@ -1,0 +1,35 @@
+import torch
+
+from regard.attention import dense
+from regard.attention.job import line_up
+
+
+def job(queries, keys, **changed):
+    settings = {"values": None, "score": "dot", "mask": None, "bias": None, "offset": None}
+    return line_up(queries, keys, **(settings | changed))
+
+
+def test_score_weigh_and_gather_by_hand():
+    # scores ln 1, ln 3: weights 1/4 and 3/4 of the values 8 and 4
+    queries, keys = torch.ones(1, 1), torch.tensor([[1.0], [3.0]]).log()
+    values = torch.tensor([[8.0], [4.0]])
+    step = job(queries, keys, values=values)
+    scores = dense.score(step, queries)
+    torch.testing.assert_close(scores, torch.tensor([[1.0, 3.0]]).log())
+    weights = dense.weigh(step, scores, step.frame)
+    torch.testing.assert_close(weights, torch.tensor([[0.25, 0.75]]))
+    torch.testing.assert_close(dense.gather(step, weights, 0.0), torch.tensor([[5.0]]))
+
+
+def test_scores_are_not_written_over():
+    queries, keys = torch.randn(5, 12), torch.randn(7, 12)
+    step = job(queries, keys, mask=torch.rand(5, 7) > 0.5, bias=torch.randn(5, 7))
+    scores = dense.score(step, queries)
+    before = scores.clone()
+    dense.weigh(step, scores, step.frame)
+    assert torch.equal(scores, before)
+
+
+def test_all_weights_dropped_gather_nothing():
+    queries, keys = torch.randn(5, 12), torch.randn(7, 12)
+    assert (dense.attend(job(queries, keys), dropout=1.0) == 0).all()

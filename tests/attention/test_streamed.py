@@ -1,0 +1,48 @@
+import pytest
+import torch
+
+from regard.attention import Additive, ScaledDot, attend, streamed
+from regard.masks import causal, lengths
+
+
+@pytest.mark.parametrize("size", [1, 30, 100, 10_000])
+def test_blocks_of_any_size_give_the_same_context_and_gradients(size, monkeypatch):
+    monkeypatch.setattr(streamed, "BLOCK", size)
+    score = Additive(12, hidden=4)
+    inputs = [torch.randn(2, 5, 12), torch.randn(2, 7, 12), torch.randn(2, 7, 3)]
+    inputs = [x.requires_grad_() for x in inputs]
+    bias = torch.randn(2, 5, 7)
+    mask = causal(align="last") & lengths([4, 7])
+    settings = {"score": score, "mask": mask, "bias": bias}
+    whole, parts = (attend(*inputs, **settings, path=path) for path in ("dense", "streamed"))
+    torch.testing.assert_close(parts, whole)
+    parameters = (*inputs, *score.parameters())
+    for got, wanted in zip(
+        torch.autograd.grad(parts.square().sum(), parameters),
+        torch.autograd.grad(whole.square().sum(), parameters),
+        strict=True,
+    ):
+        torch.testing.assert_close(got, wanted)
+
+
+def test_dropout_falls_alike_when_blocks_are_computed_again_for_gradients(monkeypatch):
+    monkeypatch.setattr(streamed, "BLOCK", 14)
+    values = torch.randn(1, 7, 3, requires_grad=True)
+    queries, keys = torch.randn(1, 5, 12), torch.randn(1, 7, 12)
+    context = attend(queries, keys, values, score=ScaledDot(cap=9.0), dropout=0.5, path="streamed")
+    (gradient,) = torch.autograd.grad(context.sum(), values)
+    # the context is linear in the values, so it must equal the gradient's inner product with them
+    torch.testing.assert_close((gradient * values).sum(), context.sum())
+
+
+def test_the_scores_of_one_block_only_are_held(monkeypatch):
+    monkeypatch.setattr(streamed, "BLOCK", 64)
+    held = []
+
+    def score(queries, keys):
+        held.append(queries.shape[-2] * keys.shape[-2])
+        return queries @ keys.mT
+
+    attend(torch.randn(50, 4), torch.randn(20, 4), score=score, path="streamed")
+    assert max(held) <= 64
+    assert sum(held) == 50 * 20
