@@ -32,7 +32,7 @@ class Sinusoidal(nn.Module):
 
     def forward(self, vectors: Vectors, offset: int = 0) -> Vectors:
         """Add to each vector the waves of its position, the first of which is `offset`."""
-        _check_width("vectors", vectors, self.width)
+        _check(vectors, self.width, offset)
         end = offset + vectors.shape[-2]
         if len(self.table) < end:
             # doubling makes step-by-step decoding write the table a few times, not every step
@@ -51,7 +51,7 @@ class Learned(nn.Module):
     def forward(self, vectors: Vectors, offset: int = 0) -> Vectors:
         """Add to each vector the one of its position, the first of which is `offset`."""
         length, width = self.table.shape
-        _check_width("vectors", vectors, width)
+        _check(vectors, width, offset)
         end = offset + vectors.shape[-2]
         if end > length:
             raise ValueError(
@@ -144,6 +144,8 @@ def _angles(positions: Tensor, width: int, base: float) -> Float[Tensor, "positi
     return positions[:, None] * base ** (-2 * pairs / max(width, 1))
 
 
-def _check_width(name: str, vectors: Tensor, width: int) -> None:
+def _check(vectors: Tensor, width: int, offset: int) -> None:
     if vectors.shape[-1] != width:
-        raise ValueError(f"{name} must have a width of {width}, but it is {vectors.shape[-1]}")
+        raise ValueError(f"vectors must have a width of {width}, but it is {vectors.shape[-1]}")
+    if offset < 0:
+        raise ValueError(f"offset must be 0 or more, the first position, but it is {offset}")

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from regard.attention import dense, fused, streamed
+from regard.attention.fold import folds
 from regard.attention.job import Job, line_up
 from regard.attention.scores import Score
 from regard.masks.expression import Mask
@@ -66,7 +67,7 @@ def weights(
 ) -> Tensor:
     """Tell where queries look: one weight per head, query and key, each row summing to 1 or 0."""
     job = line_up(queries, keys, None, score, mask, bias, offset)
-    return job.shaped(dense.weights(job).to(job.queries.dtype))
+    return job.shaped(_weights(job))
 
 
 def look(
@@ -91,21 +92,31 @@ def look(
     if path == "dense":
         looks = dense.weights(job)
         context = dense.gather(job, looks, dropout)
+        looks = looks.to(job.queries.dtype)
     else:
-        context = _ATTEND[path](job, dropout)
-        looks = dense.weights(job)
-    return Looked(job.shaped(context), job.shaped(looks.to(job.queries.dtype)))
+        context, looks = _ATTEND[path](job, dropout), _weights(job)
+    return Looked(job.shaped(context), job.shaped(looks))
+
+
+def _weights(job: Job) -> Tensor:
+    """Weigh all pairs at once, or block by block where many would be moved through memory."""
+    if _few(job) or job.differentiated():
+        return dense.weights(job).to(job.queries.dtype)
+    return streamed.weights(job)
+
+
+def _few(job: Job) -> bool:
+    return torch.Size(job.frame.shape).numel() < STREAM_FROM
 
 
 def _choose(job: Job, path: Path | None) -> Path:
     """Take the fused path for a score that folds; else hold all scores, unless they are many."""
-    folds = fused.folds(job.score)
+    folded = folds(job.score)
     if path is None:
-        few = torch.Size(job.frame.shape).numel() < STREAM_FROM
-        return "fused" if folds else "dense" if few else "streamed"
+        return "fused" if folded else "dense" if _few(job) else "streamed"
     if path not in PATHS:
         raise ValueError(f"path must be one of {', '.join(PATHS)}, or None, but it is {path!r}")
-    if path == "fused" and not folds:
+    if path == "fused" and not folded:
         name = getattr(job.score, "__name__", type(job.score).__name__)
         raise ValueError(f"{name} does not fold into a dot product; path=None would do")
     return path

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import dropout as drop
 
+from regard.attention.fold import folds
 from regard.attention.job import Job, grouped, ungrouped
 from regard.masks.frame import Frame
 from regard.shapes import Context, Scores, Weights, precise
@@ -30,8 +31,8 @@ def weigh(job: Job, scores: Scores, frame: Frame) -> Weights:
         scores = scores + frame.wanted(job.bias)
     if job.mask is not None:
         scores = scores.masked_fill(~job.mask.on(frame), -torch.inf)
-    if scores.shape[-1] == 0:
-        return scores
+    if scores.shape[-1] == 0 or _is_plain(job):
+        return scores.softmax(dim=-1)
     # softmax of nothing but -inf is NaN, in the gradient too; such a row must read as "no look"
     nowhere = scores.amax(dim=-1, keepdim=True) == -torch.inf
     return scores.masked_fill(nowhere, 0.0).softmax(dim=-1).masked_fill(nowhere, 0.0)
@@ -42,3 +43,8 @@ def gather(job: Job, weights: Weights, dropout: float) -> Context:
     weights = grouped(drop(weights, dropout) if dropout else weights, job.groups)
     context = torch.einsum("...qk,...kv->...qv", weights, precise(job.values))
     return ungrouped(context, job.groups).to(job.values.dtype)
+
+
+def _is_plain(job: Job) -> bool:
+    """Tell whether no score can be -inf: nothing is hidden or added to a dot product."""
+    return job.mask is None and job.bias is None and folds(job.score)

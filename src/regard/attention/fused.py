@@ -6,15 +6,9 @@ from torch.nn.functional import pad, scaled_dot_product_attention
 
 from regard.attention.fold import Folded
 from regard.attention.job import Job, grouped, ungrouped
-from regard.attention.scores import Score
 from regard.masks.distance import is_plain_causal
 from regard.masks.frame import Frame
 from regard.shapes import Context, precise
-
-
-def folds(score: Score) -> bool:
-    """Tell whether a score says how to fold it, and with its settings can be folded."""
-    return hasattr(score, "fold") and getattr(score, "folds", True)
 
 
 def attend(job: Job, dropout: float) -> Context:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.attention.scores import Score, named
 from regard.masks.expression import Mask, as_mask
@@ -27,6 +27,17 @@ class Job:
     frame: Frame
     groups: int
     single: bool  # there was one query, without an axis to count queries
+
+    def differentiated(self) -> bool:
+        """Tell whether a gradient may be asked for; a plain function might have weights, too."""
+        if not torch.is_grad_enabled():
+            return False
+        given = (self.queries, self.keys, self.values, self.bias)
+        if any(numbers is not None and numbers.requires_grad for numbers in given):
+            return True
+        return not isinstance(self.score, nn.Module) or any(
+            weight.requires_grad for weight in self.score.parameters()
+        )
 
     def shaped(self, rows: Tensor) -> Tensor:
         """Give a result the axes that the caller's queries have."""

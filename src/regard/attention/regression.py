@@ -86,6 +86,7 @@ class NadarayaWatson:
     def _learn(self, keys: Tensor, values: Tensor) -> None:
         """Start from the best of a coarse scan, because the error may have several valleys."""
         log = self.score._bandwidth.log
+        assert log is not None, "only a learned bandwidth is learned"
         start = log.detach().clone()
 
         def error() -> Tensor:

@@ -1,14 +1,16 @@
 """Masks by distance: causal looks back, window looks near."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 from torch import Tensor
 
-from regard.masks.expression import Mask
+from regard.masks.expression import Mask, shown
 from regard.masks.frame import Frame
 
-Align = Literal["first", "last"] | int | Tensor | None
+Align = Literal["first", "last"] | int | Sequence[int] | Tensor | None
 """Where the first query stands among the keys: on the first key; so that the last query
 stands on the last key; on a given key; or on one key per sentence."""
 
@@ -34,7 +36,7 @@ class _Causal(Mask):
         return frame.key_positions() <= frame.query_positions() + offset("causal", self, frame)
 
     def check(self, frame: Frame) -> None:
-        offset("causal", self, frame)
+        _check_align("causal", self, frame)
 
     def hides_nothing(self, frame: Frame) -> bool:
         start = offset("causal", self, frame)
@@ -56,7 +58,7 @@ class _Window(Mask):
         return (distance >= -self.behind) & (distance <= self.ahead)
 
     def check(self, frame: Frame) -> None:
-        offset("window", self, frame)
+        _check_align("window", self, frame)
 
     def __repr__(self) -> str:
         ahead = "" if self.ahead == self.behind else f"ahead={self.ahead}"
@@ -75,7 +77,6 @@ def offset(word: str, mask: _Causal | _Window, frame: Frame) -> int | Tensor:
     """Find the key on which the first query stands."""
     align = mask.align
     if isinstance(align, Tensor):
-        frame.check_sizes("align", align)
         return frame.place(align, own_axes=0)[..., None, None]
     if align == "last":
         return frame.keys - frame.queries
@@ -90,18 +91,26 @@ def offset(word: str, mask: _Causal | _Window, frame: Frame) -> int | Tensor:
     return frame.offset if align is None else align  # type: ignore[return-value]
 
 
+def _check_align(word: str, mask: _Causal | _Window, frame: Frame) -> None:
+    if isinstance(mask.align, Tensor):
+        frame.check_sizes("align", mask.align)
+    offset(word, mask, frame)
+
+
 def _checked(align: Align) -> Align:
+    if isinstance(align, list | tuple):
+        align = torch.as_tensor(align)
     if isinstance(align, Tensor):
         if not align.is_floating_point():
             return align
     elif align is None or isinstance(align, int) or align in ("first", "last"):
         return align
     raise ValueError(
-        f"align must be 'first', 'last', a key's number or a tensor of them, but it is {align!r}"
+        f"align must be 'first', 'last', a key's number or one per sentence, but it is {align!r}"
     )
 
 
 def _shown(align: Align) -> str:
     if align is None:
         return ""
-    return f"align={align.tolist() if isinstance(align, Tensor) else align!r}"
+    return f"align={shown(align) if isinstance(align, Tensor) else repr(align)}"

@@ -8,6 +8,10 @@ from torch import Tensor
 
 from regard.masks.frame import Frame, broadcasts
 
+PAIR = ("sentence", "head", "query", "key")
+"""What `explain` counts, in the order of the axes."""
+Pair = tuple[int, int, int, int]
+
 
 class Mask:
     """An expression that says which query may look at which key."""
@@ -29,21 +33,34 @@ class Mask:
         self.check(frame)
         return self.on(frame).expand(frame.shape)
 
-    def explain(self, query: int, key: int, *, sentence: int = 0, head: int = 0) -> str:
-        """Say whether a query may look at a key, and if not, which parts of the mask hide it."""
-        frame = Frame(query + 1, key + 1, (sentence + 1, head + 1), offset=0)
-        hiding = " and ".join(map(repr, self._hiding(frame)))
+    def explain(
+        self, query: int, key: int, *, sentence: int = 0, head: int = 0, offset: int = 0
+    ) -> str:
+        """Say whether a query may look at a key, and if not, which parts of the mask hide it.
+
+        Queries and keys are taken to be as many, unless `offset` says on which key the first
+        query stands.
+        """
+        queries = max(query, key - offset) + 1
+        frame = Frame(queries, queries + offset, (sentence + 1, head + 1), offset)
+        hiding = " and ".join(map(repr, self._hiding(frame, (sentence, head, query, key))))
         if not hiding:
             return f"query {query} may look at key {key}"
         return f"query {query} may not look at key {key}: hidden by {hiding}"
 
-    def _hiding(self, frame: Frame) -> Iterator["Mask"]:
-        cell = self.on(frame)
-        for axis, size in enumerate(frame.shape[::-1][: cell.ndim], start=1):
-            # an axis of size one holds for every place along it
-            cell = cell.narrow(-axis, 0 if cell.shape[-axis] == 1 else size - 1, 1)
-        if not cell.item():
+    def _hiding(self, frame: Frame, pair: Pair) -> Iterator["Mask"]:
+        if not self._shows(frame, pair):
             yield self
+
+    def _shows(self, frame: Frame, pair: Pair) -> bool:
+        may_look = self.on(frame)
+        axes = may_look.ndim
+        for word, place, size in zip(PAIR[-axes:], pair[-axes:], may_look.shape, strict=True):
+            if place < 0 or (size != 1 and place >= size):
+                raise ValueError(f"{word} must be from 0 to {size - 1} in {self!r}, not {place}")
+            # an axis of size one holds for every place along it
+            may_look = may_look[0 if size == 1 else place]
+        return bool(may_look)
 
     def __and__(self, other: "Mask | Tensor") -> "Mask":
         return _And(self, as_mask(other))
@@ -90,7 +107,14 @@ def boolean(name: str, mask: Tensor) -> Tensor:
 
 def size(numbers: Tensor) -> str:
     """Say how large a tensor is, in a mask's repr."""
-    return " × ".join(map(str, numbers.shape))
+    sizes = " × ".join(map(str, numbers.shape))
+    return f"{sizes} numbers" if numbers.ndim == 1 else sizes
+
+
+def shown(numbers: Tensor) -> str:
+    """Write a few numbers out, in a mask's repr; of many, say only how many."""
+    few = numbers.ndim < 2 and numbers.numel() <= 8
+    return str(numbers.tolist()) if few else size(numbers)
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,9 +165,12 @@ class _And(Mask):
     def hides_nothing(self, frame: Frame) -> bool:
         return self.left.hides_nothing(frame) and self.right.hides_nothing(frame)
 
-    def _hiding(self, frame: Frame) -> Iterator[Mask]:
-        yield from self.left._hiding(frame)
-        yield from self.right._hiding(frame)
+    def _hiding(self, frame: Frame, pair: Pair) -> Iterator[Mask]:
+        yield from self.left._hiding(frame, pair)
+        yield from self.right._hiding(frame, pair)
+
+    def _shows(self, frame: Frame, pair: Pair) -> bool:
+        return self.left._shows(frame, pair) and self.right._shows(frame, pair)
 
     def __repr__(self) -> str:
         parts = (self.left, self.right)
@@ -165,6 +192,9 @@ class _Or(Mask):
     def hides_nothing(self, frame: Frame) -> bool:
         return self.left.hides_nothing(frame) or self.right.hides_nothing(frame)
 
+    def _shows(self, frame: Frame, pair: Pair) -> bool:
+        return self.left._shows(frame, pair) or self.right._shows(frame, pair)
+
     def __repr__(self) -> str:
         return f"{self.left!r} | {self.right!r}"
 
@@ -178,6 +208,9 @@ class _Not(Mask):
 
     def check(self, frame: Frame) -> None:
         self.inner.check(frame)
+
+    def _shows(self, frame: Frame, pair: Pair) -> bool:
+        return not self.inner._shows(frame, pair)
 
     def __repr__(self) -> str:
         joined = isinstance(self.inner, _And | _Or)

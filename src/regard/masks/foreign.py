@@ -27,6 +27,11 @@ def from_torch(
 def from_hf(attention_mask: Tensor) -> Mask:
     """Read a Hugging Face mask: (batch, key) with 1 to keep, or four axes, 0 or True to keep."""
     if attention_mask.ndim == 2:
+        if ((attention_mask != 0) & (attention_mask != 1)).any():
+            raise ValueError(
+                "a (batch, key) attention_mask must hold 1 to keep and 0 to hide, but it holds "
+                "other numbers; documents(ids) parts packed texts, bias= takes numbers to add"
+            )
         return padding(attention_mask.bool())
     if attention_mask.ndim != 4:
         raise ValueError(
@@ -43,7 +48,9 @@ def _hidden(name: str, mask: Tensor) -> Tensor:
     if mask.dtype == torch.bool:
         return mask
     if not mask.is_floating_point():
-        raise TypeError(f"{name} must be boolean or float, as in torch, but it is {mask.dtype}")
+        raise TypeError(
+            f"{name} must be boolean or float, but it is {mask.dtype}; {name}.bool() would do"
+        )
     # torch hides with -inf, Hugging Face with the most negative number of the dtype
     hidden = mask <= torch.finfo(mask.dtype).min
     if (mask[~hidden] != 0).any():

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.masks.expression import Mask, boolean, size
+from regard.masks.expression import Mask, boolean, shown, size
 from regard.masks.frame import Frame
 
 Counts = int | Sequence[int] | Sequence[Sequence[int]] | Tensor
+Ids = Sequence[int] | Sequence[Sequence[int]] | Tensor
+Keep = Sequence[bool] | Sequence[Sequence[bool]] | Tensor
 
 
 def lengths(counts: Counts) -> Mask:
@@ -22,12 +24,12 @@ def prefix(counts: Counts) -> Mask:
     return _FirstKeys("prefix", _whole("prefix", counts))
 
 
-def padding(keep: Tensor) -> Mask:
+def padding(keep: Keep) -> Mask:
     """Let queries look at the keys where `keep` (batch, key) is True."""
-    return _Padding(boolean("keep", keep))
+    return _Padding(boolean("keep", torch.as_tensor(keep)))
 
 
-def documents(ids: Tensor | Sequence[int], key_ids: Tensor | Sequence[int] | None = None) -> Mask:
+def documents(ids: Ids, key_ids: Ids | None = None) -> Mask:
     """Let queries look at keys with the same number: `ids` (batch, position) number documents."""
     return _Documents(torch.as_tensor(ids), None if key_ids is None else torch.as_tensor(key_ids))
 
@@ -56,8 +58,7 @@ class _FirstKeys(Mask):
             )
 
     def __repr__(self) -> str:
-        few = self.counts.ndim < 2 and self.counts.numel() <= 8
-        return f"{self.word}({self.counts.tolist() if few else size(self.counts)})"
+        return f"{self.word}({shown(self.counts)})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,6 +103,8 @@ class _Documents(Mask):
 def _whole(word: str, counts: Counts) -> Tensor:
     """Take counts as a tensor of whole numbers that are not negative."""
     numbers = torch.as_tensor(counts)
+    if not numbers.numel():
+        numbers = numbers.long()  # an empty list says nothing of its numbers
     if numbers.is_floating_point() or numbers.dtype == torch.bool:
         raise TypeError(f"{word} must be whole numbers, but they are {numbers.dtype}")
     if not torch.compiler.is_compiling() and numbers.numel() and int(numbers.min()) < 0:

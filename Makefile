@@ -1,0 +1,70 @@
+# From a fresh clone: `make demo` and `make test` set up what they need in .venv.
+
+PYTHON ?= python3
+PYTHONS := $(PYTHON) python3.13 python3.12 python3.11  # tried in this order
+VENV := .venv
+RUN := $(VENV)/bin/python
+OUT ?= demo.png
+comma := ,
+
+pip_advice := check the network or name a mirror in PIP_INDEX_URL ('make clean' starts afresh)
+python_advice := install one or name it: make PYTHON=/path/to/python3.11
+
+# $(call fail,sentence): say what is missing, and stop
+fail = { echo "make: $(1)." >&2; exit 1; }
+
+# $(call step,name,command,advice): name a step, take it, and say what to do if it fails
+define step
+	@echo "== $(1)"
+	@$(2) || $(call fail,$(1) failed; $(3))
+endef
+
+.PHONY: help demo test slow bench clean
+.NOTPARALLEL:  # two pips in one environment would spoil it
+
+help:  ## say what can be made
+	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile
+
+demo: $(VENV)/.pictures  ## show attention at work, and save demo.png
+	@$(RUN) -m regard demo --out "$(OUT)"
+
+# bfloat16 products die on hosts that announce AMX but forbid it
+test slow: export ONEDNN_MAX_CPU_ISA := AVX512_CORE_BF16
+
+test: $(VENV)/.dev  ## check format, style, types and tests
+	@command -v $(CXX) >/dev/null \
+		|| $(call fail,no C++ compiler: torch.compile needs $(CXX). Install g++ or set CXX)
+	$(call step,format,$(RUN) -m ruff format --check .,to repair it: $(RUN) -m ruff format .)
+	$(call step,style,$(RUN) -m ruff check .,the lines above say what to change)
+	$(call step,types,$(RUN) -m mypy,the lines above say what to change)
+	$(call step,tests,$(RUN) -m pytest -n 2 -q -m "not slow",the lines above say which)
+
+slow: $(VENV)/.dev  ## run the tests that take more than a few seconds
+	$(call step,slow tests,$(RUN) -m pytest -q -m slow,the lines above say which)
+
+bench: $(VENV)/.bench  ## measure against torch, side by side
+	@$(RUN) bench/attention.py
+
+clean:  ## remove .venv and what was built
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp for each set of dependencies, newer than the two files that name them.
+$(VENV)/.pictures $(VENV)/.dev $(VENV)/.bench: $(VENV)/.%: pyproject.toml constraints.txt | $(RUN)
+	@echo "installing regard[$*] in $(VENV): minutes the first time"
+	@$(RUN) -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[$*]' \
+		|| $(call fail,pip could not install regard[$*]; $(pip_advice))
+	@touch $@
+	@if [ $* = dev ]; then touch $(VENV)/.pictures; fi  # dev has all that pictures needs
+
+$(RUN):
+	@for python in $(PYTHONS); do \
+		if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+			found=$$python; break; \
+		fi; \
+	done; \
+	[ -n "$$found" ] || $(call fail,no Python 3.11 or newer among: $(PYTHONS); $(python_advice)); \
+	$$found -c 'import ensurepip$(comma) venv' 2>/dev/null \
+		|| $(call fail,$$found has no venv module; on Debian or Ubuntu: apt install python3-venv); \
+	echo "making $(VENV) with $$($$found --version)"; \
+	$$found -m venv $(VENV) || $(call fail,$$found could not make $(VENV))

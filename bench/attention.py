@@ -1,0 +1,186 @@
+"""Attention side by side with torch's own: ratios of interleaved runs, and growth with length.
+
+    python bench/attention.py [--out DIR] [--only SECTION ...] [--quick]
+
+Prints tables and writes them, with a plot of the growth, into DIR.
+"""
+
+import argparse
+import platform
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear, scaled_dot_product_attention
+
+from growth import growth
+from memory import cost
+from regard.attention import Additive, Bilinear, Cosine, Gaussian, MultiHead, attend, look
+from regard.masks import causal
+from timing import ratio, rounds
+
+Lines = Iterator[str]
+SIZES = ((8, 8, 128, 64), (2, 8, 1024, 64), (1, 8, 4096, 64))
+MULTIHEAD_SIZES = ((32, 32, 256, 4), (8, 128, 512, 8), (2, 1024, 512, 8), (1, 4096, 512, 8))
+
+
+def vectors(*size: int) -> list[Tensor]:
+    """Draw queries, keys and values."""
+    torch.manual_seed(0)
+    return [torch.randn(size) for _ in range(3)]
+
+
+@torch.no_grad()
+def fused(seconds: float, out: Path) -> Lines:
+    """Attend, against the kernel it stands on (goal: 1.05; other scores that fold: 1.5)."""
+    yield "| batch × head × n × width | mask | score | times SDPA | ms | dense, times SDPA |"
+    yield "|---|---|---|---|---|---|"
+    for size in SIZES:
+        qkv = vectors(*size)
+        scores = {"scaled dot": "scaled dot", "gaussian": Gaussian(4.0), "cosine": Cosine(0.2)}
+        scores["bilinear"] = Bilinear(size[-1])
+        for word, mask in (("none", None), ("causal", causal())):
+            for name, score in scores.items():
+                ours = partial(attend, *qkv, score=score, mask=mask)
+                times = rounds(
+                    {
+                        "theirs": partial(
+                            scaled_dot_product_attention, *qkv, is_causal=mask is not None
+                        ),
+                        "ours": ours,
+                        "dense": partial(ours, path="dense"),
+                    },
+                    seconds,
+                )
+                yield (
+                    f"| {'×'.join(map(str, size))} | {word} | {name} "
+                    f"| {ratio(times, 'ours', 'theirs'):.2f} | {min(times['ours']) * 1e3:.1f} "
+                    f"| {ratio(times, 'dense', 'theirs'):.2f} |"
+                )
+
+
+@torch.no_grad()
+def looks(seconds: float, out: Path) -> Lines:
+    """Look, against the core of nn.MultiheadAttention that gives weights per head (goal: 1)."""
+    yield "| batch × head × n × width | times torch's core | ms |"
+    yield "|---|---|---|"
+    for size in SIZES:
+        qkv = vectors(*size)
+        core = partial(_core_with_weights, *(x.flatten(0, 1) for x in qkv))
+        times = rounds({"theirs": core, "ours": partial(look, *qkv)}, seconds)
+        yield (
+            f"| {'×'.join(map(str, size))} | {ratio(times, 'ours', 'theirs'):.2f} "
+            f"| {min(times['ours']) * 1e3:.1f} |"
+        )
+
+
+def _core_with_weights(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """Do what torch does between its projections when it is asked for weights."""
+    weights = torch.bmm(q * q.shape[-1] ** -0.5, k.transpose(-2, -1)).softmax(dim=-1)
+    return torch.bmm(weights, v), weights
+
+
+def additive(seconds: float, out: Path) -> Lines:
+    """Additive attention, against the textbook's broadcast (goals: 4 ×, 12 ×; 2 ×, 5 ×)."""
+    score = Additive(256)
+    inputs = [x.requires_grad_() for x in vectors(4, 256, 256)]
+
+    def textbook(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        a, b = score.project_queries(q), score.project_keys(k)
+        scores = torch.tanh(a[:, :, None] + b[:, None]) @ score.compare.v
+        return scores.softmax(-1) @ v
+
+    def both_ways(run: Callable[..., Tensor]) -> tuple[Tensor, ...]:
+        return torch.autograd.grad(run(*inputs).square().sum(), (*inputs, *score.parameters()))
+
+    ways = {"textbook": textbook, "regard": partial(attend, score=score)}
+    ways |= {f"{name}, compiled": torch.compile(run) for name, run in tuple(ways.items())}
+    forward = {name: partial(torch.no_grad()(run), *inputs) for name, run in ways.items()}
+    forward_times = rounds(forward, 2 * seconds)
+    both_times = rounds({name: partial(both_ways, run) for name, run in ways.items()}, 3 * seconds)
+    yield "| 4×256×256 pairs, hidden 256 | forward ms | faster | and backward ms | faster |"
+    yield "|---|---|---|---|---|"
+    for name in ways:
+        cells = (
+            f"{min(times[name]) * 1e3:.1f} | {ratio(times, 'textbook', name):.1f} ×"
+            for times in (forward_times, both_times)
+        )
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+def additive_memory(seconds: float, out: Path) -> Lines:
+    """Additive attention over 16384 × 16384 pairs, hidden 64 (goal: under 1024 MiB)."""
+
+    def make() -> Callable[[], Tensor]:
+        return torch.no_grad()(partial(attend, *vectors(1, 16384, 64), score=Additive(64)))
+
+    took, peak = cost(make)
+    yield f"{took:.1f} s, peak {peak:.0f} MiB"
+
+
+def multihead(seconds: float, out: Path) -> Lines:
+    """MultiHead self-attention, against nn.MultiheadAttention (goals: 1.3 ×; in training 1 ×).
+
+    The last column is how much faster it could be if all but the four projections took no time.
+    """
+    yield "| batch × n × width, heads | eval | eval, gradients on | train | projections alone |"
+    yield "|---|---|---|---|---|"
+    for batch, n, width, heads in MULTIHEAD_SIZES:
+        theirs = nn.MultiheadAttention(width, heads, batch_first=True)
+        ours = MultiHead.from_torch(theirs)
+        x = torch.randn(batch, n, width)
+        projections = (ours.query, ours.key, ours.value, ours.out)
+
+        def run(module: nn.Module, x: Tensor = x) -> Tensor:
+            if isinstance(module, nn.MultiheadAttention):
+                return module(x, x, x, need_weights=False)[0]
+            return module(x)
+
+        def train(module: nn.Module, run: Callable[[nn.Module], Tensor] = run) -> None:
+            run(module).sum().backward()
+
+        def project(x: Tensor = x, projections: tuple[nn.Linear, ...] = projections) -> None:
+            for projection in projections:
+                linear(x, projection.weight, projection.bias)
+
+        pair = {"theirs": theirs, "ours": ours}
+        running = {name: partial(run, module.eval()) for name, module in pair.items()}
+        with torch.no_grad():
+            plain = rounds(running | {"floor": project}, seconds)
+        graded = rounds(running, seconds)
+        trained = rounds({name: partial(train, m.train()) for name, m in pair.items()}, seconds)
+        faster = [ratio(times, "theirs", "ours") for times in (plain, graded, trained)]
+        cells = " | ".join(f"{f:.2f} ×" for f in (*faster, ratio(plain, "theirs", "floor")))
+        yield f"| {batch}×{n}×{width}, {heads} | {cells} |"
+
+
+# growth and memory first: their processes fork before torch has threads
+SECTIONS = (growth, additive_memory, fused, looks, additive, multihead)
+
+
+def main() -> None:
+    """Run the sections that were asked for."""
+    names = [section.__name__ for section in SECTIONS]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "out")
+    parser.add_argument("--only", nargs="+", choices=names, default=names)
+    parser.add_argument("--quick", action="store_true", help="shorter texts, fewer rounds")
+    wishes = parser.parse_args()
+    wishes.out.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for section in SECTIONS:
+        if section.__name__ not in wishes.only:
+            continue
+        rows = section(0.3 if wishes.quick else 4.0, wishes.out)
+        for line in (f"## {section.__doc__.splitlines()[0]}", "", *rows, ""):
+            print(line, flush=True)
+            lines.append(line)
+    host = f"torch {torch.__version__}, {torch.get_num_threads()} threads, {platform.machine()}"
+    text = "\n".join([f"# Attention, measured\n\n{host}. Command: `make bench`.\n", *lines])
+    (wishes.out / "attention.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
