@@ -9,6 +9,7 @@ import argparse
 import platform
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -174,7 +175,7 @@ def main() -> None:
         if section.__name__ not in wishes.only:
             continue
         rows = section(0.3 if wishes.quick else 4.0, wishes.out)
-        for line in (f"## {section.__doc__.splitlines()[0]}", "", *rows, ""):
+        for line in chain([f"## {section.__doc__.splitlines()[0]}", ""], rows, [""]):
             print(line, flush=True)
             lines.append(line)
     host = f"torch {torch.__version__}, {torch.get_num_threads()} threads, {platform.machine()}"

@@ -22,5 +22,10 @@ def test_the_folded_dot_product_has_the_softmax_of_the_score(score):
     score = score.double()
     queries, keys = torch.randn(2, 5, 12).double(), torch.randn(2, 7, 12).double()
     folded = score.fold(queries, keys)
-    dot = folded.scale * folded.queries @ folded.keys.mT
+    lift = 0 if folded.lift is None else folded.lift[:, None]
+    dot = folded.scale * folded.queries @ folded.keys.mT + lift
+    torch.testing.assert_close(dot.softmax(-1), score(queries, keys).softmax(-1))
+    whole = folded.without_lift()
+    assert whole.lift is None
+    dot = whole.scale * whole.queries @ whole.keys.mT
     torch.testing.assert_close(dot.softmax(-1), score(queries, keys).softmax(-1))

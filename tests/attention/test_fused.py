@@ -45,13 +45,17 @@ def test_the_kernel_always_sees_four_axes(kernel_calls, batch):
     assert context.shape == (*batch, 5, 12)
 
 
-def test_one_width_is_made_of_two_without_changing_the_answer(kernel_calls):
-    queries, keys = torch.randn(2, 3, 5, 12), torch.randn(2, 3, 7, 12)
+@pytest.mark.parametrize("gradient", [True, False])
+def test_one_width_is_made_of_two_without_changing_the_answer(kernel_calls, gradient):
+    queries, keys = torch.randn(2, 3, 5, 12, requires_grad=gradient), torch.randn(2, 3, 7, 12)
     for value in (6, 12, 20):
         values = torch.randn(2, 3, 7, value)
         context = attend(queries, keys, values, score=Gaussian(2.0))
         sizes = kernel_calls.pop()
-        assert sizes["shape"][-1] == sizes["keys"][-1] == sizes["values"][-1] == max(13, value)
+        # a lift that passes no gradients on is added; one that must becomes a column
+        width = max(13 if gradient else 12, value)
+        assert sizes["shape"][-1] == sizes["keys"][-1] == sizes["values"][-1] == width
+        assert (sizes["attn_mask"] is None) == gradient
         dense = attend(queries, keys, values, score=Gaussian(2.0), path="dense")
         torch.testing.assert_close(context, dense)
 

@@ -68,6 +68,17 @@ def test_a_query_without_neighbours_sees_nothing_and_learns_nothing(height, path
 
 
 @pytest.mark.parametrize("height", [triangular, epanechnikov])
+def test_a_key_exactly_one_bandwidth_away_gives_no_nan(height):
+    queries = torch.zeros(1, 1, requires_grad=True)
+    keys = torch.tensor([[0.5], [2.0]], requires_grad=True)  # log has an infinite slope at 2
+    score = Kernel(height, bandwidth=2.0)
+    assert weights(queries, keys, score=score).tolist() == [[1, 0]]
+    attend(queries, keys, torch.tensor([[3.0], [5.0]]), score=score).sum().backward()
+    assert queries.grad.isfinite().all()
+    assert keys.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("height", [triangular, epanechnikov])
 def test_the_bandwidth_learns_by_its_true_slope(height):
     queries, keys = torch.rand(QUERIES, 2).double(), torch.rand(KEYS, 2).double()
     values = torch.randn(KEYS, 3).double()

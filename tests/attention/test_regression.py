@@ -157,7 +157,7 @@ def test_a_learned_bandwidth_predicts_better_than_the_average_and_than_a_poor_gu
 
 
 def test_the_bandwidth_is_learned_from_points_far_apart_as_precisely_as_near():
-    x = torch.rand(600).mul(400).float()  # about a thousand bandwidths
+    x = torch.rand(1000).mul(1000).float()  # about two thousand bandwidths
     y = x.sin()
     single = NadarayaWatson(learned=True).fit(x, y).bandwidth
     double = NadarayaWatson(learned=True).fit(x.double(), y.double()).bandwidth

@@ -3,6 +3,7 @@ import torch
 
 from regard import RegardError
 from regard.attention import NAMES, Additive, Bilinear, attend, named
+from regard.attention.scores import shared
 
 
 def test_every_name_makes_a_score_of_all_pairs():
@@ -20,6 +21,11 @@ def test_learned_scores_take_widths():
     assert isinstance(additive, Additive)
     assert additive.widths == (12, 4)
     assert isinstance(named("bilinear", (12, 4)), Bilinear)
+
+
+def test_a_shared_score_is_made_once_and_a_named_one_anew():
+    assert shared("cosine") is shared("cosine")
+    assert named("cosine") is not named("cosine")
 
 
 def test_an_unknown_name_offers_the_nearest():

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -46,3 +49,20 @@ def test_the_scores_of_one_block_only_are_held(monkeypatch):
     attend(torch.randn(50, 4), torch.randn(20, 4), score=score, path="streamed")
     assert max(held) <= 64
     assert sum(held) == 50 * 20
+
+
+@pytest.mark.slow
+def test_memory_grows_with_the_keys_and_not_with_the_pairs():
+    script = """
+import resource, torch
+from regard.attention import Additive, attend
+score, x = Additive(16), torch.randn(1, 12288, 16)
+with torch.no_grad():
+    attend(x[:, :64], score=score)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    attend(x, score=score)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    all_scores = 12288**2 * 4 / 2**20
+    assert float(run.stdout) < all_scores / 5

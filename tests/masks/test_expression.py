@@ -168,7 +168,7 @@ PLAIN = [  # the scores' batch axes, the mask's shape, and where the mask keeps 
 ]
 
 
-@pytest.mark.parametrize(("batch", "shape", "place"), PLAIN, ids=str)
+@pytest.mark.parametrize(("batch", "shape", "place"), PLAIN)
 def test_a_plain_tensor_lines_up_with_the_scores(batch, shape, place):
     pairs = torch.rand(shape) > 0.5
     seen = as_mask(pairs).tensor(QUERIES, KEYS, batch)

@@ -31,8 +31,9 @@ def weigh(job: Job, scores: Scores, frame: Frame) -> Weights:
         scores = scores + frame.wanted(job.bias)
     if job.mask is not None:
         scores = scores.masked_fill(~job.mask.on(frame), -torch.inf)
-    if scores.shape[-1] == 0 or _is_plain(job):
-        return scores.softmax(dim=-1)
+    if scores.shape[-1] == 0 or is_plain(job):
+        # such scores are nobody else's, so they may be written over where no gradient needs them
+        return torch.softmax(scores, dim=-1, out=None if job.differentiated() else scores)
     # softmax of nothing but -inf is NaN, in the gradient too; such a row must read as "no look"
     nowhere = scores.amax(dim=-1, keepdim=True) == -torch.inf
     return scores.masked_fill(nowhere, 0.0).softmax(dim=-1).masked_fill(nowhere, 0.0)
@@ -45,6 +46,6 @@ def gather(job: Job, weights: Weights, dropout: float) -> Context:
     return ungrouped(context, job.groups).to(job.values.dtype)
 
 
-def _is_plain(job: Job) -> bool:
+def is_plain(job: Job) -> bool:
     """Tell whether no score can be -inf: nothing is hidden or added to a dot product."""
     return job.mask is None and job.bias is None and folds(job.score)

@@ -15,7 +15,7 @@ def attend(job: Job, dropout: float) -> Context:
     """Gather the values in one kernel, without ever holding the weights."""
     folded = _folded(job)
     queries, keys, values = _one_width(*folded[:2], job.values.to(folded.queries.dtype))
-    added, is_causal = _mask_and_bias(job, queries.dtype)
+    added, is_causal = _added(job, folded.lift, queries.dtype)
     groups = job.groups
     if added is None and not is_causal:
         groups = 1  # the grouped queries may stay below each other
@@ -33,7 +33,8 @@ def attend(job: Job, dropout: float) -> Context:
         enable_gqa=groups > 1,
     )
     width = job.values.shape[-1]
-    context = context[..., :width].reshape(*queries.shape[:-1], width)
+    if axes != 2 or context.shape[-1] != width:
+        context = context[..., :width].reshape(*queries.shape[:-1], width)
     context = ungrouped(context, job.groups) if groups == 1 else context
     return context.to(job.values.dtype)
 
@@ -44,7 +45,16 @@ def _folded(job: Job) -> Folded:
         # processors do not compute in float16: float32 is both faster and closer
         queries, keys = precise(queries), precise(keys)
     folded: Folded = job.score.fold(queries, keys)  # type: ignore[attr-defined]
-    return folded
+    return folded if _takes_lift(job) else folded.without_lift()
+
+
+def _takes_lift(job: Job) -> bool:
+    """Tell whether a lift may be added by the kernel, which is faster than one more column.
+
+    It would then not pass gradients on, not know groups, and not skip what causal hides.
+    """
+    many_hidden = job.frame.queries > 256 and is_plain_causal(job.mask, job.frame)
+    return not (job.groups > 1 or many_hidden or job.differentiated())
 
 
 def _one_width(queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -58,17 +68,16 @@ def _one_width(queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, T
     return queries, keys, values
 
 
-def _mask_and_bias(job: Job, dtype: torch.dtype) -> tuple[Tensor | None, bool]:
-    """Write mask and bias as the kernel takes them: booleans or numbers to add, or just causal."""
+def _added(job: Job, lift: Tensor | None, dtype: torch.dtype) -> tuple[Tensor | None, bool]:
+    """Write what is hidden or added as the kernel takes it: a tensor, or the word causal."""
     mask, bias, frame = job.mask, job.bias, job.frame
+    if lift is not None:
+        bias = lift[..., None, :] if bias is None else bias + lift[..., None, :]
     if mask is not None and mask.hides_nothing(frame):
         mask = None
-    if mask is None and bias is None:
-        return None, False
     if bias is None:
-        assert mask is not None
-        if is_plain_causal(mask, frame):
-            return None, True
+        if mask is None or is_plain_causal(mask, frame):
+            return None, mask is not None
         return _on_four_axes(mask.on(frame), frame), False
     bias = bias.to(dtype)
     if mask is not None:

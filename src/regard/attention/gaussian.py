@@ -12,7 +12,7 @@ class Gaussian(nn.Module):
     """score(q, k) = -|q - k|² / 2b²: softmax of it weighs each key by a Gaussian of its distance.
 
     Expanding the square leaves q·k / b² - |k|² / 2b² and a term in q alone, which softmax
-    does not see. So it folds into a dot product with one more column. The expansion subtracts
+    does not see. So it folds into a dot product and a lift for each key. The expansion subtracts
     large numbers when keys lie thousands of bandwidths apart; `path="dense"` does not.
     """
 
@@ -35,10 +35,11 @@ class Gaussian(nn.Module):
         """Write the square out, around the mean key: softmax does not see it and precision does."""
         queries, keys = precise(queries), precise(keys)
         centre = keys.mean(dim=-2, keepdim=True) if keys.shape[-2] else 0.0
-        queries, keys = ((vectors - centre) / self.bandwidth for vectors in (queries, keys))
-        ones = queries.new_ones(*queries.shape[:-1], 1)
-        halves = -0.5 * keys.square().sum(dim=-1, keepdim=True)
-        return Folded(torch.cat([queries, ones], dim=-1), torch.cat([keys, halves], dim=-1))
+        queries, keys = queries - centre, keys - centre
+        scale = self._bandwidth.start**-2
+        if self._bandwidth.learned:
+            queries, keys, scale = queries / self.bandwidth, keys / self.bandwidth, 1.0
+        return Folded(queries, keys, scale, -0.5 * scale * keys.square().sum(dim=-1))
 
 
 def distance(queries: Queries, keys: Keys) -> Scores:

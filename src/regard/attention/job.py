@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from regard.attention.scores import Score, named
+from regard.attention.scores import Score, shared
 from regard.masks.expression import Mask, as_mask
 from regard.masks.frame import Frame, broadcasts
 
@@ -62,7 +62,7 @@ def line_up(
         queries = queries.unsqueeze(-2)
     _check_axes(queries, keys, values)
     if isinstance(score, str):
-        score = named(score)
+        score = shared(score)
     _check_widths(score, queries.shape[-1], keys.shape[-1])
     queries, keys, values, groups = _common_batch(queries, keys, values)
     frame = Frame(

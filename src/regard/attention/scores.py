@@ -1,7 +1,7 @@
 """The table of scores by name."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from types import MappingProxyType
 
 from torch import Tensor, nn
@@ -37,6 +37,15 @@ LEARNED: Mapping[str, Callable[[int, int], nn.Module]] = MappingProxyType(
 """Scores with weights to learn, made for a query width and a key width."""
 
 NAMES = (*FIXED, *LEARNED)
+
+
+@cache
+def shared(name: str) -> nn.Module:
+    """Give the score of that name, the same each time: it has nothing that a caller could change.
+
+    Making a module takes longer than a small attention does.
+    """
+    return named(name)
 
 
 def named(name: str, widths: tuple[int, int] | None = None) -> nn.Module:

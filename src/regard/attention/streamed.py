@@ -7,11 +7,11 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from regard.attention import dense
-from regard.attention.job import Job
+from regard.attention.job import Job, grouped
 from regard.masks.frame import Frame
 from regard.shapes import Context, Weights
 
-BLOCK = 2**19  # scores held at a time, 2 MiB in float32: they stay in the cache
+BLOCK = 2**20  # scores held at a time, 4 MiB in float32: they stay in the cache
 
 
 def attend(job: Job, dropout: float) -> Context:
@@ -25,18 +25,37 @@ def attend(job: Job, dropout: float) -> Context:
 
     if job.differentiated():
         contexts = [checkpoint(block, *part, use_reentrant=False) for part in _parts(job)]
-    else:
-        contexts = [block(*part) for part in _parts(job)]
-    return torch.cat(contexts, dim=-2)
+        return torch.cat(contexts, dim=-2)
+    # written into place: small results kept between large blocks would keep these from being reused
+    context = job.values.new_empty(*job.frame.shape[:-1], job.values.shape[-1])
+    for queries, frame in _parts(job):
+        context.narrow(-2, frame.first, queries.shape[-2]).copy_(block(queries, frame))
+    return context
 
 
 def weights(job: Job) -> Weights:
     """Write the weights of all pairs, holding nothing else of that size; without gradients."""
     looks = job.queries.new_empty(job.frame.shape)
-    for queries, frame in _parts(job):
-        rows = looks.narrow(-2, frame.first, queries.shape[-2])
-        rows.copy_(dense.weigh(job, dense.score(job, queries), frame))
+    if dense.is_plain(job):
+        _write_plain(job, grouped(looks, job.groups))
+    else:
+        for queries, frame in _parts(job):
+            rows = looks.narrow(-2, frame.first, queries.shape[-2])
+            rows.copy_(dense.weigh(job, dense.score(job, queries), frame))
     return looks
+
+
+def _write_plain(job: Job, looks: Weights) -> None:
+    """Write weights that no mask or bias touches, head by head: more rows of fewer heads."""
+    everything = (looks, grouped(job.queries, job.groups), job.keys)
+    looks, queries, keys = (x.reshape(-1, *x.shape[-2:]) for x in everything)
+    rows = max(1, min(BLOCK // keys.shape[-2], queries.shape[-2]))
+    heads = max(1, BLOCK // (rows * keys.shape[-2]))
+    for h in range(0, len(looks), heads):
+        for q in range(0, queries.shape[-2], rows):
+            place = (slice(h, h + heads), slice(q, q + rows))
+            scores = job.score(queries[place], keys[h : h + heads])
+            looks[place] = torch.softmax(scores, dim=-1, out=scores)
 
 
 def _parts(job: Job) -> Iterator[tuple[Tensor, Frame]]:
