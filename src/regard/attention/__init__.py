@@ -1,4 +1,13 @@
-"""Attention: queries look at keys and gather their values."""
+"""Attention: queries look at keys and gather their values.
+
+What a layer costs over n words of width d, next to recurrence and a convolution of k words
+(Vaswani et al. 2017, table 1); `complexity_table(n, d, k)` gives the numbers:
+
+mechanism       work    steps  longest path
+self-attention  n² d    1      1
+recurrence      n d²    n      n
+convolution     k n d²  1      n / k
+"""
 
 from regard.attention.additive import Additive as Additive
 from regard.attention.attend import Looked as Looked

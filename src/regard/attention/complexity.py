@@ -1,10 +1,4 @@
-"""What a layer costs as texts grow: self-attention, recurrence and convolution.
-
-mechanism       work    steps  longest path
-self-attention  n² d    1      1
-recurrence      n d²    n      n
-convolution     k n d²  1      n / k
-"""
+"""What a layer costs as texts grow: self-attention, recurrence and convolution."""
 
 from math import ceil
 from typing import NamedTuple
@@ -30,8 +24,8 @@ FORMULAS = (
 def complexity(n: int, d: int, k: int = 3) -> tuple[Cost, Cost, Cost]:
     """Count work, sequential steps and longest path (Vaswani et al. 2017, table 1).
 
-    n words of width d; a convolution reads k words at a time, in as many layers as it takes
-    for the first word to reach the last.
+    n words of width d; a convolution reads k words at a time, and layers of it bring words
+    together that are n / k such steps apart.
     """
     for name, number in (("n", n), ("d", d), ("k", k)):
         if number < 1:

@@ -53,8 +53,8 @@ def _takes_lift(job: Job) -> bool:
 
     It would then not pass gradients on, not know groups, and not skip what causal hides.
     """
-    many_hidden = job.frame.queries > 256 and is_plain_causal(job.mask, job.frame)
-    return not (job.groups > 1 or many_hidden or job.differentiated())
+    causal = is_plain_causal(job.mask, job.frame)
+    return not (job.groups > 1 or causal or job.differentiated())
 
 
 def _one_width(queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -152,7 +152,7 @@ class MultiHead(nn.Module):
                 f"{name} must have a width of {projection.in_features}, "
                 f"but their shape is {tuple(rows.shape)}"
             )
-        parted: Tensor = rearrange(projection(rows), "... n (h d) -> ... h n d", d=self.head_width)
+        parted: Tensor = rearrange(projection(rows), "... k (h d) -> ... h k d", d=self.head_width)
         if offset is not None and isinstance(self.positions, Rotary):
             parted = self.positions(parted, offset)
         return parted
@@ -171,7 +171,7 @@ class MultiHead(nn.Module):
         }
 
     def _joined(self, context: Tensor) -> Tensor:
-        joined = rearrange(context, "... h n d -> ... n (h d)")
+        joined = rearrange(context, "... h q d -> ... q (h d)")
         return self.out(joined)  # type: ignore[no-any-return]
 
 

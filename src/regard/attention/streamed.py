@@ -55,7 +55,10 @@ def _write_plain(job: Job, looks: Weights) -> None:
         for q in range(0, queries.shape[-2], rows):
             place = (slice(h, h + heads), slice(q, q + rows))
             scores = job.score(queries[place], keys[h : h + heads])
-            looks[place] = torch.softmax(scores, dim=-1, out=scores)
+            if scores.dtype == looks.dtype:
+                torch.softmax(scores, dim=-1, out=looks[place])
+            else:
+                looks[place] = scores.softmax(dim=-1)
 
 
 def _parts(job: Job) -> Iterator[tuple[Tensor, Frame]]:

@@ -28,7 +28,7 @@ def window(behind: int, ahead: int | None = None, align: Align = None) -> Mask:
     return _Window(behind, behind if ahead is None else ahead, _checked(align))
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class _Causal(Mask):
     align: Align
 
@@ -46,7 +46,7 @@ class _Causal(Mask):
         return f"causal({_shown(self.align)})"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class _Window(Mask):
     behind: int
     ahead: int

@@ -117,7 +117,7 @@ def shown(numbers: Tensor) -> str:
     return str(numbers.tolist()) if few else size(numbers)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class _Plain(Mask):
     may_look: Tensor
 
@@ -146,7 +146,7 @@ class _Plain(Mask):
         return f"mask({size(self.may_look)})"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class _And(Mask):
     left: Mask
     right: Mask
@@ -177,7 +177,7 @@ class _And(Mask):
         return " & ".join(f"({part!r})" if isinstance(part, _Or) else repr(part) for part in parts)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class _Or(Mask):
     left: Mask
     right: Mask
@@ -199,7 +199,7 @@ class _Or(Mask):
         return f"{self.left!r} | {self.right!r}"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class _Not(Mask):
     inner: Mask
 

@@ -34,7 +34,7 @@ def documents(ids: Ids, key_ids: Ids | None = None) -> Mask:
     return _Documents(torch.as_tensor(ids), None if key_ids is None else torch.as_tensor(key_ids))
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class _FirstKeys(Mask):
     word: str
     counts: Tensor
@@ -61,7 +61,7 @@ class _FirstKeys(Mask):
         return f"{self.word}({shown(self.counts)})"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class _Padding(Mask):
     keep: Tensor
 
@@ -75,7 +75,7 @@ class _Padding(Mask):
         return f"padding({size(self.keep)})"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class _Documents(Mask):
     ids: Tensor
     key_ids: Tensor | None
