@@ -8,8 +8,10 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from regard import attention as attention
     from regard import masks as masks
+    from regard import models as models
     from regard import pictures as pictures
     from regard import positions as positions
+    from regard import search as search
     from regard.attention import Additive as Additive
     from regard.attention import Bilinear as Bilinear
     from regard.attention import Cosine as Cosine
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 # Names are looked up when they are first used: torch takes seconds to import, and
 # `regard --help` needs none of it.
-_ROOMS = ("attention", "masks", "pictures", "positions")
+_ROOMS = ("attention", "masks", "models", "pictures", "positions", "search")
 _NAMES = {
     "Additive": "regard.attention",
     "Bilinear": "regard.attention",

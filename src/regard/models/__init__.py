@@ -1,0 +1,120 @@
+"""Translators: the only place where settings become modules."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from torch import nn
+
+from regard.attention import MultiHead
+from regard.config import Model
+from regard.errors import RegardError
+from regard.models.blocks import Embedding as Embedding
+from regard.models.blocks import FeedForward as FeedForward
+from regard.models.blocks import Residual as Residual
+from regard.models.describe import describe as describe
+from regard.models.recurrent import Recurrent as Recurrent
+from regard.models.transformer import Classifier as Classifier
+from regard.models.transformer import Decoder as Decoder
+from regard.models.transformer import Encoder as Encoder
+from regard.models.transformer import LanguageModel as LanguageModel
+from regard.models.transformer import Layer as Layer
+from regard.models.transformer import Transformer as Transformer
+from regard.models.translator import Looks as Looks
+from regard.positions import ALiBi, Learned, Rotary, Sinusoidal
+
+Size = TypeVar("Size")
+Made = TypeVar("Made")
+
+
+def build(settings: Model, vocabularies: tuple[int, int]) -> Transformer | Recurrent:
+    """Make the translator that the settings describe, for a source and a target vocabulary."""
+    return _explained(_translator, settings, vocabularies)
+
+
+def build_language_model(settings: Model, vocabulary: int) -> LanguageModel:
+    """Make a decoder alone."""
+
+    def make(settings: Model, vocabulary: int) -> LanguageModel:
+        decoder = Decoder(_layers(settings), _final_norm(settings))
+        return LanguageModel(_embedding(settings, vocabulary), decoder, settings.tied)
+
+    return _explained(make, settings, vocabulary)
+
+
+def build_classifier(settings: Model, vocabulary: int, classes: int) -> Classifier:
+    """Make an encoder alone, with a layer that scores classes."""
+
+    def make(settings: Model, vocabulary: int) -> Classifier:
+        encoder = Encoder(_layers(settings), _final_norm(settings))
+        return Classifier(_embedding(settings, vocabulary), encoder, classes)
+
+    return _explained(make, settings, vocabulary)
+
+
+def _explained(make: Callable[[Model, Size], Made], settings: Model, size: Size) -> Made:
+    try:
+        return make(settings, size)
+    except ValueError as problem:
+        raise RegardError(f"the settings under [model] do not fit: {problem}") from problem
+
+
+def _translator(settings: Model, vocabularies: tuple[int, int]) -> Transformer | Recurrent:
+    source = _embedding(settings, vocabularies[0])
+    shared = settings.shared and vocabularies[0] == vocabularies[1]
+    target = source if shared else _embedding(settings, vocabularies[1])
+    if settings.kind == "recurrent":
+        return Recurrent(
+            source,
+            target,
+            layers=settings.layers,
+            score=settings.score,
+            dropout=settings.dropout,
+            tied=settings.tied,
+        )
+    encoder = Encoder(_layers(settings), _final_norm(settings))
+    decoder = Decoder(_layers(settings, cross=True), _final_norm(settings))
+    return Transformer(source, target, encoder, decoder, settings.tied)
+
+
+def _embedding(settings: Model, vocabulary: int) -> Embedding:
+    tables: dict[str, Callable[[], nn.Module]] = {
+        "sinusoidal": lambda: Sinusoidal(settings.width),
+        "learned": lambda: Learned(settings.longest, settings.width),
+    }
+    table = tables.get(settings.positions) if settings.kind == "transformer" else None
+    positions = None if table is None else table()
+    return Embedding(vocabulary, settings.width, positions, settings.dropout)
+
+
+def _layers(settings: Model, cross: bool = False) -> list[Layer]:
+    return [
+        Layer(
+            _attention(settings, looks_back=True),
+            FeedForward(settings.width, settings.hidden, settings.dropout),
+            _attention(settings, looks_back=False) if cross else None,
+            dropout=settings.dropout,
+            pre_norm=settings.norm == "pre",
+        )
+        for _ in range(settings.layers)
+    ]
+
+
+def _attention(settings: Model, looks_back: bool) -> MultiHead:
+    """Make one attention; only within one text do distances between words mean something."""
+    positions: Rotary | ALiBi | None = None
+    if looks_back and settings.positions == "rotary":
+        positions = Rotary(settings.width // settings.heads)
+    if looks_back and settings.positions == "alibi":
+        positions = ALiBi(settings.heads)
+    return MultiHead(
+        settings.width,
+        settings.heads,
+        score=settings.score,
+        key_heads=settings.key_heads,
+        dropout=settings.dropout,
+        positions=positions,
+    )
+
+
+def _final_norm(settings: Model) -> nn.Module | None:
+    return nn.LayerNorm(settings.width) if settings.norm == "pre" else None

@@ -1,0 +1,59 @@
+"""Weights of torch's own Transformer, taken over."""
+
+from typing import Any
+
+from torch import nn
+
+from regard.attention import MultiHead
+from regard.models.blocks import ACTIVATIONS, FeedForward
+from regard.models.transformer import Decoder, Encoder, Layer
+
+
+def from_torch(theirs: nn.Transformer) -> tuple[Encoder, Decoder]:
+    """Make the encoder and the decoder that give what torch's give, batch first."""
+    encoder, decoder = theirs.encoder, theirs.decoder
+    return (
+        Encoder([_layer(layer) for layer in encoder.layers], _norm(encoder.norm)),
+        Decoder([_layer(layer) for layer in decoder.layers], _norm(decoder.norm)),
+    )
+
+
+# torch does not say which attributes its layers have, so they are taken as they come
+def _layer(theirs: Any) -> Layer:
+    cross = getattr(theirs, "multihead_attn", None)
+    ours = Layer(
+        MultiHead.from_torch(theirs.self_attn),
+        _feed_forward(theirs),
+        None if cross is None else MultiHead.from_torch(cross),
+        dropout=theirs.dropout1.p,
+        pre_norm=theirs.norm_first,
+    )
+    around = [ours.around_attention, ours.around_cross, ours.around_feed_forward]
+    norms = [theirs.norm1, theirs.norm2, getattr(theirs, "norm3", None)]
+    for residual, norm in zip(filter(None, around), filter(None, norms), strict=True):
+        residual.norm.load_state_dict(norm.state_dict())
+        residual.norm.eps = norm.eps
+    return ours.to(theirs.linear1.weight).train(theirs.training)
+
+
+def _feed_forward(theirs: Any) -> FeedForward:
+    named = [name for name, function in ACTIVATIONS.items() if function is theirs.activation]
+    if not named:
+        raise ValueError(f"activation must be relu or gelu, but it is {theirs.activation!r}")
+    ours = FeedForward(
+        theirs.linear1.in_features,
+        theirs.linear1.out_features,
+        theirs.dropout.p,
+        named[0],
+    )
+    ours.widen.load_state_dict(theirs.linear1.state_dict())
+    ours.narrow.load_state_dict(theirs.linear2.state_dict())
+    return ours
+
+
+def _norm(theirs: nn.LayerNorm | None) -> nn.LayerNorm | None:
+    if theirs is None:
+        return None
+    ours = nn.LayerNorm(theirs.normalized_shape, theirs.eps)
+    ours.load_state_dict(theirs.state_dict())
+    return ours

@@ -1,0 +1,63 @@
+"""The contract of every translator: encode, decode all at once, or step by step."""
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+class Looks(NamedTuple):
+    """Where a model looked, a tensor (batch, head, query, key) per layer; no layers, no looks."""
+
+    encoder: tuple[Tensor, ...] = ()
+    decoder: tuple[Tensor, ...] = ()
+    cross: tuple[Tensor, ...] = ()
+
+
+@runtime_checkable
+class Past(Protocol):
+    """What a decoder knows after some steps; continuations are counted over all sentences."""
+
+    def reorder(self, rows: Tensor) -> "Past":
+        """Let each continuation go on from the given one's past; the source stays."""
+        ...
+
+    def keep(self, sentences: Tensor, rows: Tensor) -> "Past":
+        """Go on with some sentences, and with the continuations that are given by their rows."""
+        ...
+
+
+@runtime_checkable
+class Generator(Protocol):
+    """What `search` needs: to take a step from a past, and to score the next token."""
+
+    def step(
+        self, tokens: Int[Tensor, "sentence beam"], past: Any
+    ) -> tuple[Float[Tensor, "sentence beam width"], Any]:
+        """Read one token per continuation; give their states, and the past they make."""
+        ...
+
+    def output(self, states: Tensor) -> Tensor:
+        """Score every token of the vocabulary as the next one."""
+        ...
+
+
+@runtime_checkable
+class Translator(Generator, Protocol):
+    """A generator that is given a source sentence."""
+
+    def encode(self, source: Tensor, lengths: Tensor) -> Any:
+        """Read the source (batch, position) once."""
+        ...
+
+    def decode(self, target: Tensor, memory: Any) -> Tensor:
+        """Read a whole target, each position seeing only those before it; give all states."""
+        ...
+
+    def start(self, memory: Any) -> Past:
+        """Give the past before the first step, one continuation per sentence."""
+        ...
+
+    def look(self, source: Tensor, lengths: Tensor, target: Tensor) -> tuple[Tensor, Looks]:
+        """Encode and decode, and tell where every layer and head looked."""
+        ...

@@ -1,0 +1,214 @@
+"""How a model speaks: greedy, beam and sampling, for any model that can take a step."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from regard.models.translator import Generator, Past
+from regard.tokens import END, PADDING, START
+
+
+class Found(NamedTuple):
+    """One text: its tokens without start and end, and how likely the model finds it."""
+
+    tokens: tuple[int, ...]
+    log_probability: float
+    score: float  # log probability / length^penalty, end counted, by which a beam ranks
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """How long a text may be, end not counted, and how it must begin; at the longest it ends."""
+
+    shortest: int = 0
+    longest: int = 256
+    prefix: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.shortest <= self.longest:
+            raise ValueError(
+                f"shortest must be from 0 to longest, but they are {self.shortest} and "
+                f"{self.longest}"
+            )
+        if len(self.prefix) > self.longest:
+            raise ValueError(
+                f"prefix must have at most {self.longest} tokens, the longest length, "
+                f"but it has {len(self.prefix)}"
+            )
+
+
+NO_LIMITS = Limits()
+
+
+def greedy(model: Generator, past: Past, sentences: int, limits: Limits = NO_LIMITS) -> list[Found]:
+    """Take the likeliest token at each step."""
+    return [texts[0] for texts in beam(model, past, sentences, beams=1, limits=limits)]
+
+
+@torch.no_grad()
+def beam(
+    model: Generator,
+    past: Past,
+    sentences: int,
+    *,
+    beams: int = 5,
+    nbest: int = 1,
+    penalty: float = 1.0,
+    limits: Limits = NO_LIMITS,
+) -> list[list[Found]]:
+    """Keep the `beams` likeliest beginnings of each sentence, until as many have ended.
+
+    Args:
+        nbest: how many texts to give for each sentence, best first.
+        penalty: the power of the length by which log probabilities are divided.
+    """
+    if beams < 1:
+        raise ValueError(f"beams must be 1 or more, but it is {beams}; 1 is greedy")
+    if not 1 <= nbest <= beams:
+        raise ValueError(f"nbest must be from 1 to beams ({beams}), but it is {nbest}")
+
+    def best(logs: Tensor, totals: Tensor) -> Choice:
+        """Rank continuations: twice as many as beams, since half of them may have ended."""
+        everything = (totals[..., None] + logs).flatten(1)
+        ranked, places = everything.topk(min(2 * beams, everything.shape[1]), dim=1)
+        return Choice(ranked, places // logs.shape[-1], places % logs.shape[-1])
+
+    found = _Hunt(model, past, sentences, beams, penalty, limits).run(best)
+    return [sorted(texts, key=lambda text: -text.score)[:nbest] for texts in found]
+
+
+@torch.no_grad()
+def sample(
+    model: Generator,
+    past: Past,
+    sentences: int,
+    *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float = 1.0,
+    seed: int | None = None,
+    limits: Limits = NO_LIMITS,
+) -> list[Found]:
+    """Draw each token by chance: from the likeliest `top_k`, or those that make up `top_p`.
+
+    A lower temperature prefers likely tokens more. The same seed draws the same texts.
+    """
+    if not temperature > 0:
+        raise ValueError(f"temperature must be above 0, but it is {temperature}")
+    if top_k is not None and top_k < 1:
+        raise ValueError(f"top_k must be 1 or more, or None for all, but it is {top_k}")
+    if not 0 < top_p <= 1:
+        raise ValueError(f"top_p must be above 0 and at most 1, but it is {top_p}")
+    chance = torch.Generator()
+    if seed is None:
+        chance.seed()
+    else:
+        chance.manual_seed(seed)
+
+    def draw(logs: Tensor, totals: Tensor) -> Choice:
+        shares = _trimmed(logs[:, 0] / temperature, top_k, top_p).softmax(dim=-1)
+        token = torch.multinomial(shares, 1, generator=chance)
+        return Choice(totals + logs[:, 0].gather(1, token), torch.zeros_like(token), token)
+
+    found = _Hunt(model, past, sentences, beams=1, penalty=1.0, limits=limits).run(draw)
+    return [texts[0] for texts in found]
+
+
+def _trimmed(logs: Tensor, top_k: int | None, top_p: float) -> Tensor:
+    """Rule tokens out that are not among the likeliest; the likeliest one always stays."""
+    ranked, order = logs.sort(dim=-1, descending=True)
+    shares = ranked.softmax(dim=-1)
+    out = shares.cumsum(dim=-1) - shares >= top_p
+    if top_k is not None:
+        out |= torch.arange(logs.shape[-1]) >= top_k
+    out[..., 0] = False
+    return logs.masked_fill(out.gather(-1, order.argsort(-1)), -torch.inf)
+
+
+class Choice(NamedTuple):
+    """Continuations of each sentence, best first: (sentence, rank)."""
+
+    totals: Tensor  # log probabilities
+    parents: Tensor  # which continuation they go on from
+    tokens: Tensor
+
+
+@dataclass
+class _Hunt:
+    """A search under way; sentences that have enough texts leave it.
+
+    Rows count the continuations of all sentences that are still open, sentence by sentence.
+    """
+
+    model: Generator
+    past: Past
+    sentences: int
+    beams: int
+    penalty: float
+    limits: Limits
+    open: Tensor = field(init=False)  # the numbers of the sentences that are still open
+    tokens: Tensor = field(init=False)  # (open sentence, continuation, position)
+    totals: Tensor = field(init=False)  # (open sentence, continuation), log probabilities
+    found: list[list[Found]] = field(init=False)
+
+    def run(self, choose: Callable[[Tensor, Tensor], Choice]) -> list[list[Found]]:
+        """Take steps until every sentence has as many texts as beams."""
+        self._begin()
+        for length in range(len(self.limits.prefix), self.limits.longest + 1):
+            if len(self.open):
+                choice = choose(self._allowed(self._next(), length), self.totals)
+                self._note(choice)
+                self._go_on(choice)
+        return self.found
+
+    def _begin(self) -> None:
+        """Force the prefix, if there is one, upon every sentence."""
+        self.found = [[] for _ in range(self.sentences)]
+        self.open = torch.arange(self.sentences)
+        self.totals = torch.zeros(self.sentences, 1)
+        self.tokens = torch.full((self.sentences, 1, 1), START)
+        for token in self.limits.prefix:
+            self.totals = self.totals + self._next()[..., token]
+            forced = torch.full((self.sentences, 1, 1), token)
+            self.tokens = torch.cat([self.tokens, forced], dim=-1)
+
+    def _next(self) -> Tensor:
+        """Give the log probabilities (sentence, continuation, token) of the next token."""
+        states, self.past = self.model.step(self.tokens[..., -1], self.past)
+        return self.model.output(states).float().log_softmax(dim=-1)
+
+    def _allowed(self, logs: Tensor, length: int) -> Tensor:
+        logs[..., [PADDING, START]] = -torch.inf
+        if length < self.limits.shortest:
+            logs[..., END] = -torch.inf
+        if length == self.limits.longest:
+            logs[..., END + 1 :] = -torch.inf
+        return logs
+
+    def _note(self, choice: Choice) -> None:
+        """Keep the texts that ended among the best, as many as there are beams."""
+        totals, parents, tokens = (numbers[:, : self.beams] for numbers in choice)
+        for row, rank in ((tokens == END) & totals.isfinite()).nonzero().tolist():
+            texts = self.found[int(self.open[row])]
+            if len(texts) < self.beams:
+                text = self.tokens[row, parents[row, rank], 1:].tolist()
+                total = totals[row, rank].item()
+                texts.append(Found(tuple(text), total, total / (len(text) + 1) ** self.penalty))
+
+    def _go_on(self, choice: Choice) -> None:
+        """Take the best that did not end, of the sentences that have not enough."""
+        short = [s for s, n in enumerate(self.open.tolist()) if len(self.found[n]) < self.beams]
+        everyone = len(short) == len(self.open)
+        rows = torch.tensor(short, dtype=torch.long)
+        totals, parents, tokens = (numbers[rows] for numbers in choice)
+        totals = totals.masked_fill(tokens == END, -torch.inf)
+        self.totals, order = totals.topk(min(self.beams, totals.shape[1]), dim=1)
+        parents, tokens = parents.gather(1, order), tokens.gather(1, order)
+        came_from = (rows[:, None] * self.tokens.shape[1] + parents).flatten()
+        self.past = self.past.reorder(came_from) if everyone else self.past.keep(rows, came_from)
+        before = self.tokens.flatten(0, 1)[came_from].unflatten(0, parents.shape)
+        self.tokens = torch.cat([before, tokens[..., None]], dim=-1)
+        self.open = self.open[rows]

@@ -1,0 +1,92 @@
+import pytest
+import torch
+
+from regard.attention import NAMES
+from regard.config import Model
+from regard.models import build
+
+BATCH, SOURCE, TARGET, WIDTH, VOCABULARY = 3, 7, 5, 12, 11
+LENGTHS = torch.tensor([7, 3, 5])
+
+
+def make(**changed):
+    settings = {
+        "kind": "recurrent",
+        "width": WIDTH,
+        "layers": 2,
+        "score": "additive",
+    } | changed
+    return build(Model(**settings), (VOCABULARY, VOCABULARY)).eval()
+
+
+def sentences(length):
+    return torch.randint(4, VOCABULARY, (BATCH, length))
+
+
+def test_the_reader_is_torchs_gru_on_each_sentence_alone():
+    model = make()
+    source = sentences(SOURCE)
+    memory, keep, first = model.encode(source, LENGTHS)
+    for row, length in enumerate(LENGTHS):
+        states, last = model.reader(model.source(source[row : row + 1, :length]))
+        torch.testing.assert_close(memory.values[row, :length], states[0])
+        expected = torch.tanh(model.bridge(last[1::2]))[:, 0]
+        torch.testing.assert_close(first[:, row], expected)
+        assert keep[row].sum() == length
+
+
+@pytest.mark.parametrize("score", NAMES)
+def test_step_by_step_is_all_at_once_and_padding_changes_nothing(score):
+    model = make(score=score)
+    source, target = sentences(SOURCE), sentences(TARGET)
+    memory = model.encode(source, LENGTHS)
+    at_once = model.decode(target, memory)
+    past, states = model.start(memory), []
+    for token in target.split(1, dim=1):
+        state, past = model.step(token, past)
+        states.append(state)
+    torch.testing.assert_close(torch.cat(states, dim=1), at_once)
+    for row, length in enumerate(LENGTHS):
+        alone = model.encode(source[row : row + 1, :length], LENGTHS[row : row + 1])
+        torch.testing.assert_close(
+            model.decode(target[row : row + 1], alone), at_once[row : row + 1]
+        )
+
+
+def test_beams_of_a_sentence_look_at_one_source():
+    model = make()
+    source, tokens = sentences(SOURCE), torch.randint(4, VOCABULARY, (BATCH, 2))
+    past = model.start(model.encode(source, LENGTHS))
+    twice = past.reorder(torch.arange(BATCH).repeat_interleave(2))
+    side_by_side, _ = model.step(tokens, twice)
+    for beam in range(2):
+        one, _ = model.step(tokens[:, beam : beam + 1], past)
+        torch.testing.assert_close(side_by_side[:, beam : beam + 1], one)
+
+
+def test_keys_are_projected_once_per_sentence(monkeypatch):
+    model = make()
+    memory = model.encode(sentences(SOURCE), LENGTHS)
+
+    def refuse(*_):
+        raise AssertionError("keys were projected again")
+
+    monkeypatch.setattr(model.score.project_keys, "forward", refuse)
+    assert model.decode(sentences(TARGET), memory).shape == (BATCH, TARGET, WIDTH)
+
+
+def test_looking_changes_nothing_and_tells_where():
+    model = make()
+    source, target = sentences(SOURCE), sentences(TARGET)
+    states, looks = model.look(source, LENGTHS, target)
+    assert torch.equal(states, model.decode(target, model.encode(source, LENGTHS)))
+    assert looks.encoder == looks.decoder == ()
+    (cross,) = looks.cross
+    assert cross.shape == (BATCH, 1, TARGET, SOURCE)
+    assert (cross[1, :, :, 3:] == 0).all()
+    torch.testing.assert_close(cross.sum(-1), torch.ones(BATCH, 1, TARGET))
+
+
+def test_an_empty_sentence_is_refused():
+    with pytest.raises(ValueError, match="sentence 2 has 0"):
+        make().encode(sentences(4), torch.tensor([4, 1, 0]))

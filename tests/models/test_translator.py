@@ -1,0 +1,27 @@
+import inspect
+
+import pytest
+
+from regard.models import LanguageModel, Recurrent, Transformer
+from regard.models.translator import Generator, Looks, Translator
+
+
+def asked_by(contract):
+    return {name for name, _ in inspect.getmembers(contract, inspect.isfunction) if name[0] != "_"}
+
+
+@pytest.mark.parametrize("model", [Transformer, Recurrent])
+def test_every_translator_keeps_the_contract(model):
+    assert asked_by(Translator) >= {"encode", "decode", "start", "step", "output", "look"}
+    for name in asked_by(Translator):
+        theirs = list(inspect.signature(getattr(model, name)).parameters)
+        wanted = list(inspect.signature(getattr(Translator, name)).parameters)
+        assert theirs[: len(wanted)] == wanted, name
+
+
+def test_a_language_model_can_be_searched():
+    assert asked_by(Generator) <= set(dir(LanguageModel))
+
+
+def test_a_model_without_self_attention_has_no_such_looks():
+    assert Looks() == ((), (), ())

@@ -1,0 +1,192 @@
+import itertools
+
+import pytest
+import torch
+
+from regard.config import Model
+from regard.models import build, build_language_model
+from regard.search import Limits, beam, greedy, sample
+from regard.tokens import END, START
+
+VOCABULARY, LENGTHS = 9, torch.tensor([6, 2, 4])
+SMALL = {"width": 12, "layers": 1, "heads": 3, "hidden": 8}
+KINDS = [SMALL, SMALL | {"kind": "recurrent", "score": "additive"}]
+
+
+@pytest.fixture(params=KINDS, ids=["transformer", "recurrent"])
+def spoken(request):
+    """A model with strong opinions, and the memory of three sentences."""
+    model = build(Model(**request.param), (VOCABULARY, VOCABULARY)).eval()
+    for parameter in model.parameters():
+        parameter.data *= 2
+    source = torch.randint(4, VOCABULARY, (3, 6))
+    return model, model.encode(source, LENGTHS)
+
+
+def forced(model, memory, sentence, tokens):
+    """Add the log probabilities of a text that is forced on the model."""
+    read = torch.tensor([[START, *tokens]])
+    written = [*tokens, END]
+    if memory is None:
+        states = model(read)
+    else:
+        one = model.start(memory).keep(torch.tensor([sentence]), torch.tensor([sentence])).source
+        states = model.decode(read, one)
+    logs = model.output(states)[0].log_softmax(-1)
+    return sum(logs[i, token].item() for i, token in enumerate(written))
+
+
+def test_greedy_takes_the_likeliest_token_each_time(spoken):
+    model, memory = spoken
+    found = greedy(model, model.start(memory), 3, Limits(longest=8))
+    for sentence, text in enumerate(found):
+        past = model.start(memory).keep(torch.tensor([sentence]), torch.tensor([sentence]))
+        token, tokens = START, []
+        while len(tokens) < 8:
+            states, past = model.step(torch.tensor([[token]]), past)
+            logits = model.output(states)[0, 0]
+            logits[[0, START]] = -torch.inf
+            token = int(logits.argmax())
+            if token == END:
+                break
+            tokens.append(token)
+        assert text.tokens == tuple(tokens)
+
+
+def test_the_score_is_that_of_the_text_forced_on_the_model(spoken):
+    model, memory = spoken
+    for sentence, texts in enumerate(
+        beam(
+            model,
+            model.start(memory),
+            3,
+            beams=4,
+            nbest=4,
+            penalty=0.7,
+            limits=Limits(longest=7),
+        )
+    ):
+        for text in texts:
+            total = forced(model, memory, sentence, text.tokens)
+            assert text.log_probability == pytest.approx(total, abs=1e-4)
+            assert text.score == pytest.approx(total / (len(text.tokens) + 1) ** 0.7, abs=1e-4)
+
+
+def test_nbest_is_sorted_and_distinct(spoken):
+    model, memory = spoken
+    for texts in beam(model, model.start(memory), 3, beams=5, nbest=5, limits=Limits(longest=6)):
+        assert len(texts) == 5
+        assert len({text.tokens for text in texts}) == 5
+        assert [t.score for t in texts] == sorted((t.score for t in texts), reverse=True)
+
+
+def test_a_beam_as_wide_as_the_space_finds_the_best_of_all(spoken):
+    model, memory = spoken
+    words = [token for token in range(VOCABULARY) if token not in (0, START, END)]
+    found = beam(
+        model,
+        model.start(memory),
+        3,
+        beams=60,
+        nbest=1,
+        penalty=0.0,
+        limits=Limits(longest=2),
+    )
+    for sentence, (text,) in enumerate(found):
+        total, tokens = max(
+            (forced(model, memory, sentence, tokens), tokens)
+            for length in range(3)
+            for tokens in itertools.product(words, repeat=length)
+        )
+        assert text.log_probability == pytest.approx(total, abs=1e-4)
+        assert text.tokens == tokens
+
+
+def test_sentences_do_not_hear_each_other(spoken):
+    model, memory = spoken
+    together = beam(model, model.start(memory), 3, beams=3, limits=Limits(longest=7))
+    for sentence in range(3):
+        one = torch.tensor([sentence])
+        alone = beam(
+            model,
+            model.start(memory).keep(one, one),
+            1,
+            beams=3,
+            limits=Limits(longest=7),
+        )
+        assert alone[0][0].tokens == together[sentence][0].tokens
+        assert alone[0][0].score == pytest.approx(together[sentence][0].score, abs=1e-4)
+
+
+def test_limits_are_kept(spoken):
+    model, memory = spoken
+    limits = Limits(shortest=4, longest=5, prefix=(7, 5))
+    for texts in beam(model, model.start(memory), 3, beams=3, nbest=3, limits=limits):
+        for text in texts:
+            assert 4 <= len(text.tokens) <= 5
+            assert text.tokens[:2] == (7, 5)
+
+
+def test_a_language_model_goes_on_with_a_prompt():
+    model = build_language_model(Model(**SMALL), VOCABULARY).eval()
+    ((text,),) = beam(model, model.start(), 1, beams=2, limits=Limits(longest=6, prefix=(5, 6)))
+    assert text.tokens[:2] == (5, 6)
+    total = forced(model, None, 0, text.tokens)
+    assert text.log_probability == pytest.approx(total, abs=1e-4)
+
+
+def test_samples_follow_the_models_probabilities(spoken):
+    model, memory = spoken
+    many = model.start(memory).keep(torch.zeros(4000).long(), torch.zeros(4000).long())
+    first = [
+        t.tokens[0] if t.tokens else END
+        for t in sample(model, many, 4000, seed=3, limits=Limits(longest=1))
+    ]
+    states, _ = model.step(torch.full((3, 1), START), model.start(memory))
+    logits = model.output(states)[0, 0]
+    logits[[0, START]] = -torch.inf
+    shares = torch.bincount(torch.tensor(first), minlength=VOCABULARY) / 4000
+    torch.testing.assert_close(shares, logits.softmax(-1), rtol=0, atol=0.04)
+
+
+def test_a_seed_draws_the_same_texts_and_small_shares_only_the_likeliest(spoken):
+    model, memory = spoken
+    limits = Limits(longest=6)
+    one, same, other = (
+        sample(model, model.start(memory), 3, seed=seed, limits=limits) for seed in (1, 1, 2)
+    )
+    assert one == same
+    assert one != other
+    best = greedy(model, model.start(memory), 3, limits)
+    for narrow in ({"top_k": 1}, {"top_p": 1e-6}, {"temperature": 1e-4}):
+        drawn = sample(model, model.start(memory), 3, seed=5, limits=limits, **narrow)
+        assert [t.tokens for t in drawn] == [t.tokens for t in best]
+
+
+@pytest.mark.parametrize(
+    ("search", "settings", "words"),
+    [
+        (beam, {"beams": 0}, "beams must be 1 or more, but it is 0; 1 is greedy"),
+        (
+            beam,
+            {"beams": 2, "nbest": 3},
+            r"nbest must be from 1 to beams \(2\), but it is 3",
+        ),
+        (sample, {"temperature": 0.0}, "temperature must be above 0, but it is 0.0"),
+        (sample, {"top_k": 0}, "top_k must be 1 or more"),
+        (sample, {"top_p": 1.5}, "top_p must be above 0 and at most 1, but it is 1.5"),
+    ],
+)
+def test_what_makes_no_search_is_refused(spoken, search, settings, words):
+    model, memory = spoken
+    with pytest.raises(ValueError, match=words):
+        search(model, model.start(memory), 3, **settings)
+
+
+def test_limits_that_contradict_each_other_are_refused():
+    with pytest.raises(
+        ValueError, match="shortest must be from 0 to longest, but they are 5 and 3"
+    ):
+        Limits(shortest=5, longest=3)
+    with pytest.raises(ValueError, match="prefix must have at most 2 tokens.*it has 3"):
+        Limits(longest=2, prefix=(4, 5, 6))
