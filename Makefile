@@ -44,6 +44,7 @@ slow: $(VENV)/.dev  ## run the tests that take more than a few seconds
 
 bench: $(VENV)/.bench  ## measure against torch, side by side
 	@$(RUN) bench/attention.py
+	@$(RUN) bench/decode.py
 
 clean:  ## remove .venv and what was built
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

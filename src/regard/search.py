@@ -70,11 +70,13 @@ def beam(
     if not 1 <= nbest <= beams:
         raise ValueError(f"nbest must be from 1 to beams ({beams}), but it is {nbest}")
 
-    def best(logs: Tensor, totals: Tensor) -> Choice:
+    def best(logits: Tensor, likely: Tensor) -> Choice:
         """Rank continuations: twice as many as beams, since half of them may have ended."""
-        everything = (totals[..., None] + logs).flatten(1)
+        top, tokens = logits.topk(min(2 * beams, logits.shape[-1]), dim=-1)
+        each = top.shape[-1]
+        everything = (likely[..., None] + top).flatten(1)
         ranked, places = everything.topk(min(2 * beams, everything.shape[1]), dim=1)
-        return Choice(ranked, places // logs.shape[-1], places % logs.shape[-1])
+        return Choice(ranked, places // each, tokens.flatten(1).gather(1, places))
 
     found = _Hunt(model, past, sentences, beams, penalty, limits).run(best)
     return [sorted(texts, key=lambda text: -text.score)[:nbest] for texts in found]
@@ -108,24 +110,24 @@ def sample(
     else:
         chance.manual_seed(seed)
 
-    def draw(logs: Tensor, totals: Tensor) -> Choice:
-        shares = _trimmed(logs[:, 0] / temperature, top_k, top_p).softmax(dim=-1)
+    def draw(logits: Tensor, likely: Tensor) -> Choice:
+        shares = _trimmed(logits[:, 0] / temperature, top_k, top_p).softmax(dim=-1)
         token = torch.multinomial(shares, 1, generator=chance)
-        return Choice(totals + logs[:, 0].gather(1, token), torch.zeros_like(token), token)
+        return Choice(likely + logits[:, 0].gather(1, token), torch.zeros_like(token), token)
 
     found = _Hunt(model, past, sentences, beams=1, penalty=1.0, limits=limits).run(draw)
     return [texts[0] for texts in found]
 
 
-def _trimmed(logs: Tensor, top_k: int | None, top_p: float) -> Tensor:
+def _trimmed(logits: Tensor, top_k: int | None, top_p: float) -> Tensor:
     """Rule tokens out that are not among the likeliest; the likeliest one always stays."""
-    ranked, order = logs.sort(dim=-1, descending=True)
+    ranked, order = logits.sort(dim=-1, descending=True)
     shares = ranked.softmax(dim=-1)
     out = shares.cumsum(dim=-1) - shares >= top_p
     if top_k is not None:
-        out |= torch.arange(logs.shape[-1]) >= top_k
+        out |= torch.arange(logits.shape[-1]) >= top_k
     out[..., 0] = False
-    return logs.masked_fill(out.gather(-1, order.argsort(-1)), -torch.inf)
+    return logits.masked_fill(out.gather(-1, order.argsort(-1)), -torch.inf)
 
 
 class Choice(NamedTuple):
@@ -159,7 +161,8 @@ class _Hunt:
         self._begin()
         for length in range(len(self.limits.prefix), self.limits.longest + 1):
             if len(self.open):
-                choice = choose(self._allowed(self._next(), length), self.totals)
+                logits, likely = self._next()
+                choice = choose(self._allowed(logits, length), likely)
                 self._note(choice)
                 self._go_on(choice)
         return self.found
@@ -171,22 +174,29 @@ class _Hunt:
         self.totals = torch.zeros(self.sentences, 1)
         self.tokens = torch.full((self.sentences, 1, 1), START)
         for token in self.limits.prefix:
-            self.totals = self.totals + self._next()[..., token]
+            logits, likely = self._next()
+            self.totals = likely + logits[..., token]
             forced = torch.full((self.sentences, 1, 1), token)
             self.tokens = torch.cat([self.tokens, forced], dim=-1)
 
-    def _next(self) -> Tensor:
-        """Give the log probabilities (sentence, continuation, token) of the next token."""
-        states, self.past = self.model.step(self.tokens[..., -1], self.past)
-        return self.model.output(states).float().log_softmax(dim=-1)
+    def _next(self) -> tuple[Tensor, Tensor]:
+        """Score the next token: logits (sentence, continuation, token), and what to add to them.
 
-    def _allowed(self, logs: Tensor, length: int) -> Tensor:
-        logs[..., [PADDING, START]] = -torch.inf
+        The sum of both is the log probability of the text with that token. It is not written out
+        for all tokens, since only a few are chosen.
+        """
+        states, self.past = self.model.step(self.tokens[..., -1], self.past)
+        logits = self.model.output(states).float()
+        return logits, self.totals - logits.logsumexp(dim=-1)
+
+    def _allowed(self, logits: Tensor, length: int) -> Tensor:
+        for token in (PADDING, START):
+            logits[..., token] = -torch.inf
         if length < self.limits.shortest:
-            logs[..., END] = -torch.inf
+            logits[..., END] = -torch.inf
         if length == self.limits.longest:
-            logs[..., END + 1 :] = -torch.inf
-        return logs
+            logits[..., END + 1 :] = -torch.inf
+        return logits
 
     def _note(self, choice: Choice) -> None:
         """Keep the texts that ended among the best, as many as there are beams."""
@@ -208,7 +218,10 @@ class _Hunt:
         self.totals, order = totals.topk(min(self.beams, totals.shape[1]), dim=1)
         parents, tokens = parents.gather(1, order), tokens.gather(1, order)
         came_from = (rows[:, None] * self.tokens.shape[1] + parents).flatten()
-        self.past = self.past.reorder(came_from) if everyone else self.past.keep(rows, came_from)
+        if not everyone:
+            self.past = self.past.keep(rows, came_from)
+        elif self.tokens.shape[1] > 1 or self.beams > 1:
+            self.past = self.past.reorder(came_from)
         before = self.tokens.flatten(0, 1)[came_from].unflatten(0, parents.shape)
         self.tokens = torch.cat([before, tokens[..., None]], dim=-1)
         self.open = self.open[rows]

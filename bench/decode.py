@@ -1,0 +1,215 @@
+"""Decoding side by side with CTranslate2 and Hugging Face: same weights, or same sizes.
+
+    python bench/decode.py [--seconds 20]
+
+Needs `pip install ctranslate2 transformers`.
+"""
+
+import argparse
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+import ctranslate2
+import torch
+from ctranslate2.specs import transformer_spec
+from torch import Tensor, nn
+from transformers import MarianConfig, MarianMTModel
+
+from regard.config import Model
+from regard.models import Transformer, build
+from regard.positions import sinusoidal
+from regard.search import Limits, beam, greedy
+from regard.tokens import END, PADDING, START
+from timing import ratio, rounds
+
+VOCABULARY, WIDTH, LAYERS, HEADS, HIDDEN = 8000, 256, 4, 4, 1024
+SOURCES, BATCH, OUT = 256, 256, 15  # sentences, sentences at a time at most, tokens out
+WORDS = ["<pad>", "<s>", "</s>", "<unk>", *(f"w{n}" for n in range(VOCABULARY - 4))]
+
+
+def make_model() -> Transformer:
+    """Make a translator with random weights, strong enough to prefer some words."""
+    torch.manual_seed(0)
+    settings = Model(
+        width=WIDTH, layers=LAYERS, heads=HEADS, hidden=HIDDEN, norm="pre", dropout=0.0
+    )
+    model = build(settings, (VOCABULARY, VOCABULARY)).eval()
+    assert isinstance(model, Transformer)
+    return model
+
+
+def make_sources() -> list[Tensor]:
+    """Draw sentences of 8 to 20 words, sorted by length, as a translator would."""
+    lengths = torch.randint(8, 21, (SOURCES,)).sort().values.tolist()
+    return [torch.randint(4, VOCABULARY, (length,)) for length in lengths]
+
+
+def ours(model: Transformer, sources: list[Tensor], beams: int) -> list[tuple[int, ...]]:
+    """Translate in batches with regard."""
+    found = []
+    limits = Limits(shortest=OUT - 1, longest=OUT - 1)  # and the end makes OUT steps
+    for first in range(0, len(sources), BATCH):
+        batch = sources[first : first + BATCH]
+        lengths = torch.tensor([len(source) for source in batch])
+        padded = nn.utils.rnn.pad_sequence(batch, batch_first=True, padding_value=PADDING)
+        with torch.inference_mode():
+            past = model.start(model.encode(padded, lengths))
+            if beams == 1:
+                found += greedy(model, past, len(batch), limits)
+            else:
+                found += [
+                    texts[0] for texts in beam(model, past, len(batch), beams=beams, limits=limits)
+                ]
+    return [text.tokens for text in found]
+
+
+def to_ctranslate2(model: Transformer, folder: Path) -> ctranslate2.Translator:
+    """Write the same weights as a CTranslate2 model, and load it on as many threads."""
+    spec = transformer_spec.TransformerSpec.from_config(LAYERS, HEADS, pre_norm=True)
+    spec.register_source_vocabulary(WORDS)
+    spec.register_target_vocabulary(WORDS)
+    spec.config.add_source_eos = False
+    for part in (spec.encoder, spec.decoder):
+        part.position_encodings.encodings = sinusoidal(512, WIDTH).numpy()
+    spec.encoder.embeddings[0].weight = _numbers(model.source.weight)
+    spec.decoder.embeddings.weight = _numbers(model.target.weight)
+    spec.decoder.projection.weight = _numbers(model.target.weight)
+    spec.decoder.projection.bias = torch.zeros(VOCABULARY).numpy()
+    for theirs, layer in zip(spec.encoder.layer, model.encoder.layers, strict=True):
+        _fill(theirs, layer)
+    for theirs, layer in zip(spec.decoder.layer, model.decoder.layers, strict=True):
+        _fill(theirs, layer)
+        _fill_norm(theirs.attention.layer_norm, layer.around_cross.norm)
+        _fill_linear(theirs.attention.linear[0], layer.cross.query)
+        _fill_linear(theirs.attention.linear[1], layer.cross.key, layer.cross.value)
+        _fill_linear(theirs.attention.linear[2], layer.cross.out)
+    _fill_norm(spec.encoder.layer_norm, model.encoder.norm)
+    _fill_norm(spec.decoder.layer_norm, model.decoder.norm)
+    spec.validate()
+    spec.optimize()
+    spec.save(str(folder))
+    threads = torch.get_num_threads()
+    return ctranslate2.Translator(str(folder), inter_threads=1, intra_threads=threads)
+
+
+def _fill(theirs: object, layer: nn.Module) -> None:
+    attention = layer.attention
+    _fill_norm(theirs.self_attention.layer_norm, layer.around_attention.norm)
+    _fill_linear(theirs.self_attention.linear[0], attention.query, attention.key, attention.value)
+    _fill_linear(theirs.self_attention.linear[1], attention.out)
+    _fill_norm(theirs.ffn.layer_norm, layer.around_feed_forward.norm)
+    _fill_linear(theirs.ffn.linear_0, layer.feed_forward.widen)
+    _fill_linear(theirs.ffn.linear_1, layer.feed_forward.narrow)
+
+
+def _fill_norm(theirs: object, norm: nn.LayerNorm) -> None:
+    theirs.gamma, theirs.beta = _numbers(norm.weight), _numbers(norm.bias)
+
+
+def _fill_linear(theirs: object, *layers: nn.Linear) -> None:
+    theirs.weight = _numbers(torch.cat([layer.weight for layer in layers]))
+    theirs.bias = _numbers(torch.cat([layer.bias for layer in layers]))
+
+
+def _numbers(tensor: Tensor) -> object:
+    return tensor.detach().numpy()
+
+
+def theirs(
+    translator: ctranslate2.Translator, sources: list[list[str]], beams: int
+) -> list[tuple[int, ...]]:
+    """Translate with CTranslate2."""
+    results = translator.translate_batch(
+        sources,
+        beam_size=beams,
+        max_batch_size=BATCH,
+        min_decoding_length=OUT,
+        max_decoding_length=OUT,
+        suppress_sequences=[["<pad>"], ["<s>"]],
+    )
+    return [tuple(map(WORDS.index, result.hypotheses[0])) for result in results]
+
+
+def make_marian() -> MarianMTModel:
+    """Make a Hugging Face model of the same sizes, with random weights."""
+    config = MarianConfig(
+        vocab_size=VOCABULARY,
+        d_model=WIDTH,
+        encoder_layers=LAYERS,
+        decoder_layers=LAYERS,
+        encoder_attention_heads=HEADS,
+        decoder_attention_heads=HEADS,
+        encoder_ffn_dim=HIDDEN,
+        decoder_ffn_dim=HIDDEN,
+        pad_token_id=PADDING,
+        eos_token_id=END,
+        bos_token_id=START,
+        decoder_start_token_id=START,
+        forced_eos_token_id=None,
+    )
+    return MarianMTModel(config).eval()
+
+
+def marian(model: MarianMTModel, sources: list[Tensor], beams: int) -> None:
+    """Translate in batches with Hugging Face."""
+    for first in range(0, len(sources), BATCH):
+        batch = sources[first : first + BATCH]
+        padded = nn.utils.rnn.pad_sequence(batch, batch_first=True, padding_value=PADDING)
+        with torch.inference_mode():
+            model.generate(
+                padded,
+                attention_mask=(padded != PADDING).long(),
+                num_beams=beams,
+                do_sample=False,
+                min_new_tokens=OUT,
+                max_new_tokens=OUT,
+            )
+
+
+def growth(model: Transformer, sources: list[Tensor]) -> float:
+    """Give how many times longer 400 tokens out take than 50; the square would be 64 times."""
+    batch = torch.stack([source[:8] for source in sources[:16]])
+    times = []
+    for out in (50, 400):
+        with torch.inference_mode():
+            start = time.perf_counter()
+            past = model.start(model.encode(batch, torch.full((16,), 8)))
+            greedy(model, past, 16, Limits(shortest=out, longest=out))
+            times.append(time.perf_counter() - start)
+    return times[1] / times[0]
+
+
+def main() -> None:
+    """Compare greedy and beam 5."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=20.0)
+    wishes = parser.parse_args()
+    model, sources, hugging = make_model(), make_sources(), make_marian()
+    words = [[WORDS[token] for token in source.tolist()] for source in sources]
+    with tempfile.TemporaryDirectory() as folder:
+        translator = to_ctranslate2(model, Path(folder))
+        print("| search | sentences/s | × CTranslate2 float32 | × Hugging Face | same words |")
+        print("|---|---|---|---|---|")
+        for beams in (1, 5):
+            mine, other = ours(model, sources, beams), theirs(translator, words, beams)
+            same = sum(a == b[: OUT - 1] for a, b in zip(mine, other, strict=True)) / SOURCES
+            times = rounds(
+                {
+                    "ours": partial(ours, model, sources, beams),
+                    "theirs": partial(theirs, translator, words, beams),
+                    "hugging": partial(marian, hugging, sources, beams),
+                },
+                wishes.seconds,
+                least=3,
+            )
+            name = "greedy" if beams == 1 else f"beam {beams}"
+            faster = [1 / ratio(times, "ours", other) for other in ("theirs", "hugging")]
+            speed = SOURCES / min(times["ours"])
+            print(f"| {name} | {speed:.0f} | {faster[0]:.2f} | {faster[1]:.1f} | {same:.0%} |")
+    print(f"\n400 tokens out take {growth(model, sources):.1f} × as long as 50 (goal: under 10).")
+
+
+if __name__ == "__main__":
+    main()
