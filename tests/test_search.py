@@ -190,3 +190,35 @@ def test_limits_that_contradict_each_other_are_refused():
         Limits(shortest=5, longest=3)
     with pytest.raises(ValueError, match="prefix must have at most 2 tokens.*it has 3"):
         Limits(longest=2, prefix=(4, 5, 6))
+
+
+class Chain:
+    """The least that can be searched: the next token depends on the last one alone."""
+
+    def __init__(self, logits):
+        self.logits = logits
+
+    def step(self, tokens, past):
+        return torch.eye(VOCABULARY)[tokens], past
+
+    def output(self, states):
+        return states @ self.logits
+
+    def reorder(self, rows):
+        return self
+
+    def keep(self, sentences, rows):
+        return self
+
+
+def test_a_text_that_ended_does_not_go_on():
+    logits = torch.randn(VOCABULARY, VOCABULARY)
+    logits[:, END] += 2  # the end is often likely, so it is often among the best
+    chain = Chain(logits)
+    for texts in beam(chain, chain, 2, beams=6, nbest=6, limits=Limits(longest=5)):
+        for text in texts:
+            assert END not in text.tokens
+            walk = [START, *text.tokens, END]
+            logs = logits.log_softmax(-1)
+            total = sum(logs[a, b].item() for a, b in itertools.pairwise(walk))
+            assert text.log_probability == pytest.approx(total, abs=1e-4)

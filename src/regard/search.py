@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.models.translator import Generator, Past
 from regard.tokens import END, PADDING, START
@@ -104,7 +104,7 @@ def sample(
         raise ValueError(f"top_k must be 1 or more, or None for all, but it is {top_k}")
     if not 0 < top_p <= 1:
         raise ValueError(f"top_p must be above 0 and at most 1, but it is {top_p}")
-    chance = torch.Generator()
+    chance = torch.Generator(_device(model))
     if seed is None:
         chance.seed()
     else:
@@ -125,9 +125,15 @@ def _trimmed(logits: Tensor, top_k: int | None, top_p: float) -> Tensor:
     shares = ranked.softmax(dim=-1)
     out = shares.cumsum(dim=-1) - shares >= top_p
     if top_k is not None:
-        out |= torch.arange(logits.shape[-1]) >= top_k
+        out |= torch.arange(logits.shape[-1], device=logits.device) >= top_k
     out[..., 0] = False
     return logits.masked_fill(out.gather(-1, order.argsort(-1)), -torch.inf)
+
+
+def _device(model: Generator) -> torch.device:
+    """Find where a model computes: where its weights are."""
+    weights = model.parameters() if isinstance(model, nn.Module) else ()
+    return next((weight.device for weight in weights), torch.device("cpu"))
 
 
 class Choice(NamedTuple):
@@ -170,13 +176,14 @@ class _Hunt:
     def _begin(self) -> None:
         """Force the prefix, if there is one, upon every sentence."""
         self.found = [[] for _ in range(self.sentences)]
-        self.open = torch.arange(self.sentences)
-        self.totals = torch.zeros(self.sentences, 1)
-        self.tokens = torch.full((self.sentences, 1, 1), START)
+        device = _device(self.model)
+        self.open = torch.arange(self.sentences, device=device)
+        self.totals = torch.zeros(self.sentences, 1, device=device)
+        self.tokens = torch.full((self.sentences, 1, 1), START, device=device)
         for token in self.limits.prefix:
             logits, likely = self._next()
             self.totals = likely + logits[..., token]
-            forced = torch.full((self.sentences, 1, 1), token)
+            forced = torch.full_like(self.tokens[..., :1], token)
             self.tokens = torch.cat([self.tokens, forced], dim=-1)
 
     def _next(self) -> tuple[Tensor, Tensor]:
@@ -212,7 +219,7 @@ class _Hunt:
         """Take the best that did not end, of the sentences that have not enough."""
         short = [s for s, n in enumerate(self.open.tolist()) if len(self.found[n]) < self.beams]
         everyone = len(short) == len(self.open)
-        rows = torch.tensor(short, dtype=torch.long)
+        rows = torch.tensor(short, dtype=torch.long, device=self.open.device)
         totals, parents, tokens = (numbers[rows] for numbers in choice)
         totals = totals.masked_fill(tokens == END, -torch.inf)
         self.totals, order = totals.topk(min(self.beams, totals.shape[1]), dim=1)
