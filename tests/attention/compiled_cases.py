@@ -4,6 +4,7 @@ A process of its own, because the compiler cannot follow the shape checks that t
 """
 
 import json
+import warnings
 
 import torch
 
@@ -11,6 +12,7 @@ from regard.attention import Additive, MultiHead, ScaledDot, attend, look, named
 from regard.masks import causal, lengths
 from regard.positions import ALiBi, Rotary
 
+warnings.filterwarnings("error", message=".*lru_cache")  # a cache that the compiler goes round
 torch.manual_seed(0)
 VECTORS = (torch.randn(2, 3, 5, 12), torch.randn(2, 3, 7, 12), torch.randn(2, 3, 7, 12))
 MASK = torch.rand(2, 3, 5, 7) > 0.4

@@ -4,7 +4,7 @@ import sys
 import pytest
 import torch
 
-from regard.attention import Additive, ScaledDot, attend, streamed
+from regard.attention import Additive, ScaledDot, attend, streamed, weights
 from regard.masks import causal, lengths
 
 
@@ -49,6 +49,24 @@ def test_the_scores_of_one_block_only_are_held(monkeypatch):
     attend(torch.randn(50, 4), torch.randn(20, 4), score=score, path="streamed")
     assert max(held) <= 64
     assert sum(held) == 50 * 20
+
+
+@pytest.mark.parametrize("block", [1, 40, 10_000])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("mask", [None, causal(align="last") & lengths([0, 6])], ids=str)
+@pytest.mark.parametrize("score", ["scaled dot", "gaussian", "triangular"])
+def test_weights_written_block_by_block_are_those_of_all_at_once(
+    score, mask, dtype, block, monkeypatch
+):
+    queries, keys = torch.randn(2, 6, 5, 12).to(dtype), torch.randn(2, 3, 7, 12).to(dtype)
+    at_once = weights(queries, keys, score=score, mask=mask)
+    written = []
+    monkeypatch.setattr(streamed, "BLOCK", block)
+    monkeypatch.setattr(sys.modules["regard.attention.attend"], "STREAM_FROM", 1)
+    whole = streamed.weights
+    monkeypatch.setattr(streamed, "weights", lambda job: written.append(job) or whole(job))
+    torch.testing.assert_close(weights(queries, keys, score=score, mask=mask), at_once)
+    assert written, "the weights must have come block by block"
 
 
 @pytest.mark.slow

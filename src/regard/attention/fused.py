@@ -45,7 +45,7 @@ def _folded(job: Job) -> Folded:
         # processors do not compute in float16: float32 is both faster and closer
         queries, keys = precise(queries), precise(keys)
     folded: Folded = job.score.fold(queries, keys)  # type: ignore[attr-defined]
-    return folded if _takes_lift(job) else folded.without_lift()
+    return folded if folded.lift is None or _takes_lift(job) else folded.without_lift()
 
 
 def _takes_lift(job: Job) -> bool:

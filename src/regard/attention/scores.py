@@ -1,7 +1,7 @@
 """The table of scores by name."""
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import partial
 from types import MappingProxyType
 
 from torch import Tensor, nn
@@ -39,13 +39,13 @@ LEARNED: Mapping[str, Callable[[int, int], nn.Module]] = MappingProxyType(
 NAMES = (*FIXED, *LEARNED)
 
 
-@cache
-def shared(name: str) -> nn.Module:
-    """Give the score of that name, the same each time: it has nothing that a caller could change.
+# made once: making a module takes longer than a small attention does
+_SHARED = {name: make() for name, make in FIXED.items()}
 
-    Making a module takes longer than a small attention does.
-    """
-    return named(name)
+
+def shared(name: str) -> nn.Module:
+    """Give the score of that name, always the same: it has nothing that a caller could change."""
+    return _SHARED[name] if name in _SHARED else named(name)
 
 
 def named(name: str, widths: tuple[int, int] | None = None) -> nn.Module:
