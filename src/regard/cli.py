@@ -1,5 +1,6 @@
 """The command: what `regard` does, one verb per function."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +20,9 @@ class _Verbs(TyperGroup):
         except RegardError as error:
             typer.echo(f"regard: {error}", err=True)
             raise typer.Exit(1) from error
+        except BrokenPipeError:  # whoever read the output has enough
+            sys.stderr.close()
+            raise typer.Exit(0) from None
 
 
 app = typer.Typer(
@@ -48,7 +52,163 @@ def regard(
     """Attention you can use, train and see."""
 
 
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change a setting; may be repeated."),
+]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+Beams = Annotated[int | None, typer.Option("--beam", help="Beams; the run's own by default.")]
+
+
 # Each verb imports what it needs itself: help must not wait for torch.
+@app.command()
+def train(
+    pairs: Annotated[
+        list[Path],
+        typer.Argument(help="A TSV file (source, tab, target) or two parallel files; .gz or not."),
+    ],
+    out: Annotated[Path, typer.Option(help="The run folder; a run that is there goes on.")],
+    valid: Annotated[
+        list[Path] | None,
+        typer.Option(help="Pairs to validate with, in one file or, given twice, in two."),
+    ] = None,
+    alignments: Annotated[
+        Path | None, typer.Option(help="Word alignments (0-0 1-2 …) to guide a head by.")
+    ] = None,
+    preset: Annotated[str | None, typer.Option(help="Settings by name.")] = None,
+    settings: Annotated[Path | None, typer.Option(help="Settings in a TOML file.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="A time box to plan for.")] = None,
+    changes: Sets = None,
+) -> None:
+    """Train a translator on pairs of sentences; run again, it goes on where it stopped."""
+    from regard.text.corpus import Corpus
+    from regard.training import Interrupted
+    from regard.training import train as begin
+
+    wanted = _changes(preset, settings, minutes, changes)
+    if alignments is not None:
+        wanted.insert(0, {"train": {"guide": 0.05}})
+    others = Corpus.of_files(valid) if valid else None
+    try:
+        begin(Corpus.of_files(pairs, alignments), out, valid=others, changes=wanted)
+    except Interrupted as stop:
+        typer.echo(f"regard: {stop}", err=True)
+        raise typer.Exit(130) from None
+
+
+def _changes(
+    preset: str | None, settings: Path | None, minutes: float | None, changes: list[str] | None
+) -> list[dict[str, Any]]:
+    """Collect settings: a preset, a file, `--minutes`, then each `--set`, later ones winning."""
+    from regard import config, presets
+
+    wanted = []
+    if preset is not None:
+        wanted.append(presets.read(preset))
+    if settings is not None:
+        wanted.append(config.read(settings))
+    if minutes is not None:
+        wanted.append({"train": {"minutes": minutes}})
+    return wanted + [config.parse(change) for change in changes or []]
+
+
+@app.command()
+def translate(
+    run: RunFolder,
+    sentences: Annotated[
+        list[str] | None, typer.Argument(help="Sentences; none to read lines from stdin.")
+    ] = None,
+    beam: Beams = None,
+    nbest: Annotated[int, typer.Option(help="Translations of each sentence.")] = 1,
+    sample: Annotated[bool, typer.Option("--sample", help="Draw instead of search.")] = False,
+    temperature: Annotated[float, typer.Option(help="Of --sample; lower is bolder.")] = 1.0,
+    seed: Annotated[int | None, typer.Option(help="Of --sample.")] = None,
+) -> None:
+    """Translate sentences, or the lines of stdin, in their order."""
+    from dataclasses import replace
+
+    from regard.run import load
+    from regard.stream import chunks
+    from regard.translate import Chance, told, translate
+
+    loaded = load(run)
+    settings = replace(loaded.settings.search, **({} if beam is None else {"beams": beam}))
+    chance = Chance(temperature, seed=seed) if sample else None
+    for some in [sentences] if sentences else chunks(sys.stdin.buffer):
+        found = translate(
+            loaded.model, loaded.tokenizers, some, settings, nbest=nbest, chance=chance
+        )
+        for texts in found:
+            typer.echo(told(texts))
+
+
+@app.command()
+def score(
+    run: RunFolder,
+    source: Annotated[Path, typer.Argument(help="Sentences, one a line.")],
+    reference: Annotated[Path, typer.Argument(help="Their translations.")],
+    alignments: Annotated[
+        Path | None, typer.Option(help="Word alignments (0-0 1-2 …) to compare with.")
+    ] = None,
+    beam: Beams = None,
+) -> None:
+    """Score a run: BLEU and chrF with signatures and intervals, perplexity, alignment errors."""
+    from regard.run import load
+    from regard.score import report
+
+    for line in report(load(run), source, reference, alignments, beam):
+        typer.echo(line)
+
+
+@app.command()
+def doctor(
+    pairs: Annotated[list[Path], typer.Argument(help="A TSV file or two parallel files.")],
+    test: Annotated[
+        list[Path] | None, typer.Option(help="Pairs that must not be among the others.")
+    ] = None,
+) -> None:
+    """Examine pairs: what is odd about them, and what a training would leave out."""
+    from regard.text.doctor import examine
+
+    for line in examine(pairs, test):
+        typer.echo(line)
+
+
+presets_app = typer.Typer(
+    no_args_is_help=False, rich_markup_mode=None, help="List, show or copy settings."
+)
+app.add_typer(presets_app, name="presets")
+
+
+@presets_app.callback(invoke_without_command=True)
+def list_presets(context: typer.Context) -> None:
+    """List, show or copy settings that are known to work."""
+    from regard import presets
+
+    if context.invoked_subcommand is None:
+        for name in presets.names():
+            typer.echo(f"{name:20} {presets.about(name)}")
+
+
+@presets_app.command()
+def show(name: str) -> None:
+    """Show a preset."""
+    from regard import presets
+
+    typer.echo(presets.text(name), nl=False)
+
+
+@presets_app.command()
+def copy(
+    name: str,
+    folder: Annotated[Path, typer.Option("--to", help="Where to.")] = Path(),
+) -> None:
+    """Copy a preset, to be changed."""
+    from regard import presets
+
+    typer.echo(f"copied to {presets.copy(name, folder)}")
+
+
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Where to save the picture.")] = Path("demo.png"),

@@ -1,7 +1,28 @@
 """Every setting of a run, with its default."""
 
-from dataclasses import dataclass
-from typing import Literal
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, get_args, get_origin
+
+from regard.errors import RegardError, unknown_name
+
+Section = TypeVar("Section")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Data:
+    """How text becomes tokens, and which pairs are left out."""
+
+    tokenizer: Literal["bpe", "words", "characters"] = "bpe"
+    pieces: int = 8000  # in a vocabulary, at most
+    joint: bool = True  # one vocabulary for both languages
+    longest: int = 128  # pieces of a sentence; pairs with a longer one are left out
+    ratio: float = 9.0  # of the two lengths; pairs beyond it are left out
+    held_out: int = 1000  # pairs kept for validation if none are given, at most a tenth
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,6 +39,141 @@ class Model:
     positions: Literal["sinusoidal", "learned", "rotary", "alibi"] = "sinusoidal"
     longest: int = 512  # positions of a learned table
     score: str = "scaled dot"  # additive makes the recurrent one Bahdanau's
-    dropout: float = 0.1
+    attends: bool = True  # recurrent only: False shows what a model does without attention
+    dropout: float = 0.1  # of what a layer adds, and of embeddings
+    inner_dropout: float = 0.0  # of attention weights, and inside the feed-forward
     shared: bool = True  # one embedding for source and target, if their vocabularies are one
     tied: bool = True  # the output layer is the target embedding
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Train:
+    """How a model learns."""
+
+    steps: int = 8000  # updates of the weights, at most
+    minutes: float | None = None  # a time box; the schedule plans for it
+    tokens: int = 4096  # in a batch, padding included, on the longer side
+    accumulate: int = 1  # batches in an update
+    rate: float = 2e-3  # at its peak
+    warmup: int = 400  # steps to climb to the peak
+    schedule: Literal["inverse square root", "cosine", "constant"] = "inverse square root"
+    betas: tuple[float, float] = (0.9, 0.98)
+    decay: float = 0.0  # of weights, as in AdamW
+    clip: float = 1.0  # greatest norm of a gradient; 0 for none
+    smoothing: float = 0.1  # of labels
+    validate_every: int = 0  # steps; 0 is once per epoch
+    patience: int = 10  # validations without progress before it stops; 0 for no end
+    judge: Literal["loss", "bleu"] = "loss"  # what progress is
+    average: int = 5  # checkpoints whose mean is the result
+    average_of: Literal["last", "best"] = "last"
+    save_every: float = 5.0  # minutes between states that a killed run goes on from
+    guide: float = 0.0  # weight of the loss that pulls a head towards given alignments
+    guide_layer: int = -2  # of the decoder, counted from the last if negative
+    compile: bool = False
+    precision: Literal["float32", "bfloat16"] = "float32"  # bfloat16 on a GPU only
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Search:
+    """How a trained model translates."""
+
+    beams: int = 5
+    penalty: float = 1.0  # the power of the length by which log probabilities are divided
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """All settings, section by section."""
+
+    data: Data = field(default_factory=Data)
+    model: Model = field(default_factory=Model)
+    train: Train = field(default_factory=Train)
+    search: Search = field(default_factory=Search)
+
+    def to_json(self) -> str:
+        """Write every setting, defaults included."""
+        return json.dumps(asdict(self), indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> "Settings":
+        """Read what `to_json` wrote."""
+        return change(cls(), json.loads(text))
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Read a TOML file of settings; `change` says whether they exist."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as problem:
+        raise RegardError(f"cannot read the settings in {path}: {problem}") from problem
+    except tomllib.TOMLDecodeError as problem:
+        raise RegardError(f"{path} must be TOML, but it is not: {problem}") from problem
+
+
+def parse(assignment: str) -> dict[str, Any]:
+    """Read `section.key=value`, as on the command line."""
+    name, equals, text = assignment.partition("=")
+    section, dot, key = name.strip().partition(".")
+    if not (equals and dot and section and key):
+        raise RegardError(f"a setting must be section.key=value, but it is {assignment!r}")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()  # a word needs no quotes here
+    return {section: {key: value}}
+
+
+def change(section: Section, changes: Mapping[str, Any], name: str = "") -> Section:
+    """Give the section with some settings changed; refuse what does not exist or fit."""
+    assert is_dataclass(section)
+    known = {one.name: one.type for one in fields(section)}
+    new: dict[str, Any] = {}
+    for key, value in changes.items():
+        if key not in known:
+            raise unknown_name(
+                "setting" if name else "section", f"{name}{key}", _named(known, name)
+            )
+        now = getattr(section, key)
+        if is_dataclass(now):
+            if not isinstance(value, Mapping):
+                raise RegardError(f"[{key}] must be a table of settings, but it is {value!r}")
+            new[key] = change(now, value, f"{key}.")
+        else:
+            new[key] = _fitting(f"{name}{key}", value, known[key])
+    return replace(section, **new)  # type: ignore[type-var]
+
+
+def _named(known: Mapping[str, Any], name: str) -> list[str]:
+    return [f"{name}{key}" for key in known]
+
+
+def _fitting(name: str, value: Any, wanted: Any) -> Any:
+    """Give the value as the type that the setting has, or say what it must be."""
+    if get_origin(wanted) is Literal:
+        if value in get_args(wanted):
+            return value
+        raise unknown_name(f"choice for {name}", str(value), get_args(wanted))
+    if get_origin(wanted) is UnionType:
+        if value is None or value == "none":
+            return None
+        return _fitting(name, value, next(t for t in get_args(wanted) if t is not NoneType))
+    if get_origin(wanted) is tuple:
+        if isinstance(value, list | tuple) and len(value) == len(get_args(wanted)):
+            return tuple(
+                _fitting(name, *pair) for pair in zip(value, get_args(wanted), strict=True)
+            )
+        raise RegardError(f"{name} must be {len(get_args(wanted))} numbers, but it is {value!r}")
+    if wanted is float and type(value) is int:
+        return float(value)
+    if type(value) is not wanted:
+        raise RegardError(f"{name} must be {_WORDS[wanted]}, but it is {value!r}")
+    return value
+
+
+_WORDS = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "text",
+}

@@ -68,6 +68,7 @@ def _translator(settings: Model, vocabularies: tuple[int, int]) -> Transformer |
             target,
             layers=settings.layers,
             score=settings.score,
+            attends=settings.attends,
             dropout=settings.dropout,
             tied=settings.tied,
         )
@@ -90,7 +91,7 @@ def _layers(settings: Model, cross: bool = False) -> list[Layer]:
     return [
         Layer(
             _attention(settings, looks_back=True),
-            FeedForward(settings.width, settings.hidden, settings.dropout),
+            FeedForward(settings.width, settings.hidden, settings.inner_dropout),
             _attention(settings, looks_back=False) if cross else None,
             dropout=settings.dropout,
             pre_norm=settings.norm == "pre",
@@ -111,7 +112,7 @@ def _attention(settings: Model, looks_back: bool) -> MultiHead:
         settings.heads,
         score=settings.score,
         key_heads=settings.key_heads,
-        dropout=settings.dropout,
+        dropout=settings.inner_dropout,
         positions=positions,
     )
 

@@ -6,7 +6,9 @@ from typing import Literal
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import dropout, embedding, gelu, relu
+from torch.nn.functional import embedding, gelu, relu
+
+from regard.models.dropout import dropout
 
 Rows = Float[Tensor, "*batch width"]
 Activation = Literal["relu", "gelu"]

@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import dropout, linear
+from torch.nn.functional import linear
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from regard.attention import Memory, attend, look, named
 from regard.masks import Mask, padding
 from regard.models.blocks import Embedding
+from regard.models.dropout import dropout
 from regard.models.translator import Looks
 from regard.tokens import check_tokens
 
@@ -52,6 +53,7 @@ class Recurrent(nn.Module):
         *,
         layers: int = 1,
         score: str = "additive",
+        attends: bool = True,
         dropout: float = 0.0,
         tied: bool = True,
     ) -> None:
@@ -74,6 +76,7 @@ class Recurrent(nn.Module):
         self.writer = nn.GRU(3 * width, width, layers, batch_first=True, dropout=between)
         self.readout = nn.Linear(4 * width, width)
         self.last = None if tied else nn.Linear(width, target.vocabulary, bias=False)
+        self.attends = attends
         self.dropout = dropout
 
     def encode(self, source: Tensor, lengths: Tensor) -> Source:
@@ -104,7 +107,12 @@ class Recurrent(nn.Module):
 
     def output(self, states: Tensor) -> Tensor:
         """Score every token of the vocabulary as the next one."""
-        return linear(states, self.target.weight if self.last is None else self.last.weight)
+        return linear(states, self.output_weight)
+
+    @property
+    def output_weight(self) -> Tensor:
+        """The output layer: a vector per token of the target vocabulary."""
+        return self.target.weight if self.last is None else self.last.weight
 
     def look(self, source: Tensor, lengths: Tensor, target: Tensor) -> tuple[Tensor, Looks]:
         """Encode and decode, and tell where the writer looked before each word."""
@@ -130,6 +138,8 @@ class Recurrent(nn.Module):
     def _step(self, words: Tensor, past: Past, notes: list[Tensor] | None) -> tuple[Tensor, Past]:
         """Look from the last state, (sentence, beam, width), then read one word and write."""
         memory, keep, _ = past.source
+        if not self.attends:
+            keep = _only_the_end(keep)
         queries = past.states[-1].view(*words.shape[:2], -1)
         context = self._context(queries, memory, padding(keep), notes)
         heard = torch.cat([words, context], dim=-1).flatten(0, 1).unsqueeze(1)
@@ -149,3 +159,8 @@ class Recurrent(nn.Module):
         context, weights = look(queries, *memory, score=score, mask=mask)
         notes.append(weights)
         return context
+
+
+def _only_the_end(keep: Tensor) -> Tensor:
+    """Let the last word alone be seen: the summary that a model without attention has."""
+    return keep & (keep.cumsum(dim=1) == keep.sum(dim=1, keepdim=True))

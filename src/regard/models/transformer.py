@@ -238,7 +238,12 @@ class Transformer(nn.Module):
 
     def output(self, states: Tensor) -> Tensor:
         """Score every token of the vocabulary as the next one."""
-        return linear(states, self.target.weight if self.last is None else self.last.weight)
+        return linear(states, self.output_weight)
+
+    @property
+    def output_weight(self) -> Tensor:
+        """The output layer: a vector per token of the target vocabulary."""
+        return self.target.weight if self.last is None else self.last.weight
 
     def look(self, source: Tensor, lengths: Tensor, target: Tensor) -> tuple[Tensor, Looks]:
         """Encode and decode, and tell where every layer and head looked."""

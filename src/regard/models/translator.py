@@ -46,6 +46,8 @@ class Generator(Protocol):
 class Translator(Generator, Protocol):
     """A generator that is given a source sentence."""
 
+    output_weight: Tensor  # (token, width): what `output` multiplies states with
+
     def encode(self, source: Tensor, lengths: Tensor) -> Any:
         """Read the source (batch, position) once."""
         ...

@@ -1,0 +1,110 @@
+"""A run folder: settings, tokenizer, weights, log, checkpoints and a card, made to last."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from regard import __version__, files, store
+from regard.config import Settings, change
+from regard.errors import RegardError
+from regard.models import build
+from regard.text.tokenizer import Tokenizers
+
+SECTIONS = ("data", "model", "train", "search")
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """The paths within a run."""
+
+    path: Path
+
+    @property
+    def settings(self) -> Path:
+        """Every setting, defaults included, and where the run comes from."""
+        return self.path / "settings.json"
+
+    @property
+    def tokenizer(self) -> Path:
+        """Both vocabularies."""
+        return self.path / "tokenizer.json"
+
+    @property
+    def model(self) -> Path:
+        """The weights to translate with."""
+        return self.path / "model.safetensors"
+
+    @property
+    def log(self) -> Path:
+        """One JSON object per line: steps and validations."""
+        return self.path / "log.jsonl"
+
+    @property
+    def checkpoints(self) -> Path:
+        """What a killed run goes on from."""
+        return self.path / "checkpoints"
+
+    @property
+    def data(self) -> Path:
+        """The pairs, encoded."""
+        return self.path / "data"
+
+    @property
+    def card(self) -> Path:
+        """What this run is, for a person who finds it."""
+        return self.path / "README.md"
+
+    def write_settings(self, settings: Settings, origin: Mapping[str, Any]) -> None:
+        """Write the settings, and which texts they were for."""
+        content = {"regard": __version__, "origin": dict(origin), **asdict(settings)}
+        files.write(self.settings, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+    def read_settings(self) -> tuple[Settings, dict[str, Any]]:
+        """Give the settings, and which texts they were for."""
+        try:
+            content = json.loads(self.settings.read_text(encoding="utf-8"))
+            sections = {name: content[name] for name in SECTIONS}
+            return change(Settings(), sections), content["origin"]
+        except OSError as problem:
+            raise RegardError(
+                f"{self.path} is not a run: it has no settings.json; "
+                f"`regard train PAIRS --out {self.path}` would make one"
+            ) from problem
+        except (ValueError, KeyError, TypeError) as problem:
+            raise RegardError(f"{self.settings} is damaged: {problem}") from problem
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A trained translator, ready to use."""
+
+    folder: Folder
+    settings: Settings
+    tokenizers: Tokenizers
+    model: nn.Module
+
+    @property
+    def name(self) -> str:
+        """What to call it in a caption."""
+        return self.folder.path.resolve().name
+
+
+def load(path: Path, device: str | torch.device = "cpu", weights: Path | None = None) -> Run:
+    """Load a run, with the weights it ended with or with those of a checkpoint."""
+    folder = Folder(Path(path))
+    settings, _ = folder.read_settings()
+    tokenizers = Tokenizers.load(folder.tokenizer)
+    weights = folder.model if weights is None else weights
+    if not weights.exists():
+        raise RegardError(
+            f"{path} has no weights yet: they come with the first validation. "
+            "`regard train` with the same arguments goes on"
+        )
+    model = build(settings.model, tokenizers.sizes)
+    store.fill(model, store.load(weights)[0], weights)
+    return Run(folder, settings, tokenizers, model.to(device).eval())

@@ -1,0 +1,147 @@
+"""Pairs as numbers in files that are mapped to memory: any size of corpus, little memory."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard import files
+from regard.config import Data
+from regard.errors import RegardError
+from regard.text.corpus import Pair, Span
+from regard.text.tokenizer import Tokenizers
+
+CHUNK = 10_000  # pairs encoded at a time
+COLUMNS = ("source", "target", "links")
+
+Numbers = NDArray[Any]
+
+
+class Encoded(NamedTuple):
+    """Encoded pairs: tokens of both sides one after the other, and where each sentence starts.
+
+    Links are pairs of piece numbers (source, target), flattened; none where none are known.
+    """
+
+    source: Numbers
+    source_starts: Numbers
+    target: Numbers
+    target_starts: Numbers
+    links: Numbers
+    links_starts: Numbers
+    dropped: dict[str, int]
+
+    def __len__(self) -> int:
+        return len(self.source_starts) - 1
+
+    def pair(self, number: int) -> tuple[Numbers, Numbers]:
+        """Give the tokens of a pair."""
+        return (
+            self.source[self.source_starts[number] : self.source_starts[number + 1]],
+            self.target[self.target_starts[number] : self.target_starts[number + 1]],
+        )
+
+    def linked(self, number: int) -> Numbers:
+        """Give the links (source piece, target piece) of a pair."""
+        some = self.links[self.links_starts[number] : self.links_starts[number + 1]]
+        return some.reshape(-1, 2)
+
+    @property
+    def lengths(self) -> tuple[Numbers, Numbers]:
+        """How many tokens each source and each target has."""
+        return np.diff(self.source_starts), np.diff(self.target_starts)
+
+
+def encode(pairs: Iterable[Pair], tokenizers: Tokenizers, settings: Data, folder: Path) -> Encoded:
+    """Encode pairs into files of a folder, leaving out those that the settings rule out."""
+    wide = max(tokenizers.sizes) > np.iinfo(np.uint16).max
+    kinds = {"source": "<u4" if wide else "<u2", "target": "<u4" if wide else "<u2", "links": "<u2"}
+    folder.mkdir(parents=True, exist_ok=True)
+    drafts = {name: folder / f"{name}.draft" for name in COLUMNS}
+    starts: dict[str, list[int]] = {name: [0] for name in COLUMNS}
+    dropped: dict[str, int] = {}
+    with files.explained(folder):
+        opened = {name: draft.open("wb") for name, draft in drafts.items()}
+        try:
+            for row in _rows(pairs, tokenizers, settings, dropped):
+                for name, numbers in zip(COLUMNS, row, strict=True):
+                    opened[name].write(np.asarray(numbers, dtype=kinds[name]).tobytes())
+                    starts[name].append(starts[name][-1] + len(numbers))
+        finally:
+            for file in opened.values():
+                file.close()
+        for name, draft in drafts.items():
+            files.write(folder / f"{name}.starts", np.asarray(starts[name], dtype="<i8").tobytes())
+            draft.replace(folder / f"{name}.tokens")
+    # written last: what has this file is complete
+    files.write(folder / "about.json", json.dumps({"kinds": kinds, "dropped": dropped}) + "\n")
+    return load(folder)
+
+
+def load(folder: Path) -> Encoded:
+    """Map what `encode` wrote."""
+    try:
+        about = json.loads((folder / "about.json").read_text())
+        columns = {}
+        for name in COLUMNS:
+            columns[name] = _mapped(folder / f"{name}.tokens", about["kinds"][name])
+            columns[f"{name}_starts"] = _mapped(folder / f"{name}.starts", "<i8")
+        return Encoded(**columns, dropped=about["dropped"])
+    except (OSError, ValueError, KeyError) as problem:
+        raise RegardError(f"the encoded pairs in {folder} are damaged: {problem}") from problem
+
+
+def _mapped(path: Path, kind: str) -> Numbers:
+    if path.stat().st_size == 0:  # which cannot be mapped
+        return np.zeros(0, dtype=kind)
+    return np.memmap(path, dtype=kind, mode="r")
+
+
+def _rows(
+    pairs: Iterable[Pair], tokenizers: Tokenizers, settings: Data, dropped: dict[str, int]
+) -> Iterator[tuple[Sequence[int], Sequence[int], Sequence[int]]]:
+    """Encode pairs chunk by chunk, and count what is left out, by reason."""
+    stream = iter(pairs)
+    while some := list(islice(stream, CHUNK)):
+        sources = tokenizers.source.encode_all([pair.source for pair in some])
+        targets = tokenizers.target.encode_all([pair.target for pair in some])
+        for pair, source, target in zip(some, sources, targets, strict=True):
+            if reason := unfit(pair, len(source), len(target), settings):
+                dropped[reason] = dropped.get(reason, 0) + 1
+            else:
+                yield source, target, _linked(pair, tokenizers)
+
+
+def unfit(pair: Pair, source: int, target: int, settings: Data) -> str | None:
+    """Say why a pair of so many pieces is left out, or nothing."""
+    for name, text in (("source", pair.source), ("target", pair.target)):
+        if not text.strip():
+            return f"empty {name}"
+    for name, length in (("source", source), ("target", target)):
+        if length > settings.longest:
+            return f"{name} longer than {settings.longest} pieces"
+    # a few pieces more or less say nothing about short sentences
+    if max(source, target) > settings.ratio * min(source, target) + 5:
+        return f"one side more than {settings.ratio:g} times the other"
+    return None
+
+
+def _linked(pair: Pair, tokenizers: Tokenizers) -> list[int]:
+    if not pair.links:
+        return []
+    source, target = tokenizers.source.locate(pair.source), tokenizers.target.locate(pair.target)
+    flat = []
+    for left, right in pair.links:
+        for i in touching(source.spans, left):
+            for j in touching(target.spans, right):
+                flat += [i, j]
+    return flat
+
+
+def touching(pieces: Sequence[Span], span: Span) -> list[int]:
+    """Number the pieces that share a character with a span."""
+    return [n for n, (start, end) in enumerate(pieces) if start < span[1] and end > span[0]]

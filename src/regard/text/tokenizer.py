@@ -1,0 +1,211 @@
+"""Text to tokens and back, exactly: words, characters or BPE pieces; one file on disk.
+
+Pieces are text as it stands, a leading space included, so that they can be read in any
+script. What no piece covers is spelled in bytes: any text comes back as it was. No text is
+ever taken for a special token, whatever it looks like.
+"""
+
+import json
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from tokenizers import Regex
+from tokenizers import Tokenizer as Engine
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import Split
+from tokenizers.trainers import BpeTrainer
+
+from regard import files
+from regard.errors import RegardError
+
+Kind = Literal["bpe", "words", "characters"]
+
+SPECIAL = ("<padding>", "<start>", "<end>", "<unknown>")  # names to show, never to read
+BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
+FIRST_BYTE = len(SPECIAL)
+FIRST_PIECE = FIRST_BYTE + len(BYTES)
+VERSION = 1
+
+# letters with the space before them, digits one by one, marks in runs, other spaces
+WORD = Regex(r" ?[\p{L}\p{M}]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s")
+
+
+class Tokens(NamedTuple):
+    """A text as tokens, and which characters of the text each of them covers."""
+
+    ids: tuple[int, ...]
+    spans: tuple[tuple[int, int], ...]
+
+
+class Tokenizer:
+    """Turns text into numbers and back."""
+
+    def __init__(
+        self, kind: Kind, pieces: Sequence[str], merges: Sequence[Sequence[str]] = ()
+    ) -> None:
+        self.kind: Kind = kind
+        self.pieces = tuple(pieces)  # the ones after the special tokens and the bytes
+        self.merges = tuple((left, right) for left, right in merges)
+        self._number = {piece: FIRST_PIECE + n for n, piece in enumerate(self.pieces)}
+        self._split = Split(WORD, "isolated")
+
+    def __len__(self) -> int:
+        return FIRST_PIECE + len(self.pieces)
+
+    def encode(self, text: str) -> list[int]:
+        """Give the numbers of a text's pieces, without start and end."""
+        return self.encode_all([text])[0]
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """Encode many texts, faster than one by one."""
+        spaced = [f" {_readable(text)}" for text in texts]  # the first word looks like any other
+        if self.kind == "bpe":
+            return [encoding.ids for encoding in self._engine.encode_batch_fast(spaced)]
+        return [[n for part in self._parts(text) for n in self._spelled(part)] for text in spaced]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Give the text of some tokens; special ones say nothing."""
+        written = b"".join(self._bytes[token] for token in ids)
+        return written.decode("utf-8", errors="replace").removeprefix(" ")
+
+    def locate(self, text: str) -> Tokens:
+        """Encode a text, and tell which characters each token covers."""
+        ids = self.encode(text)
+        ends = list(accumulate(len(self._bytes[token]) for token in ids))
+        # where each character of the text ends, in bytes; one space was put before it
+        letters = list(accumulate((len(letter.encode()) for letter in _readable(text)), initial=1))
+        spans = []
+        for start, end in zip([0, *ends], ends, strict=False):
+            first = max(bisect_right(letters, start) - 1, 0)
+            spans.append((first, max(bisect_left(letters, end), first)))
+        return Tokens(tuple(ids), tuple(spans))
+
+    def show(self, ids: Iterable[int]) -> list[str]:
+        """Name each token as a reader should see it; a leading space is kept."""
+        return [self._names[token] for token in ids]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all that `from_dict` needs."""
+        return {"version": VERSION, "kind": self.kind, "pieces": self.pieces, "merges": self.merges}
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "Tokenizer":
+        """Make a tokenizer from what `to_dict` gave."""
+        if content.get("version") != VERSION:
+            raise RegardError(
+                f"a tokenizer of version {VERSION} is wanted, not {content.get('version')!r}"
+            )
+        return cls(content["kind"], content["pieces"], content["merges"])
+
+    @cached_property
+    def _engine(self) -> Engine:
+        vocabulary = {name: n for n, name in enumerate((*SPECIAL, *BYTES))} | self._number
+        engine = Engine(BPE(vocabulary, list(self.merges), byte_fallback=True, unk_token=None))
+        engine.pre_tokenizer = self._split
+        return engine
+
+    @cached_property
+    def _bytes(self) -> list[bytes]:
+        """What each token writes."""
+        single = [bytes([byte]) for byte in range(256)]
+        return [b""] * len(SPECIAL) + single + [piece.encode() for piece in self.pieces]
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return [*SPECIAL, *BYTES, *self.pieces]
+
+    def _parts(self, text: str) -> list[str]:
+        if self.kind == "characters":
+            return list(text)
+        return [part for part, _ in self._split.pre_tokenize_str(text)]
+
+    def _spelled(self, part: str) -> list[int]:
+        """Take a part whole, or letter by letter, or byte by byte."""
+        if part in self._number:
+            return [self._number[part]]
+        if len(part) > 1:
+            return [number for letter in part for number in self._spelled(letter)]
+        return [FIRST_BYTE + byte for byte in part.encode()]
+
+
+def train(texts: Iterable[str], kind: Kind = "bpe", pieces: int = 8000) -> Tokenizer:
+    """Learn a vocabulary of at most `pieces` tokens, special ones and bytes among them."""
+    room = pieces - FIRST_PIECE
+    if room < 1:
+        raise RegardError(
+            f"data.pieces must be above {FIRST_PIECE}, the special tokens and bytes, "
+            f"but it is {pieces}"
+        )
+    spaced = (f" {_readable(text)}" for text in texts)
+    if kind == "bpe":
+        return _train_bpe(spaced, room)
+    parts = Tokenizer(kind, ())
+    counts = Counter(part for text in spaced for part in parts._parts(text))
+    letters = Counter[str]()
+    for part, count in counts.items():
+        letters.update(dict.fromkeys(part, count))
+    kept = [letter for letter, _ in _commonest(letters, room // 4 if kind == "words" else room)]
+    words = [part for part, _ in _commonest(counts, room) if part not in set(kept)]
+    return Tokenizer(kind, (kept + words)[:room])
+
+
+def _commonest(counts: Counter[str], most: int) -> list[tuple[str, int]]:
+    """Rank by count, and alike ones by name, so that the order never depends on chance."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most]
+
+
+def _train_bpe(texts: Iterable[str], room: int) -> Tokenizer:
+    engine = Engine(BPE())
+    engine.pre_tokenizer = Split(WORD, "isolated")
+    trainer = BpeTrainer(
+        vocab_size=room, min_frequency=2, limit_alphabet=max(room // 2, 1), show_progress=False
+    )
+    engine.train_from_iterator(texts, trainer)
+    learned = json.loads(engine.to_str())["model"]
+    pieces = sorted(learned["vocab"], key=learned["vocab"].__getitem__)
+    names = {*SPECIAL, *BYTES}  # a piece that looks like one of these would stand for it
+    kept = [piece for piece in pieces if piece not in names]
+    merges = [(a, b) for a, b in learned["merges"] if not {a, b, a + b} & names]
+    return Tokenizer("bpe", kept, merges)
+
+
+def _readable(text: str) -> str:
+    """Give text that can be written: half of a surrogate pair, which cannot, becomes a ?."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+class Tokenizers(NamedTuple):
+    """The tokenizers of source and target; the same one twice if they share a vocabulary."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many tokens each vocabulary has."""
+        return len(self.source), len(self.target)
+
+    def save(self, path: Path) -> None:
+        """Write both as one JSON file."""
+        joint = self.source is self.target
+        parts = {"both": self.source} if joint else {"source": self.source, "target": self.target}
+        content = {name: tokenizer.to_dict() for name, tokenizer in parts.items()}
+        files.write(path, json.dumps(content, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> "Tokenizers":
+        """Read what `save` wrote."""
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            made = {name: Tokenizer.from_dict(part) for name, part in content.items()}
+            both = made.get("both")
+            return cls(both or made["source"], both or made["target"])
+        except OSError as problem:
+            raise RegardError(f"cannot read the tokenizer {path}: {problem.strerror}") from problem
+        except (ValueError, KeyError, TypeError, AttributeError) as problem:
+            raise RegardError(f"{path} is not a tokenizer of regard, or was damaged") from problem

@@ -1,0 +1,91 @@
+"""Several processes that train one model: torchrun starts them, each takes a part of each batch."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from regard.errors import RegardError
+
+PATIENCE = timedelta(minutes=30)  # for a process that is busy writing, or validating
+
+
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """The processes of a training, seen from one of them."""
+
+    rank: int = 0
+    world: int = 1
+    device: torch.device = CPU
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes, prints and validates for all."""
+        return self.rank == 0
+
+    def wrap(self, model: nn.Module) -> nn.Module:
+        """Let gradients be averaged over the processes."""
+        if self.world == 1:
+            return model
+        devices = [self.device.index] if self.device.type == "cuda" else None
+        return DistributedDataParallel(model, device_ids=devices)
+
+    def sum(self, *numbers: float) -> list[float]:
+        """Add up numbers of all processes."""
+        if self.world == 1:
+            return list(numbers)
+        total = torch.tensor(numbers, dtype=torch.float64, device=self.device)
+        distributed.all_reduce(total)
+        return [float(number) for number in total]
+
+    def tell(self, numbers: list[float]) -> list[float]:
+        """Tell everybody the numbers of the process that leads; None counts as NaN."""
+        if self.world == 1:
+            return numbers
+        told: Tensor = torch.tensor(numbers, dtype=torch.float64, device=self.device)
+        distributed.broadcast(told, 0)
+        return [float(number) for number in told]
+
+    def wait(self) -> None:
+        """Go on when all are here."""
+        if self.world > 1:
+            distributed.barrier()
+
+
+@contextmanager
+def gathered() -> Iterator[Crew]:
+    """Join the processes that torchrun started; alone, be a crew of one."""
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    on_gpu = torch.cuda.is_available()
+    if world == 1:
+        yield Crew(device=torch.device("cuda" if on_gpu else "cpu"))
+        return
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    device = torch.device("cuda", local) if on_gpu else CPU
+    if on_gpu:
+        torch.cuda.set_device(device)
+    distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=PATIENCE)
+    try:
+        yield Crew(distributed.get_rank(), world, device)
+    except RuntimeError as problem:
+        if _lost_someone(problem):
+            raise RegardError(
+                "another process of this training ended, so this one cannot go on; "
+                "the same command goes on from the last state"
+            ) from problem
+        raise
+    finally:
+        distributed.destroy_process_group()
+
+
+def _lost_someone(problem: RuntimeError) -> bool:
+    signs = ("Connection closed by peer", "Connection reset", "NCCL", "Broken pipe", "gloo")
+    return any(sign in str(problem) for sign in signs)

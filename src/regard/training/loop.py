@@ -1,0 +1,183 @@
+"""The loop: next batch, loss, backward, clip, step, log; now and then validate and save."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.nn.utils import clip_grad_norm_
+
+from regard import batch as batches
+from regard.batch import Batch, Rows
+from regard.config import Train
+from regard.errors import RegardError
+from regard.text.encoded import Encoded
+from regard.training.distributed import Crew
+from regard.training.objective import Objective
+from regard.training.progress import Progress
+from regard.training.schedule import rate
+
+REPLAN = 10  # steps between looks at the clock of a time box
+
+Report = Callable[[dict[str, Any]], None]
+
+
+class Hooks(NamedTuple):
+    """What the loop calls: to tell of a step, to validate, to save, to ask if it shall stop."""
+
+    report: Report
+    validate: Callable[[Progress], float]  # the figure to be made smaller
+    save: Callable[[Progress], None]
+    stopped: Callable[[], bool] = lambda: False
+
+
+@dataclass
+class Training:
+    """A training under way; it is handed everything and builds nothing."""
+
+    objective: Objective
+    optimizer: torch.optim.Optimizer
+    pairs: Encoded
+    settings: Train
+    progress: Progress
+    crew: Crew
+    hooks: Hooks
+
+    def run(self) -> Progress:
+        """Train until the plan is done, the time is up or there is no more progress."""
+        wrapped, progress = self.crew.wrap(self.objective), self.progress
+        self.clock = self.saved = time.monotonic()
+        self.stopping = False
+        for update in self._updates():
+            if progress.finished:
+                break
+            lost, told = self._step(wrapped, update)
+            self._advance(lost, told, len(update))
+            if self._due():
+                self._validate()
+            elif time.monotonic() - self.saved > 60 * self.settings.save_every:
+                self._save()
+            self._end_if_done()
+            if self.stopping:
+                self._save()
+                break
+        return progress
+
+    def _updates(self) -> Iterator[list[Rows]]:
+        """Give the batches of each update, from where the training stands, epoch after epoch."""
+        settings, progress = self.settings, self.progress
+        while True:
+            order = batches.plan(self.pairs, settings.tokens, settings.seed, progress.epoch)
+            self.per_epoch = -(-len(order) // settings.accumulate)
+            while progress.place < len(order):
+                yield order[progress.place : progress.place + settings.accumulate]
+            progress.epoch, progress.place = progress.epoch + 1, 0
+
+    def _step(self, wrapped: nn.Module, update: list[Rows]) -> tuple[float, int]:
+        """Change the weights once; give the plain loss and how many tokens it is of."""
+        step, crew = self.progress.step + 1, self.crew
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate(step, self.settings, self.progress.planned)
+        # seeded by its number, a step draws the same chances whenever it is taken
+        torch.manual_seed(_seed(self.settings.seed, step, crew.rank))
+        target_lengths = self.pairs.lengths[1]
+        told = sum(int(target_lengths[rows].sum()) + len(rows) for rows in update)
+        lost = 0.0
+        for number, rows in enumerate(update):
+            part, weight = self._part(rows)
+            with _unsynced(wrapped, number < len(update) - 1), self._precision():
+                losses = wrapped(part)
+                # processes average their gradients, and the sum is wanted
+                (losses.learned * (weight * crew.world / told)).backward()
+            lost += float(losses.plain.detach()) * weight
+        self._check(lost, step)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        lost, stops = crew.sum(lost, float(self.hooks.stopped()))
+        self.stopping = stops > 0
+        return lost, told
+
+    def _part(self, rows: Rows) -> tuple[Batch, float]:
+        """Give this process's part of a batch; if there is none, a pair that counts nothing."""
+        mine = batches.shard(rows, self.crew.rank, self.crew.world)
+        weight = 1.0 if len(mine) else 0.0
+        guided = self.objective.guide > 0
+        part = batches.collate(self.pairs, mine if len(mine) else rows[:1], guided)
+        return part.to(self.crew.device), weight
+
+    def _precision(self) -> torch.autocast:
+        half = self.settings.precision == "bfloat16" and self.crew.device.type == "cuda"
+        return torch.autocast(self.crew.device.type, torch.bfloat16, enabled=half)
+
+    def _check(self, lost: float, step: int) -> None:
+        clip = self.settings.clip or float("inf")
+        norm = clip_grad_norm_(self.objective.parameters(), clip)
+        if not (norm.isfinite() and lost == lost):
+            raise RegardError(
+                f"the loss of step {step} is not a number; the last good state is kept. "
+                "A lower train.rate or a longer train.warmup would help"
+            )
+
+    def _advance(self, lost: float, told: int, taken: int) -> None:
+        progress, now = self.progress, time.monotonic()
+        progress.seconds += now - self.clock
+        self.clock = now
+        progress.step, progress.place = progress.step + 1, progress.place + taken
+        progress.told, progress.lost = progress.told + told, progress.lost + lost
+        if self.settings.minutes is not None and progress.step % REPLAN == 0:
+            (progress.seconds,) = self.crew.tell([progress.seconds])
+            progress.replan(self.settings)
+        self.hooks.report({"step": progress.step, "loss": lost / told, "tokens": told})
+
+    def _due(self) -> bool:
+        every = self.settings.validate_every or self.per_epoch
+        return self.progress.step % every == 0 or self.progress.step >= self.progress.planned
+
+    def _validate(self) -> None:
+        progress = self.progress
+        progress.judge(self.hooks.validate(progress), self.settings)
+        progress.told, progress.lost = 0, 0.0
+        (progress.seconds,) = self.crew.tell([progress.seconds + time.monotonic() - self.clock])
+        self.clock = time.monotonic()
+        progress.replan(self.settings)
+        self._save()
+
+    def _save(self) -> None:
+        self._end_if_done()
+        self.hooks.save(self.progress)
+        self.saved = time.monotonic()
+
+    def _end_if_done(self) -> None:
+        progress = self.progress
+        if progress.step >= progress.planned and not progress.finished:
+            progress.finished = "all planned steps are done"
+
+
+def _unsynced(wrapped: nn.Module, wanted: bool) -> AbstractContextManager[None]:
+    """Keep gradients to this process until the last batch of an update."""
+    if wanted and isinstance(wrapped, DistributedDataParallel):
+        return wrapped.no_sync()
+    return nullcontext()
+
+
+def _seed(seed: int, step: int, rank: int) -> int:
+    return (seed * 1_000_003 + step) * 4099 + rank
+
+
+@torch.no_grad()
+def validation_loss(objective: Objective, pairs: Encoded, tokens: int, crew: Crew) -> float:
+    """Give the plain loss per token over all pairs, shared out among the processes."""
+    was_training = objective.training
+    objective.eval()
+    lost = told = 0.0
+    for rows in batches.plan(pairs, tokens, seed=0, epoch=0)[crew.rank :: crew.world]:
+        part = batches.collate(pairs, rows).to(crew.device)
+        lost += float(objective(part).plain)
+        told += part.tokens
+    objective.train(was_training)
+    lost, told = crew.sum(lost, told)
+    return lost / told

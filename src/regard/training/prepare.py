@@ -1,0 +1,134 @@
+"""From texts to what a training needs: settings that fit, tokenizers, encoded pairs."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from regard.config import Data, Settings, change
+from regard.errors import RegardError
+from regard.run import Folder
+from regard.text import encoded, tokenizer
+from regard.text.corpus import Corpus, Pair
+from regard.text.encoded import Encoded
+from regard.text.tokenizer import Tokenizers
+from regard.training import sizes
+
+Changes = Sequence[Mapping[str, Any]]
+"""Settings to change, later ones over earlier ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a training needs."""
+
+    settings: Settings
+    tokenizers: Tokenizers
+    train: Encoded
+    valid: Encoded
+
+
+def settle(corpus: Corpus, changes: Changes) -> tuple[Settings, int]:
+    """Give the settings for a corpus, and how many pairs it has."""
+    count = sum(1 for _ in corpus.read())
+    if count == 0:
+        raise RegardError(f"{' and '.join(corpus.names)} must have pairs, but there are none")
+    settings = Settings()
+    for some in (sizes.defaults(count), *changes):
+        settings = change(settings, some)
+    return settings, count
+
+
+def claim(folder: Folder, settings: Settings, origin: Mapping[str, Any]) -> bool:
+    """Make the folder this run's own; say whether the run was there already.
+
+    A folder that belongs to another run, or to something else, is left as it is.
+    """
+    if folder.settings.exists():
+        before, known = folder.read_settings()
+        _compare(folder.path, asdict(before), asdict(settings))
+        if known["fingerprints"] != origin["fingerprints"]:
+            raise RegardError(
+                f"{folder.path} is a run with other texts ({', '.join(known['texts'])}, or they "
+                "have changed); --out with another folder would start a new one"
+            )
+        return True
+    if folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
+        raise RegardError(f"{folder.path} exists and is not a run; --out must be a new folder")
+    folder.write_settings(settings, origin)
+    return False
+
+
+def _compare(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    # as JSON has them: it knows no tuples
+    before, now = (json.loads(json.dumps(settings)) for settings in (before, now))
+    for section, keys in before.items():
+        for key, value in keys.items():
+            if value != now[section][key]:
+                raise RegardError(
+                    f"{path} is a run with {section}.{key} = {value!r}, not {now[section][key]!r}; "
+                    "--out with another folder would start a new one"
+                )
+
+
+def prepare(
+    folder: Folder, settings: Settings, corpus: Corpus, valid: Corpus | None, count: int
+) -> Prepared:
+    """Learn the tokenizers and encode all pairs, unless an earlier start has done it."""
+    if not (folder.data / "valid" / "about.json").exists():
+        held_out = _Split(corpus, valid, count, settings)
+        learn(held_out.train, settings.data).save(folder.tokenizer)
+        tokenizers = Tokenizers.load(folder.tokenizer)
+        encoded.encode(held_out.train(), tokenizers, settings.data, folder.data / "train")
+        encoded.encode(held_out.valid(), tokenizers, settings.data, folder.data / "valid")
+    return opened(folder, settings)
+
+
+def opened(folder: Folder, settings: Settings) -> Prepared:
+    """Open what `prepare` made."""
+    train, valid = (encoded.load(folder.data / name) for name in ("train", "valid"))
+    for name, pairs in (("training", train), ("validation", valid)):
+        if len(pairs) == 0:
+            reasons = ", ".join(f"{count} {reason}" for reason, count in pairs.dropped.items())
+            raise RegardError(f"no {name} pair is left: {reasons or 'there was none'}")
+    return Prepared(settings, Tokenizers.load(folder.tokenizer), train, valid)
+
+
+def learn(pairs: Callable[[], Iterator[Pair]], settings: Data) -> Tokenizers:
+    """Learn one vocabulary for both languages, or one for each."""
+    if settings.joint:
+        texts = (text for pair in pairs() for text in (pair.source, pair.target))
+        both = tokenizer.train(texts, settings.tokenizer, settings.pieces)
+        return Tokenizers(both, both)
+    sides = ((pair.source for pair in pairs()), (pair.target for pair in pairs()))
+    return Tokenizers(*(tokenizer.train(s, settings.tokenizer, settings.pieces) for s in sides))
+
+
+class _Split:
+    """Training and validation pairs; held out by chance where no validation pairs are given."""
+
+    def __init__(
+        self, corpus: Corpus, valid: Corpus | None, count: int, settings: Settings
+    ) -> None:
+        self.corpus, self.given = corpus, valid
+        wanted = min(settings.data.held_out, count // 10)
+        if valid is None and wanted == 0:
+            raise RegardError(
+                f"too few pairs to hold some out for validation: {count}. "
+                "--valid would name others, or 10 pairs would do"
+            )
+        chosen = Random(settings.train.seed).sample(range(count), wanted)
+        self.held_out = frozenset() if valid else frozenset(chosen)
+        # a sentence that is validated must not be learned under another number
+        self.sources = {pair.source for n, pair in enumerate(corpus.read()) if n in self.held_out}
+
+    def train(self) -> Iterator[Pair]:
+        return (pair for pair in self.corpus.read() if pair.source not in self.sources)
+
+    def valid(self) -> Iterator[Pair]:
+        if self.given is not None:
+            return self.given.read()
+        numbered = enumerate(self.corpus.read())
+        return (pair for number, pair in numbered if number in self.held_out)

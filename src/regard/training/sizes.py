@@ -1,0 +1,43 @@
+"""Defaults that fit the size of the data: small texts want small models."""
+
+from typing import Any
+
+SIZES: list[tuple[float, dict[str, Any]]] = [
+    (
+        10_000,
+        {
+            "data": {"pieces": 4000},
+            "model": {"layers": 3, "width": 128, "hidden": 256, "heads": 4, "dropout": 0.3},
+            "train": {"steps": 6000, "tokens": 2048, "rate": 2e-3, "warmup": 500},
+        },
+    ),
+    (
+        100_000,
+        {
+            "data": {"pieces": 8000},
+            "model": {"layers": 4, "width": 128, "hidden": 256, "heads": 4, "dropout": 0.3},
+            "train": {"steps": 8000, "tokens": 4096, "rate": 5e-3, "warmup": 2000, "average": 10},
+        },
+    ),
+    (
+        500_000,
+        {
+            "data": {"pieces": 16_000},
+            "model": {"layers": 6, "width": 256, "hidden": 1024, "heads": 4, "dropout": 0.2},
+            "train": {"steps": 40_000, "tokens": 8192, "rate": 1e-3, "warmup": 4000},
+        },
+    ),
+    (
+        float("inf"),
+        {
+            "data": {"pieces": 32_000},
+            "model": {"layers": 6, "width": 512, "hidden": 2048, "heads": 8, "dropout": 0.1},
+            "train": {"steps": 100_000, "tokens": 16_384, "rate": 7e-4, "warmup": 4000},
+        },
+    ),
+]
+
+
+def defaults(pairs: int) -> dict[str, Any]:
+    """Give the settings for so many pairs; presets, files and `--set` come after them."""
+    return next(settings for limit, settings in SIZES if pairs < limit)

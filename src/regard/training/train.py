@@ -1,0 +1,228 @@
+"""Training from texts to a run folder; the same call again goes on where it stopped."""
+
+import sys
+import time
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from regard import batch as batches
+from regard import store
+from regard.config import Settings
+from regard.errors import RegardError
+from regard.models import build
+from regard.run import Folder
+from regard.text.corpus import Corpus
+from regard.training import metrics, prepare
+from regard.training.checkpoint import Checkpoints
+from regard.training.distributed import Crew, gathered
+from regard.training.finish import finish, translated
+from regard.training.interrupt import Interrupted, stop_requested
+from regard.training.loop import Hooks, Training, validation_loss
+from regard.training.objective import Objective
+from regard.training.prepare import Changes, Prepared
+from regard.training.progress import Progress
+from regard.training.report import Bar, Log, duration
+
+Say = Callable[[str], None]
+
+
+def train(
+    corpus: Corpus,
+    out: Path,
+    *,
+    valid: Corpus | None = None,
+    changes: Changes = (),
+    say: Say | None = None,
+) -> Progress:
+    """Train a translator on a corpus, in a run folder."""
+    with gathered() as crew:
+        speak = (say or _to_stderr) if crew.leads else _silent
+        folder = Folder(Path(out))
+        settings, count = prepare.settle(corpus, changes)
+        _check(settings)
+        origin = {
+            "texts": [*corpus.names, *(valid.names if valid else ())],
+            "fingerprints": [part.fingerprint for part in (corpus, valid) if part],
+            "pairs": count,
+        }
+        if crew.leads:
+            known = prepare.claim(folder, settings, origin)
+            speak(f"{'going on with' if known else 'making'} {folder.path}: {count:,} pairs")
+            prepare.prepare(folder, settings, corpus, valid, count)
+        crew.wait()
+        return _Session(folder, prepare.opened(folder, settings), crew, speak).run()
+
+
+def _check(settings: Settings) -> None:
+    if settings.train.precision == "bfloat16" and not torch.cuda.is_available():
+        raise RegardError("train.precision must be 'float32' without a GPU, but it is 'bfloat16'")
+
+
+def _to_stderr(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _silent(line: str) -> None:
+    pass
+
+
+@dataclass
+class _Session:
+    """One start of a training, new or resumed."""
+
+    folder: Folder
+    prepared: Prepared
+    crew: Crew
+    say: Say
+
+    def run(self) -> Progress:
+        """Train, and leave the best weights in the folder."""
+        settings = self.prepared.settings
+        torch.manual_seed(settings.train.seed)
+        self.model = build(settings.model, self.prepared.tokenizers.sizes).to(self.crew.device)
+        self.objective = self._objective().train()
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(),
+            lr=settings.train.rate,
+            betas=settings.train.betas,
+            eps=1e-9,
+            weight_decay=settings.train.decay,
+            fused=True,
+        )
+        self.checkpoints = Checkpoints(self.folder.checkpoints)
+        progress = self.checkpoints.resume(self.model, self.optimizer, self.say)
+        if progress is None:
+            progress = Progress(planned=settings.train.steps)
+            self._announce(progress)
+        elif not progress.finished:
+            self.say(f"going on from step {progress.step}")
+        if settings.train.compile:
+            _compile(self.model)
+        if not progress.finished:
+            self._train(progress)
+        if self.crew.leads:
+            finish(self.folder, self.prepared, self.objective, progress, self.say)
+        self.crew.wait()
+        return progress
+
+    def _objective(self) -> Objective:
+        settings = self.prepared.settings.train
+        return Objective(self.model, settings.smoothing, settings.guide, settings.guide_layer)
+
+    def _announce(self, progress: Progress) -> None:
+        """Say what will be done and how long it may take; plan for the time box, if any."""
+        settings, prepared = self.prepared.settings.train, self.prepared
+        seconds = _seconds_per_step(self.objective, prepared, self.crew)
+        (seconds,) = self.crew.tell([seconds])
+        if settings.minutes is not None:
+            progress.planned = max(round(settings.minutes * 60 / seconds), 1)
+        dropped = {**prepared.train.dropped}
+        left_out = "".join(f"; {count:,} left out ({why})" for why, count in dropped.items())
+        weights = sum(weight.numel() for weight in self.model.parameters())
+        tokens = " and ".join(f"{size:,}" for size in sorted(set(prepared.tokenizers.sizes)))
+        self.say(
+            f"{len(prepared.train):,} pairs to learn, {len(prepared.valid):,} to validate{left_out}"
+        )
+        self.say(
+            f"{prepared.settings.model.kind}, {weights:,} weights, {tokens} tokens to choose from"
+        )
+        self.say(
+            f"{progress.planned:,} steps at most: about {duration(progress.planned * seconds)}"
+        )
+
+    def _train(self, progress: Progress) -> None:
+        log = Log(self.folder.log, progress.step) if self.crew.leads else None
+        with Bar(progress.step, progress.planned, None if self.crew.leads else _silent) as bar:
+            self.bar, self.log = bar, log
+            with stop_requested() as stopped:
+                hooks = Hooks(
+                    report=partial(self._told, progress),
+                    validate=self._validate,
+                    save=self._save,
+                    stopped=stopped,
+                )
+                Training(
+                    self.objective,
+                    self.optimizer,
+                    self.prepared.train,
+                    self.prepared.settings.train,
+                    progress,
+                    self.crew,
+                    hooks,
+                ).run()
+        if not progress.finished:
+            raise Interrupted(f"stopped at step {progress.step}; the same command goes on")
+
+    def _told(self, progress: Progress, entry: dict[str, Any]) -> None:
+        self.bar.step(entry["step"], progress.planned, entry["loss"], entry["tokens"])
+
+    def _validate(self, progress: Progress) -> float:
+        settings = self.prepared.settings.train
+        loss = validation_loss(self.objective, self.prepared.valid, settings.tokens, self.crew)
+        entry = {
+            "step": progress.step,
+            "epoch": progress.epoch,
+            "seconds": round(progress.seconds, 3),
+            "train_loss": progress.lost / max(progress.told, 1),
+            "valid_loss": loss,
+        }
+        figure = loss
+        if settings.judge == "bleu":
+            entry["bleu"] = self._bleu() if self.crew.leads else 0.0
+            (entry["bleu"],) = self.crew.tell([entry["bleu"]])
+            figure = -entry["bleu"]
+        if self.log is not None:
+            self.log.add(**entry)
+            if progress.best is None or figure < progress.best:
+                store.save(self.folder.model, store.of(self.model), {"step": progress.step})
+        self.bar.note(_sentence(entry))
+        return figure
+
+    def _bleu(self) -> float:
+        self.model.eval()
+        texts, references = translated(self.model, self.prepared)
+        self.model.train()
+        return metrics.bleu(texts, references, zh=metrics.is_chinese(references))
+
+    def _save(self, progress: Progress) -> None:
+        if self.crew.leads:
+            self.checkpoints.save(self.model, self.optimizer, progress)
+            averaged = progress.averaged(self.prepared.settings.train)
+            self.checkpoints.keep_weights({*averaged, progress.best_step})
+
+
+def _sentence(entry: dict[str, Any]) -> str:
+    bleu = f", BLEU {entry['bleu']:.2f}" if "bleu" in entry else ""
+    return (
+        f"step {entry['step']}, epoch {entry['epoch'] + 1}, {duration(entry['seconds'])}: "
+        f"training loss {entry['train_loss']:.3f}, validation loss {entry['valid_loss']:.3f}{bleu}"
+    )
+
+
+def _seconds_per_step(objective: Objective, prepared: Prepared, crew: Crew) -> float:
+    """Time a few steps of a copy, on batches of middling length."""
+    settings = prepared.settings.train
+    order = batches.plan(prepared.train, settings.tokens, settings.seed, epoch=0)
+    trial = deepcopy(objective)
+    times = []
+    for rows in islice(order, 4):
+        start = time.perf_counter()
+        mine = batches.shard(rows, crew.rank, crew.world)
+        part = batches.collate(prepared.train, mine if len(mine) else rows, settings.guide > 0)
+        trial(part.to(crew.device)).learned.backward()
+        times.append(time.perf_counter() - start)
+    # the first one warms up; the optimizer takes about a tenth more
+    return 1.1 * settings.accumulate * sum(times[1:] or times) / len(times[1:] or times)
+
+
+def _compile(model: nn.Module) -> None:
+    for part in model.children():
+        part.compile(dynamic=True)

@@ -1,0 +1,115 @@
+"""Sentences in, translations out."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from regard import search
+from regard.batch import padded
+from regard.config import Search
+from regard.models.translator import Translator
+from regard.search import Found, Limits
+from regard.text.tokenizer import Tokenizers
+
+CELLS = 8192  # tokens of a batch, times beams: enough to fill the kernels, little memory
+
+
+class Translation(NamedTuple):
+    """One translation, and how likely the model finds it."""
+
+    text: str
+    tokens: tuple[int, ...]  # without start and end
+    log_probability: float
+    score: float  # by which alternatives are ranked
+
+
+class Chance(NamedTuple):
+    """How to draw translations instead of looking for the best."""
+
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float = 1.0
+    seed: int | None = None
+
+
+def translate(
+    model: nn.Module,
+    tokenizers: Tokenizers,
+    sentences: Sequence[str],
+    settings: Search | None = None,
+    *,
+    nbest: int = 1,
+    chance: Chance | None = None,
+) -> list[list[Translation]]:
+    """Give the best translations of each sentence, best first; of an empty one, an empty one.
+
+    Sentences of like length are translated together, and come back in the order they came.
+    """
+    assert isinstance(model, Translator)
+    settings = Search() if settings is None else settings
+    sources = tokenizers.source.encode_all(sentences)
+    results: list[list[Translation]] = [[Translation("", (), 0.0, 0.0)] for _ in sentences]
+    beams = 1 if chance else settings.beams
+    for rows in _groups(sources, CELLS // beams):
+        found = _search(model, [sources[row] for row in rows], settings, nbest, chance)
+        for row, texts in zip(rows, found, strict=True):
+            results[row] = [_translation(text, tokenizers) for text in texts]
+    return results
+
+
+def _groups(sources: Sequence[Sequence[int]], cells: int) -> Iterator[list[int]]:
+    """Part sentences that are not empty into groups of like length, longest first."""
+    order = sorted(
+        (row for row, source in enumerate(sources) if source), key=lambda r: -len(sources[r])
+    )
+    start = 0
+    while start < len(order):
+        together = max(cells // len(sources[order[start]]), 1)
+        yield order[start : start + together]
+        start += together
+
+
+@torch.inference_mode()
+def _search(
+    model: Translator,
+    sources: Sequence[Sequence[int]],
+    settings: Search,
+    nbest: int,
+    chance: Chance | None,
+) -> list[list[Found]]:
+    device = model.output_weight.device
+    source, lengths = padded(sources)
+    past = model.start(model.encode(source.to(device), lengths.to(device)))
+    limits = Limits(longest=2 * int(lengths.max()) + 20)
+    if chance is not None:
+        drawn = search.sample(model, past, len(sources), **chance._asdict(), limits=limits)
+        return [[text] for text in drawn]
+    return search.beam(
+        model,
+        past,
+        len(sources),
+        beams=settings.beams,
+        nbest=nbest,
+        penalty=settings.penalty,
+        limits=limits,
+    )
+
+
+def _translation(found: Found, tokenizers: Tokenizers) -> Translation:
+    return Translation(
+        tokenizers.target.decode(found.tokens), found.tokens, found.log_probability, found.score
+    )
+
+
+def told(texts: Sequence[Translation]) -> str:
+    """Write a translation as a line; of several, each with its score and a tab before it."""
+    if len(texts) == 1:
+        return _line(texts[0].text)
+    return "\n".join(f"{text.score:.4f}\t{_line(text.text)}" for text in texts)
+
+
+def _line(text: str) -> str:
+    """Keep a text on its line, whatever the model wrote."""
+    return text.replace("\r", " ").replace("\n", " ")
