@@ -1,0 +1,86 @@
+"""Relative clauses that tell which one, drawn at random."""
+
+from random import Random
+
+from regard.text.phrasebook.draw.clauses import circumstances, clause
+from regard.text.phrasebook.draw.nominals import pick, someone
+from regard.text.phrasebook.lexicon.frames import ACTIONS, Frame
+from regard.text.phrasebook.lexicon.nouns import NOUNS, Noun
+from regard.text.phrasebook.meaning import Clause, Nominal, Tense
+
+_TENSES: tuple[Tense, ...] = ("progressive", "past", "past", "simple")
+_BY = {
+    noun: tuple(
+        frame
+        for frame in ACTIONS
+        if noun in frame.subjects and frame.tenses & set(_TENSES) and frame.verb.base != "have"
+    )
+    for noun in NOUNS
+}
+_TOLD = frozenset(
+    [
+        "buy",
+        "read",
+        "write",
+        "find",
+        "draw",
+        "see",
+        "make",
+        "repair",
+        "wear",
+        "choose",
+        "sing",
+        "sell",
+        "open",
+        "visit",
+        "know",
+        "help",
+        "chase",
+        "take",
+    ]
+)
+_TO = {
+    noun: tuple(
+        frame
+        for frame in ACTIONS
+        if noun in frame.objects and frame.verb.base in _TOLD and "transport" not in noun.kinds
+    )
+    for noun in NOUNS
+}
+
+
+def described(chance: Random, thing: Nominal) -> Nominal:
+    """Add a clause that tells which one."""
+    active, passive = _BY[thing.noun], _TO[thing.noun]
+    if active and (not passive or chance.random() < 0.75):
+        return thing._replace(relative=_by_it(chance, thing, pick(chance, active)))
+    if passive:
+        return thing._replace(relative=_to_it(chance, thing, pick(chance, passive)))
+    return thing
+
+
+def _by_it(chance: Random, thing: Nominal, frame: Frame) -> Clause:
+    """Draw "who sells bread"."""
+    told = clause(chance, _narrowed(frame), thing)
+    return told._replace(gap="subject", fronted=False, negated=False)
+
+
+def _to_it(chance: Random, thing: Nominal, frame: Frame) -> Clause:
+    """Draw "that Marie bought"."""
+    frame = _narrowed(frame)
+    subject = someone(chance, frame.subjects, frame.by_anyone)
+    when = pick(chance, [tense for tense in _TENSES if tense in frame.tenses])
+    told = Clause(frame._replace(places=()), subject, thing, tense=when, gap="object")
+    told = circumstances(chance, told)
+    often = None if told.often and told.often.french[0][0] in ("jamais", "aussi") else told.often
+    return told._replace(fronted=False, often=often)
+
+
+def _narrowed(frame: Frame) -> Frame:
+    """Keep to what is or was: a wish or a plan tells no one apart."""
+    return frame._replace(tenses=frame.tenses & set(_TENSES))
+
+
+def describable(noun: Noun) -> bool:
+    """Something can be told of it."""
+    return bool(_BY[noun] or _TO[noun])

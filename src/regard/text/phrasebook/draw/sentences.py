@@ -1,0 +1,101 @@
+"""Whole sentences, drawn at random."""
+
+from collections.abc import Callable
+from random import Random
+from typing import TypeGuard
+
+from regard.text.phrasebook.draw.clauses import clause, dated
+from regard.text.phrasebook.draw.joined import joined
+from regard.text.phrasebook.draw.nominals import (
+    PRONOUNS,
+    known,
+    owned,
+    pick,
+    single,
+    someone,
+)
+from regard.text.phrasebook.draw.questions import question
+from regard.text.phrasebook.draw.relatives import described
+from regard.text.phrasebook.draw.states import (
+    comparison,
+    existence,
+    feeling,
+    location,
+    quality,
+    state,
+)
+from regard.text.phrasebook.lexicon.frames import ACTIONS, SEQUELS
+from regard.text.phrasebook.lexicon.nouns import NAMES, nouns_of
+from regard.text.phrasebook.lexicon.verbs import VERB
+from regard.text.phrasebook.meaning import (
+    Clause,
+    Meaning,
+    Nominal,
+    Participant,
+    Proposition,
+    Report,
+    Sequel,
+)
+
+_FRIENDS = nouns_of("kin mate")
+_HOPED = tuple(
+    frame._replace(tenses=frozenset({"future"})) for frame in ACTIONS if "future" in frame.tenses
+)
+
+
+def sentence(chance: Random) -> Meaning:
+    """Draw the meaning of one sentence."""
+    return pick(chance, _KINDS)(chance)
+
+
+def statement(chance: Random) -> Clause:
+    """Draw a statement, sometimes with a relative clause."""
+    told = clause(chance)
+    if chance.random() > 0.2:
+        return told
+    if _open(told.subject):
+        return told._replace(subject=described(chance, told.subject))
+    if _open(told.object) and not told.negated:
+        return told._replace(object=described(chance, told.object))
+    return told
+
+
+def _open(thing: Participant | None) -> TypeGuard[Nominal]:
+    """It may be told apart by a clause."""
+    return isinstance(thing, Nominal) and thing.determiner in ("the", "a") and not thing.content
+
+
+def report(chance: Random) -> Report:
+    """Draw what someone thinks, knows, says or hopes."""
+    luck = chance.random()
+    subject: Participant = pick(chance, PRONOUNS) if luck < 0.5 else pick(chance, NAMES)
+    if luck > 0.75:
+        subject = owned(chance, pick(chance, _FRIENDS))
+    verb, content = _reported(chance)
+    return Report(subject, VERB[verb], content)
+
+
+def _reported(chance: Random) -> tuple[str, Proposition]:
+    verb = pick(chance, ("think", "know that", "say", "hope"))
+    if verb == "hope":
+        return verb, clause(chance, pick(chance, _HOPED))._replace(fronted=False, tense="future")
+    if verb == "say" and chance.random() < 0.6:
+        return verb, clause(chance)._replace(fronted=False)
+    told = pick(chance, (feeling, quality, quality, location))(chance)
+    return verb, told._replace(question="")
+
+
+def sequel(chance: Random) -> Sequel:
+    """Draw "She bought a bicycle and repaired it"."""
+    first, second = pick(chance, SEQUELS)
+    subject = someone(chance, first.subjects, first.by_anyone)
+    noun = pick(chance, first.objects)
+    drawn = known(chance, noun, subject) if chance.random() < 0.5 else single(chance, noun)
+    told = dated(chance, Clause(first, subject, drawn, tense="past"))
+    return Sequel(told._replace(fronted=told.time is not None), second)
+
+
+_KINDS: tuple[Callable[[Random], Meaning], ...] = (
+    *([statement] * 20 + [question] * 9 + [state] * 5 + [comparison] * 2),
+    *([existence] * 3 + [joined] * 6 + [report] * 4 + [sequel] * 3),
+)

@@ -1,0 +1,3 @@
+"""English: from meanings to words."""
+
+from regard.text.phrasebook.english.sentence import sentence as sentence

@@ -1,0 +1,3 @@
+"""French: from meanings to words."""
+
+from regard.text.phrasebook.french.sentence import sentence as sentence

@@ -1,0 +1,1 @@
+"""The words of the phrasebook in three languages, and what each may stand with."""

@@ -1,0 +1,117 @@
+"""Set phrases: prepositions, times, how often, and words that join sentences."""
+
+from typing import NamedTuple
+
+from regard.text.phrasebook.lexicon.nouns import Noun, nouns_of
+
+Parts = tuple[tuple[str, str], ...]
+
+
+class Preposition(NamedTuple):
+    """A word of place; Chinese puts it behind the noun."""
+
+    english: tuple[str, ...]
+    french: tuple[str, ...]
+    chinese: str
+
+
+class Adverb(NamedTuple):
+    """A set phrase as pairs of a word and the number of its counterparts."""
+
+    english: Parts
+    french: Parts
+    chinese: Parts
+    tenses: frozenset[str]
+
+
+PREPOSITIONS = {
+    "in": Preposition(("in",), ("dans",), "里"),
+    "on": Preposition(("on",), ("sur",), "上"),
+    "under": Preposition(("under",), ("sous",), "下面"),
+    "behind": Preposition(("behind",), ("derrière",), "后面"),
+    "in front of": Preposition(("in", "front", "of"), ("devant",), "前面"),
+    "next to": Preposition(("next", "to"), ("à", "côté", "de"), "旁边"),
+    "near": Preposition(("near",), ("près", "de"), "附近"),
+    "at": Preposition(("at",), ("à",), ""),
+    "to": Preposition(("to",), ("à",), ""),
+}
+SURFACES = ("street", "beach")  # in Chinese one is "on" them
+
+# kind of place | nouns | prepositions
+_PLACES = """
+room     | room | in
+outside  | outside | in
+town     | town | in
+home     | house | in
+play     | garden park street | in
+spot     | spot | at
+study    | school | at
+shop     | market | at
+seat     | chair sofa bed | on
+bed      | bed | on
+table    | table | on
+surface  | surface mat | on
+under    | table bed chair | under
+landmark | landmark | near,behind,in front of,next to
+goal     | spot church library | to
+river    | river | in
+garden   | garden | in
+kitchen  | kitchen | in
+office   | office | in
+restaurant | restaurant | at,in
+park     | park | in
+street   | street | in
+station  | station | at
+"""
+
+# English | French | Chinese | tenses; "last/1" is the counterpart of all that end in /1
+_TIMES = """
+yesterday | hier | 昨天 | past
+last/1 night/2 | hier/1 soir/2 | 昨晚/12 | past
+last/1 week/2 | la/2 semaine/2 dernière/1 | 上个/1 星期/2 | past
+last/1 year/2 | l'/2 année/2 dernière/1 | 去年/12 | past
+this/1 morning/2 | ce/1 matin/2 | 今天/1 早上/2 | past
+two/1 days/2 ago/3 | il/3 y/3 a/3 deux/1 jours/2 | 两/1 天/2 前/3 | past
+on/1 Monday/1 | lundi/1 | 星期一/1 | past future
+tomorrow | demain | 明天 | future
+tomorrow/1 morning/2 | demain/1 matin/2 | 明天/1 早上/2 | future
+tonight | ce soir | 今晚 | future
+next/1 week/2 | la/2 semaine/2 prochaine/1 | 下个/1 星期/2 | future
+next/1 year/2 | l'/2 année/2 prochaine/1 | 明年/12 | future
+every/1 day/2 | tous/1 les/1 jours/2 | 每天/12 | simple
+every/1 morning/2 | tous/1 les/1 matins/2 | 每天/1 早上/2 | simple
+every/1 evening/2 | tous/1 les/1 soirs/2 | 每天/1 晚上/2 | simple
+in/1 summer/2 | en/1 été/2 | 夏天/12 | simple
+in/1 the/1 morning/2 | le/1 matin/2 | 早上/2 | simple
+now | maintenant | 现在 | progressive
+today | aujourd'hui | 今天 | modal
+"""
+
+_OFTEN = """
+often | souvent | 常常 | simple
+always | toujours | 总是 | simple
+sometimes | parfois | 有时候 | simple
+also | aussi | 也 | simple progressive
+never | jamais | 从来/1 不/1 | simple
+"""
+
+
+def _parts(cell: str) -> Parts:
+    """Split "last/1 week/2" in words and numbers; a phrase without numbers is one whole."""
+    words = (word.partition("/") for word in cell.split())
+    return tuple((word, numbers or "1") for word, _, numbers in words)
+
+
+def _adverb(row: str) -> Adverb:
+    english, french, chinese, tenses = row.split("|")
+    return Adverb(_parts(english), _parts(french), _parts(chinese), frozenset(tenses.split()))
+
+
+def _place(row: str) -> tuple[str, tuple[tuple[Noun, ...], tuple[str, ...]]]:
+    kind, nouns, prepositions = (cell.strip() for cell in row.split("|"))
+    return kind, (nouns_of(nouns), tuple(prepositions.split(",")))
+
+
+PLACES = dict(_place(row) for row in _PLACES.splitlines() if row)
+TIMES = tuple(_adverb(row) for row in _TIMES.splitlines() if row)
+OFTEN = {row.split()[0]: _adverb(row) for row in _OFTEN.splitlines() if row}

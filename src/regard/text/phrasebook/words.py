@@ -1,0 +1,49 @@
+"""Words of a sentence: how it splits, and how it joins again."""
+
+import re
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, TypeAlias
+
+Language: TypeAlias = Literal["en", "fr", "zh"]
+NARROW_SPACE = "\u202f"  # French sets it before a question mark, and no line breaks there
+
+_INVERTED = r"(?:-t)?-(?:tu|ils?|elles?|nous)\b"
+_ENGLISH = re.compile(r"'s\b|\w+|[^\w\s]")
+_FRENCH = re.compile(rf"{_INVERTED}|aujourd'hui|\w+(?:(?!{_INVERTED})-\w+)*'?|[^\w\s]", re.I)
+
+
+class Word(NamedTuple):
+    """A word, and the marks of all it stands for; words that share a mark are counterparts."""
+
+    text: str
+    marks: tuple[str, ...] = ()
+
+
+def words(sentence: str, language: Literal["en", "fr"]) -> tuple[str, ...]:
+    """Split an English or French sentence in words and punctuation marks."""
+    return tuple((_ENGLISH if language == "en" else _FRENCH).findall(sentence))
+
+
+def join(parts: Iterable[str], language: Language) -> str:
+    """Write words as a sentence; the opposite of splitting it."""
+    if language == "zh":
+        return "".join(parts)
+    sentence = ""
+    for part in parts:
+        sentence += _gap(sentence, part, language) + part
+    return sentence
+
+
+def _gap(before: str, part: str, language: Language) -> str:
+    """Choose what stands between the text so far and the next word."""
+    if not before or before.endswith("'") or part[0] in ".,'-":
+        return ""
+    if part == "?":
+        return NARROW_SPACE if language == "fr" else ""
+    return " "
+
+
+def capitalised(sentence: list[Word]) -> list[Word]:
+    """Begin with a capital letter."""
+    first = sentence[0]
+    return [Word(first.text[:1].upper() + first.text[1:], first.marks), *sentence[1:]]
