@@ -18,7 +18,9 @@ MAY_IMPORT = {
     "config": set(),
     "models": {"models", "config", "tokens", "attention", "positions", "masks", "errors"},
     "search": {"models", "tokens"},
-    "pictures": {"pictures", "errors"},
+    "trace": {"trace", "errors"},
+    "insight": {"insight", "trace", "errors"},
+    "pictures": {"pictures", "trace", "errors"},
     "demo": {"attention", "masks", "pictures", "errors"},
     "cli": {"demo", "errors"},
 }

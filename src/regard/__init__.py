@@ -7,11 +7,13 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from regard import attention as attention
+    from regard import insight as insight
     from regard import masks as masks
     from regard import models as models
     from regard import pictures as pictures
     from regard import positions as positions
     from regard import search as search
+    from regard import trace as trace
     from regard.attention import Additive as Additive
     from regard.attention import Bilinear as Bilinear
     from regard.attention import Cosine as Cosine
@@ -28,10 +30,12 @@ if TYPE_CHECKING:
     from regard.attention.multihead import MultiHead as MultiHead
     from regard.attention.regression import NadarayaWatson as NadarayaWatson
     from regard.errors import RegardError as RegardError
+    from regard.trace import Trace as Trace
+    from regard.trace import load_trace as load_trace
 
 # Names are looked up when they are first used: torch takes seconds to import, and
 # `regard --help` needs none of it.
-_ROOMS = ("attention", "masks", "models", "pictures", "positions", "search")
+_ROOMS = ("attention", "insight", "masks", "models", "pictures", "positions", "search", "trace")
 _NAMES = {
     "Additive": "regard.attention",
     "Bilinear": "regard.attention",
@@ -46,7 +50,9 @@ _NAMES = {
     "NadarayaWatson": "regard.attention.regression",
     "RegardError": "regard.errors",
     "ScaledDot": "regard.attention",
+    "Trace": "regard.trace",
     "attend": "regard.attention",
+    "load_trace": "regard.trace",
     "look": "regard.attention",
     "weights": "regard.attention",
 }
