@@ -1,6 +1,8 @@
 """The command: what `regard` does, one verb per function."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -82,18 +84,14 @@ def train(
 ) -> None:
     """Train a translator on pairs of sentences; run again, it goes on where it stopped."""
     from regard.text.corpus import Corpus
-    from regard.training import Interrupted
     from regard.training import train as begin
 
     wanted = _changes(preset, settings, minutes, changes)
     if alignments is not None:
         wanted.insert(0, {"train": {"guide": 0.05}})
     others = Corpus.of_files(valid) if valid else None
-    try:
+    with _interruptible():
         begin(Corpus.of_files(pairs, alignments), out, valid=others, changes=wanted)
-    except Interrupted as stop:
-        typer.echo(f"regard: {stop}", err=True)
-        raise typer.Exit(130) from None
 
 
 def _changes(
@@ -211,9 +209,35 @@ def copy(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Where to save the picture.")] = Path("demo.png"),
+    out: Annotated[Path, typer.Option(help="The run folder.")] = Path("demo"),
+    to: Annotated[str, typer.Option(help="fr for French, zh for Chinese.")] = "fr",
+    model: Annotated[str, typer.Option(help="transformer or bahdanau.")] = "transformer",
+    minutes: Annotated[float, typer.Option(help="How long to train.")] = 1.5,
 ) -> None:
-    """Show attention at work on five words, and save the picture of it."""
+    """Train a small translator, let it translate, and show where it looks."""
     from regard.demo import demo as show
 
-    show(out, typer.echo)
+    with _interruptible():
+        show(out, to=to, model=model, minutes=minutes, say=typer.echo)
+
+
+@app.command()
+def words(
+    out: Annotated[Path, typer.Option(help="Where to save the picture.")] = Path("words.png"),
+) -> None:
+    """Show attention at work on five words, step by step, and save the picture of it."""
+    from regard.five_words import five_words
+
+    five_words(out, typer.echo)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Say in one line that a training was stopped, and how it goes on."""
+    from regard.training import Interrupted
+
+    try:
+        yield
+    except Interrupted as stop:
+        typer.echo(f"regard: {stop}", err=True)
+        raise typer.Exit(130) from None

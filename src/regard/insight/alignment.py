@@ -132,7 +132,7 @@ def read_alignment(
     Without a layer and head, those of the best head are taken. Start, end and padding are
     left out on both sides.
     """
-    stack, source, target = _words(trace)
+    stack, source, target = between_words(trace)
     if layer is None or head is None:
         chosen = best_head([stack])
         layer, head = chosen.layer, chosen.head
@@ -140,7 +140,7 @@ def read_alignment(
     return {(source[s], target[t]) for s, t in links}
 
 
-def _words(trace: Trace) -> tuple[Array, list[int], list[int]]:
+def between_words(trace: Trace) -> tuple[Array, list[int], list[int]]:
     """Give cross-attention over real words, (layer, head, target, source), and their numbers."""
     told = merged(trace)
     layers = told.layers("cross", "target")

@@ -3,7 +3,7 @@ import re
 import pytest
 import torch
 
-from regard.demo import NEXT, demo
+from regard.five_words import NEXT, five_words as demo
 from regard.errors import RegardError
 
 
