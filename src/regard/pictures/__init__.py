@@ -2,3 +2,4 @@
 
 from regard.pictures import figure as figure
 from regard.pictures import terminal as terminal
+from regard.pictures.beside import beside as beside
