@@ -3,8 +3,9 @@ import re
 import pytest
 import torch
 
-from regard.five_words import NEXT, five_words as demo
 from regard.errors import RegardError
+from regard.five_words import NEXT
+from regard.five_words import five_words as demo
 
 
 @pytest.fixture

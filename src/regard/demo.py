@@ -10,8 +10,7 @@ import torch
 from regard.errors import unknown_name
 from regard.insight import best_head
 from regard.insight.alignment import between_words
-from regard.pictures import figure, terminal
-from regard.pictures.terminal import beside
+from regard.pictures import beside, figure, terminal
 from regard.retrace import Words, retrace
 from regard.run import Run, load
 from regard.text.corpus import Corpus, Pair, spans
@@ -96,7 +95,10 @@ def paired(phrases: Sequence[Phrase]) -> list[Pair]:
 
 def located(phrase: Phrase) -> Words:
     """Find the words of a phrase in its texts."""
-    source, target = spans(phrase.source, phrase.source_words), spans(phrase.target, phrase.target_words)
+    source, target = (
+        spans(phrase.source, phrase.source_words),
+        spans(phrase.target, phrase.target_words),
+    )
     return Words(source, target, phrase.links)
 
 
@@ -116,9 +118,7 @@ def choose_head(run: Run, phrases: Sequence[Phrase]) -> Head:
 
 
 def _forced(run: Run, phrase: Phrase) -> Trace:
-    return retrace(
-        run.model, run.tokenizers, phrase.source, phrase.target, words=located(phrase)
-    )
+    return retrace(run.model, run.tokenizers, phrase.source, phrase.target, words=located(phrase))
 
 
 def _quality(run: Run, phrases: Sequence[Phrase]) -> str:

@@ -88,9 +88,7 @@ class Tokenizer:
     def words(self, text: str) -> list[tuple[int, int]]:
         """Tell where the words and marks of a text are, spaces left out."""
         parts = self._split.pre_tokenize_str(text)
-        return [
-            (end - len(part.lstrip()), end) for part, (_, end) in parts if not part.isspace()
-        ]
+        return [(end - len(part.lstrip()), end) for part, (_, end) in parts if not part.isspace()]
 
     def show(self, ids: Iterable[int]) -> list[str]:
         """Name each token as a reader should see it; a leading space is kept."""
