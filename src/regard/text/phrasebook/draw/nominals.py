@@ -5,7 +5,7 @@ from random import Random
 from typing import TypeVar
 
 from regard.text.phrasebook.lexicon.adjectives import ATTRIBUTES, Adjective
-from regard.text.phrasebook.lexicon.nouns import NAMES, PORTIONS, Noun, nouns_of
+from regard.text.phrasebook.lexicon.nouns import NAMES, NOUNS, PORTIONS, Noun, nouns_of
 from regard.text.phrasebook.lexicon.phrases import PLACES
 from regard.text.phrasebook.meaning import Nominal, Participant, Place, Pronoun, pronoun_of
 
@@ -17,10 +17,18 @@ NUMBERS = ("two", "two", "three", "three", "four", "five", "six", "ten")
 OWNED = frozenset(
     nouns_of(
         "mate kin pet clothes headwear vehicle thing small tool machine letter home instrument "
-        "picture room kitchen office garden child teacher doctor school village city bed chair"
+        "picture room kitchen office garden teacher doctor school village city bed chair"
     )
-) - frozenset(nouns_of("museum library restaurant shop boy girl"))
+)
 FRIENDS = nouns_of("mate kin")
+# nouns that are often several: not parents, nor places
+SEVERAL = frozenset(
+    noun
+    for noun in NOUNS
+    if noun.counted
+    and not noun.kinds & {"indoors", "spot", "town", "outside", "built", "shop"}
+    and ("kin" not in noun.kinds or "sibling" in noun.kinds)
+)
 TIES = frozenset(FRIENDS)  # always someone's
 PEOPLE = nouns_of("adult child")
 CONTENTS = {
@@ -65,8 +73,7 @@ def possessive(chance: Random, subject: Participant | None) -> str:
 
 def owned(chance: Random, noun: Noun, subject: Participant | None = None) -> Nominal:
     """Draw someone's: "my cat", "Marie's cats"."""
-    several = "kin" in noun.kinds and "sibling" not in noun.kinds
-    plural = noun.counted and not several and chance.random() < 0.25
+    plural = chance.random() < 0.25 and noun in SEVERAL
     words = () if "kin" in noun.kinds else adjectives(chance, noun)
     if chance.random() < 0.2:
         name = pick(chance, NAMES)
@@ -80,7 +87,7 @@ def known(chance: Random, noun: Noun, subject: Participant | None = None) -> Nom
     luck = chance.random()
     if noun in TIES or (noun in OWNED and luck < 0.35):
         return owned(chance, noun, subject)
-    plural = noun.counted and chance.random() < 0.3
+    plural = chance.random() < 0.3 and noun in SEVERAL
     determiner = pick(chance, ("this", "that")) if luck > 0.85 and noun.counted else "the"
     return Nominal(noun, determiner, plural, adjectives(chance, noun))
 
@@ -132,9 +139,9 @@ def someone(chance: Random, nouns: Sequence[Noun], anyone: bool) -> Participant:
     if anyone and luck < 0.48:
         return pick(chance, NAMES)
     noun = pick(chance, nouns)
-    if "kin" in noun.kinds or luck < 0.9:
+    if noun in TIES or luck < 0.9:
         return known(chance, noun)
-    if luck < 0.95:
+    if luck < 0.97:
         return counted(chance, noun)
     every = chance.random() < 0.5
     return Nominal(noun, "every" if every else "all the", not every)
@@ -162,7 +169,7 @@ def _same(one: Participant, two: Participant) -> bool:
 
 def place(chance: Random, kinds: Sequence[str], subject: Participant | None = None) -> Place:
     """Draw where."""
-    nouns, prepositions = PLACES[pick(chance, kinds)]
+    nouns, prepositions = pick(chance, PLACES[pick(chance, kinds)])
     noun, preposition = pick(chance, nouns), pick(chance, prepositions)
     luck = chance.random()
     if noun in OWNED and luck < 0.25:

@@ -5,7 +5,9 @@ from random import Random
 from regard.text.phrasebook.draw.clauses import circumstances, clause
 from regard.text.phrasebook.draw.nominals import pick, someone
 from regard.text.phrasebook.lexicon.frames import ACTIONS, Frame
-from regard.text.phrasebook.lexicon.nouns import NOUNS, Noun
+from regard.text.phrasebook.lexicon.nouns import NOUNS
+from regard.text.phrasebook.lexicon.phrases import OFTEN
+from regard.text.phrasebook.lexicon.verbs import verbs_called
 from regard.text.phrasebook.meaning import Clause, Nominal, Tense
 
 _TENSES: tuple[Tense, ...] = ("progressive", "past", "past", "simple")
@@ -17,27 +19,8 @@ _BY = {
     )
     for noun in NOUNS
 }
-_TOLD = frozenset(
-    [
-        "buy",
-        "read",
-        "write",
-        "find",
-        "draw",
-        "see",
-        "make",
-        "repair",
-        "wear",
-        "choose",
-        "sing",
-        "sell",
-        "open",
-        "visit",
-        "know",
-        "help",
-        "chase",
-        "take",
-    ]
+_TOLD = verbs_called(
+    "buy read write find draw see make repair wear choose sing sell open visit know help chase take"
 )
 _TO = {
     noun: tuple(
@@ -61,8 +44,8 @@ def described(chance: Random, thing: Nominal) -> Nominal:
 
 def _by_it(chance: Random, thing: Nominal, frame: Frame) -> Clause:
     """Draw "who sells bread"."""
-    told = clause(chance, _narrowed(frame), thing)
-    return told._replace(gap="subject", fronted=False, negated=False)
+    told = clause(chance, _narrowed(frame), thing, negated=False)
+    return _short(told._replace(gap="subject"))
 
 
 def _to_it(chance: Random, thing: Nominal, frame: Frame) -> Clause:
@@ -71,16 +54,16 @@ def _to_it(chance: Random, thing: Nominal, frame: Frame) -> Clause:
     subject = someone(chance, frame.subjects, frame.by_anyone)
     when = pick(chance, [tense for tense in _TENSES if tense in frame.tenses])
     told = Clause(frame._replace(places=()), subject, thing, tense=when, gap="object")
-    told = circumstances(chance, told)
-    often = None if told.often and told.often.french[0][0] in ("jamais", "aussi") else told.often
-    return told._replace(fronted=False, often=often)
+    return _short(circumstances(chance, told))
+
+
+def _short(told: Clause) -> Clause:
+    """Leave out what would be heard as part of the main clause."""
+    often = None if told.often in (OFTEN["never"], OFTEN["also"]) else told.often
+    time = told.time if told.place is None and told.companion is None else None
+    return told._replace(fronted=False, often=often, time=time)
 
 
 def _narrowed(frame: Frame) -> Frame:
     """Keep to what is or was: a wish or a plan tells no one apart."""
     return frame._replace(tenses=frame.tenses & set(_TENSES))
-
-
-def describable(noun: Noun) -> bool:
-    """Something can be told of it."""
-    return bool(_BY[noun] or _TO[noun])

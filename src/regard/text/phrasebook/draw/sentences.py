@@ -32,9 +32,9 @@ from regard.text.phrasebook.meaning import (
     Meaning,
     Nominal,
     Participant,
-    Proposition,
     Report,
     Sequel,
+    State,
 )
 
 _FRIENDS = nouns_of("kin mate")
@@ -51,12 +51,15 @@ def sentence(chance: Random) -> Meaning:
 def statement(chance: Random) -> Clause:
     """Draw a statement, sometimes with a relative clause."""
     told = clause(chance)
-    if chance.random() > 0.2:
+    if chance.random() > 0.25:
         return told
     if _open(told.subject):
         return told._replace(subject=described(chance, told.subject))
-    if _open(told.object) and not told.negated:
-        return told._replace(object=described(chance, told.object))
+    if _open(told.object) and not told.negated and told.often is None:
+        # the time goes to the front, where it cannot be heard as part of the relative clause
+        fronted = told.time is not None
+        shown = described(chance, told.object)
+        return told._replace(object=shown, place=None, companion=None, fronted=fronted)
     return told
 
 
@@ -72,10 +75,13 @@ def report(chance: Random) -> Report:
     if luck > 0.75:
         subject = owned(chance, pick(chance, _FRIENDS))
     verb, content = _reported(chance)
+    who = content.subject
+    if isinstance(who, Nominal) and who.determiner == "that":
+        return report(chance)  # "that that man" is hard to read
     return Report(subject, VERB[verb], content)
 
 
-def _reported(chance: Random) -> tuple[str, Proposition]:
+def _reported(chance: Random) -> tuple[str, Clause | State]:
     verb = pick(chance, ("think", "know that", "say", "hope"))
     if verb == "hope":
         return verb, clause(chance, pick(chance, _HOPED))._replace(fronted=False, tense="future")

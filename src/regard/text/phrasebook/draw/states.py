@@ -14,7 +14,13 @@ from regard.text.phrasebook.draw.nominals import (
     place,
     someone,
 )
-from regard.text.phrasebook.lexicon.adjectives import ADJECTIVES, MOODS, PREDICATES, Adjective
+from regard.text.phrasebook.lexicon.adjectives import (
+    ADJECTIVES,
+    MOODS,
+    PREDICATES,
+    Adjective,
+    adjectives_called,
+)
 from regard.text.phrasebook.lexicon.nouns import NAMES, NOUN, Noun, nouns_of
 from regard.text.phrasebook.lexicon.phrases import TIMES
 from regard.text.phrasebook.meaning import Existence, Nominal, Participant, State
@@ -29,22 +35,8 @@ _COMPARED = {
 }
 _RIVALS = tuple(noun for noun in _COMPARED if noun in OWNED)
 _OF_NAMES = tuple(word for word in ADJECTIVES if "person" in word.kinds or "adult" in word.kinds)
-_EXCESSIVE = frozenset(
-    [
-        "big",
-        "small",
-        "long",
-        "old",
-        "dirty",
-        "cold",
-        "hot",
-        "sweet",
-        "expensive",
-        "heavy",
-        "tired",
-        "busy",
-        "lazy",
-    ]
+_EXCESSIVE = adjectives_called(
+    "big small long old dirty cold hot sweet expensive heavy tired busy lazy"
 )
 _THINGS = nouns_of("thing small lost")
 _ANIMALS = nouns_of("animal")
@@ -123,8 +115,8 @@ def _located(chance: Random) -> tuple[Participant, tuple[str, ...]]:
     if luck < 0.5:
         return known(chance, pick(chance, _THINGS)), ("surface", "under", "kitchen", "home")
     if luck < 0.75:
-        return known(chance, pick(chance, _ANIMALS)), ("outside", "landmark", "under")
-    return someone(chance, PEOPLE, True), ("room", "spot", "outside", "landmark")
+        return known(chance, pick(chance, _ANIMALS)), ("wild", "landmark", "under")
+    return someone(chance, PEOPLE, True), ("living", "spot", "outside", "landmark")
 
 
 def comparison(chance: Random) -> State:
@@ -162,9 +154,9 @@ def _existing(chance: Random) -> tuple[Noun, tuple[str, ...]]:
     if luck < 0.45:
         return pick(chance, nouns_of("fruit cake egg bread")), ("table",)
     if luck < 0.65:
-        return pick(chance, _ANIMALS), ("outside", "landmark")
+        return pick(chance, _ANIMALS), ("wild", "landmark")
     if luck < 0.75:
-        return pick(chance, nouns_of("furniture")), ("room",)
+        return pick(chance, nouns_of("furniture")), ("living", "desk")
     if luck < 0.85:
-        return pick(chance, (NOUN["flower"], NOUN["tree"])), ("garden", "landmark", "park")
-    return pick(chance, nouns_of("adult child")), ("spot", "outside", "room")
+        return pick(chance, (NOUN["flower"], NOUN["tree"])), ("garden", "landmark")
+    return pick(chance, nouns_of("adult child")), ("spot", "outside", "work")

@@ -33,7 +33,7 @@ _OWNED = "clothes headwear vehicle furniture thing small instrument"
 _COLOURED = "clothes headwear car bicycle boat chair lamp sofa mat box bag cup umbrella ball house"
 _SIZED = "furniture thing vehicle opening built town garden park room kitchen tree flower fruit"
 
-# English and its comparative | French forms, after < when before the noun | Chinese | kinds | its only use
+# English, comparative | French forms, < when before the noun | Chinese | kinds | its only use
 # Chinese: 大 stands bare before the noun, 漂亮的 needs 的, 冷/凉 has another word as a predicate.
 _TABLE = f"""
 big bigger | < grand grande grands grandes | 大 | {_SIZED} animal
@@ -122,3 +122,10 @@ ATTRIBUTES = {
 PREDICATES = {
     noun: tuple(word for word in ADJECTIVES if word.predicate and word.fits(noun)) for noun in NOUNS
 }
+
+
+def adjectives_called(words: str) -> frozenset[str]:
+    """Check that there are adjectives of these names, and collect the names."""
+    names = frozenset(words.split())
+    assert names <= {word.english for word in ADJECTIVES + MOODS}, names
+    return names

@@ -29,25 +29,25 @@ TENSES = {"s": "simple", "p": "progressive", "a": "past", "f": "future", "m": "m
 # verb | who | what | where | tenses | Chinese
 # Chinese: "玩-" has no 了 in the past, "住+" has its place behind, "穿~着" lasts.
 _ACTIONS = """
-eat        | person | food | room restaurant garden | spafm | 吃
+eat        | person | food | kitchen restaurant garden | spafm | 吃
 eat        | person | soup | kitchen restaurant | spafm | 喝
 eat        | cat dog | meat fish bread | kitchen garden | spaf | 吃
 eat        | rabbit horse duck mouse | apple bread pear | garden | spaf | 吃
-drink      | person | drink | room restaurant garden | spafm | 喝
+drink      | person | drink | kitchen restaurant garden | spafm | 喝
 drink      | animal | plain | garden | spaf | 喝
-read       | person | reading | room outside seat | spafm | 读
-write      | person | letter told | room seat | spafm | 写
+read       | person | reading | desk garden seat | spafm | 读
+write      | person | letter told | desk seat | spafm | 写
 buy        | person | food clothes headwear thing small flower drink | shop | spafm | 买
 buy        | adult kin | vehicle furniture house instrument | | afm | 买
 sell       | farmer | fruit meal egg flower cow horse | shop | spafm | 卖
 sell       | adult kin | vehicle furniture instrument house clothes | | afm | 卖
-see        | person | animal person transport | outside landmark | safm | 看见
-look at    | person | picture plant animal | outside | spafm | 看
+see        | person | animal person | outside landmark | safm | 看见
+look at    | person | picture plant animal | garden | spafm | 看
 look at    | pet | bird duck | garden | spaf | 看
-listen to  | person | music song story | room seat | spafm | 听
-look for   | person | lost small pet | room outside | pm | 找
+listen to  | person | music song story | living seat | spafm | 听
+look for   | person | lost small pet | living outside | pm | 找
 wait for   | person | bus train mate kin | station landmark | spafm | 等-
-find       | person | lost small | room outside seat under | af | 找到
+find       | person | lost small | living outside seat under | af | 找到
 like       | person | food drink animal flower music language | | s | 喜欢
 love       | person | pet kin music horse flower chocolate | | s | 爱
 hate       | person | meat fish beer milk mouse tea | | s | 讨厌
@@ -57,52 +57,52 @@ have       | adult child | sibling | | s | 有
 want       | person | food drink thing clothes headwear pet | | s | 想要
 open       | person | opening container shop | | pafm | 打开
 close      | person | opening container shop | | afm | 关上
-wash       | person | clothes vehicle cup fruit dog | kitchen garden | spafm | 洗
+wash       | person | clothes vehicle cup fruit dog | garden | spafm | 洗
 wear       | person | clothes | | spafm | 穿~着
 wear       | person | headwear | | spafm | 戴~着
 take       | person | small umbrella bag book ball | | afm | 拿
 take       | person | bus train boat plane | | spafm | 坐-
 drive      | adult kin | driven bus | town | spafm | 开-
-play +     | person | instrument | room park | spafm | 弹-
+play +     | person | instrument | living garden | spafm | 弹-
 clean      | person | cleaned house | | spafm | 打扫
 make       | person | cake soup bread | kitchen | spafm | 做
-sing       | person | song | room outside | spafm | 唱
-learn      | person | language | study | spafm | 学
-speak      | person | language | room | sm | 说
+sing       | person | song | living outside | spafm | 唱
+learn      | person | language | desk | spafm | 学
+speak      | person | language | desk | sm | 说
 understand | person | language | | s | 懂
-draw       | person | animal plant house bridge church | room outside | spafm | 画
-follow     | pet duck | person animal | outside | pa | 跟着-~
-chase      | cat dog | prey bird rabbit | outside | spa | 追-
-help       | person | person | room spot | spafm | 帮助
+draw       | person | animal plant house bridge church | desk garden | spafm | 画
+follow     | pet duck | person animal | street garden | pa | 跟着-~
+chase      | cat dog | prey bird rabbit | wild street | spa | 追-
+help       | person | person | kitchen desk garden | spafm | 帮助
 visit      | person | visited | | spafm | 参观
-break      | person | brittle window | kitchen room | af | 打破
+break      | person | brittle window | kitchen | af | 打破
 break      | cat dog | brittle lamp | kitchen | af | 打破
 lose       | person | lost | spot outside | a | 弄丢
-repair     | adult kin | vehicle machine lamp door | garden | pafm | 修理
-use        | person | tool | room | spafm | 用
+repair     | adult kin | vehicle machine lamp door | | pafm | 修理
+use        | person | tool | desk kitchen | spafm | 用
 choose     | person | clothes headwear flower cake | shop | pafm | 选
 meet       | person | mate person | outside spot landmark | a | 遇见
-sleep      | person | | bed room seat | spafm | 睡觉-
-sleep      | animal | | surface under outside landmark | spaf | 睡觉-
-work       | adult kin | | room spot | spafm | 工作-
-study      | student child | | study room | spafm | 学习-
+sleep      | person | | bed seat | spafm | 睡觉-
+sleep      | animal | | surface under wild landmark | spaf | 睡觉-
+work       | adult kin | | work | spafm | 工作-
+study      | student child | | desk | spafm | 学习-
 live       | person | | town home landmark | s | 住+
 sit        | person | | seat landmark | spa | 坐-+~
 sit        | pet | | surface under landmark | spa | 坐-+~
-play       | child pet | | play room landmark | spafm | 玩-
-run        | child pet horse | | outside landmark | spafm | 跑-
-swim       | person duck | | river | spafm | 游泳-
-dance      | person | | room outside | spafm | 跳舞-
-sing       | person bird | | room outside | spafm | 唱歌-
-cry        | child woman | | room outside | spa | 哭
-laugh      | person | | room street | spa | 笑
-walk       | person | | outside landmark | spafm | 散步-
+play       | child pet | | outside living landmark | spafm | 玩-
+run        | child pet horse | | wild street landmark | spafm | 跑-
+swim       | person duck | | water | spafm | 游泳-
+dance      | person | | living restaurant outside | spafm | 跳舞-
+sing       | person bird | | garden wild | spafm | 唱歌-
+cry        | child woman | | living outside | spa | 哭
+laugh      | person | | living street | spa | 笑
+walk       | person | | outside wild landmark | spafm | 散步-
 travel     | adult kin | | | spafm | 旅行-
 go         | person | | goal | safm | 去
 arrive     | person | | goal | af | 到
 come       | person | | | afm | 来
 leave      | person | | | afm | 离开
-stay       | person | | spot room | afm | 待-+
+stay       | person | | spot living | afm | 待-+
 fall       | child person | | outside landmark | a | 摔倒
 wait       | person | | spot landmark | pafm | 等-
 """
@@ -112,12 +112,12 @@ _GIFTS = """
 give  | person | thing small fruit flower | | spafm | 给 | to
 show  | person | picture thing letter | | spafm | 看 | to
 send  | person | letter photo | | spafm | 寄 | to
-write | person | letter | room | spafm | 写 | to
-tell  | person | story | room | spafm | 讲 | to
-read  | person | told letter | room garden | spafm | 读 | to
+write | person | letter | desk | spafm | 写 | to
+tell  | person | story | living garden | spafm | 讲 | to
+read  | person | told letter | living garden | spafm | 读 | to
 bring | person | food flower brewed book umbrella | | safm | 带 | to
-talk  | person | | room outside | spafm | 说话- | to
-call  | person | | office | spafm | 打电话- | -
+talk  | person | | living outside | spafm | 说话- | to
+call  | person | | | spafm | 打电话- | -
 """
 
 # what is done with what was bought, made or found: first verb | things | second verb | Chinese
@@ -135,7 +135,6 @@ open  | door window box bag | close | 关上
 write | letter | send | 寄走
 break | lamp clock mirror window | repair | 修好
 choose | clothes cake headwear | buy | 买下
-lose  | key ticket bag phone umbrella | find | 找到
 """
 
 

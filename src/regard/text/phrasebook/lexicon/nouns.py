@@ -112,14 +112,14 @@ boat boats         | bateau bateaux m            | 船 条      | transport vehi
 piano pianos       | piano pianos m              | 钢琴 架    | instrument
 guitar guitars     | guitare guitares f          | 吉他 把    | instrument
 song songs         | chanson chansons f          | 歌 首      | song
-house houses       | maison maisons f            | 房子 座    | room home landmark built
-kitchen kitchens   | cuisine cuisines f          | 厨房 个    | room cleaned
-room rooms         | chambre chambres f          | 房间 个    | room cleaned calm
-office offices     | bureau bureaux m            | 办公室 个  | room cleaned
-library libraries  | bibliothèque bibliothèques f | 图书馆 个 | room calm study built
-restaurant restaurants | restaurant restaurants m | 饭馆 家   | room spot built
-shop shops         | magasin magasins m          | 商店 家    | room built shop
-museum museums     | musée musées m              | 博物馆 个  | room spot visited built
+house houses       | maison maisons f            | 房子 座    | indoors home landmark built
+kitchen kitchens   | cuisine cuisines f          | 厨房 个    | indoors cleaned
+room rooms         | chambre chambres f          | 房间 个    | indoors cleaned calm
+office offices     | bureau bureaux m            | 办公室 个  | indoors cleaned
+library libraries  | bibliothèque bibliothèques f | 图书馆 个 | indoors calm study built
+restaurant restaurants | restaurant restaurants m | 饭馆 家   | indoors spot built
+shop shops         | magasin magasins m          | 商店 家    | indoors built shop
+museum museums     | musée musées m              | 博物馆 个  | indoors spot visited built
 hotel hotels       | hôtel hôtels m              | 宾馆 家    | spot built
 hospital hospitals | hôpital hôpitaux m          | 医院 家    | spot built
 school schools     | école écoles f              | 学校 所    | spot study built
