@@ -11,11 +11,11 @@ from regard.text.phrasebook.meaning import Clause, Nominal, Participant, Tense
 
 FRAMES = ACTIONS + GIFTS + GIFTS
 _MODALS = ("can", "must", "want", "want", "like", "like")
-_SHARED = verbs_called("eat play dance walk travel study work sing live")
+_SHARED = verbs_called("eat play dance walk work sing live")
 _UNDENIED = verbs_called("love hate")
-_NO_FUN = verbs_called("wait look open close take leave stay come use")
-_LONG = verbs_called("buy sell visit travel learn work study repair live")
-_NEEDS_PLACE = verbs_called("go arrive swim sit live stay")
+_NO_FUN = verbs_called("wait look open close take leave stay come")
+_LONG = verbs_called("buy sell visit work repair live")
+_NEEDS_PLACE = verbs_called("go sit live stay")
 _FREQUENT = ("often", "often", "always", "sometimes", "also", "never")
 _TENSES: tuple[Tense, ...] = (
     *("simple", "simple", "progressive", "progressive", "progressive"),
@@ -53,14 +53,10 @@ def clause(
     when = tense(chance, frame)
     if negated is None:
         negated = chance.random() < 0.17 and deniable(frame, subject, when)
-    told = Clause(
-        frame,
-        subject,
-        thing(chance, frame, subject, when, negated),
-        tense=when,
-        modal=_modal(chance, frame, subject) if when == "modal" else "",
-        negated=negated,
-    )
+    modal = _modal(chance, frame, subject) if when == "modal" else ""
+    usual = when == "simple" or modal == "like"
+    drawn = thing(chance, frame, subject, usual, negated)
+    told = Clause(frame, subject, drawn, tense=when, modal=modal, negated=negated)
     return circumstances(chance, told)
 
 
@@ -102,7 +98,8 @@ def dated(chance: Random, told: Clause) -> Clause:
     frame, luck = told.frame, chance.random()
     if told.tense == "simple":
         acting = frame.tenses != {"simple"} and not frame.placed
-        if not acting or told.negated or luck < 0.25:
+        complete = told.place or told.object
+        if not acting or told.negated or (complete and luck < 0.25):
             return told
         if luck < 0.65:
             return _repeated(told, pick(chance, _FREQUENT))
@@ -120,5 +117,5 @@ def _repeated(told: Clause, often: str) -> Clause:
     if not deniable(told.frame, told.subject, told.tense):
         return told
     if isinstance(told.object, Nominal) and not told.frame.verb.article:
-        told = told._replace(object=denied(told.object, told.tense))
+        told = told._replace(object=denied(told.object, usual=True))
     return told._replace(often=OFTEN[often])

@@ -24,7 +24,7 @@ from regard.text.phrasebook.meaning import (
     again,
 )
 
-_GOOD = adjectives_called("beautiful fast interesting delicious fresh sweet warm clean quiet")
+_GOOD = adjectives_called("beautiful fast interesting delicious fresh clean")
 _BAD = adjectives_called("expensive old dirty heavy cold small")
 _LIKE, _HATE = (
     next(frame for frame in ACTIONS if frame.verb.base == verb) for verb in ("like", "hate")
@@ -51,18 +51,18 @@ def _frames(verbs: str, tense: Tense) -> tuple[Frame, ...]:
 _HABITS = {
     "tired": _frames("sleep listen sit drink", "simple"),
     "sad": _frames("walk listen play read eat", "simple"),
-    "happy": _frames("sing dance laugh play make", "simple"),
+    "happy": _frames("sing dance play make", "simple"),
     "busy": _frames("work drink", "simple"),
-    "angry": _frames("walk clean", "simple"),
+    "angry": _frames("walk", "simple"),
 }
 _PLANS = {
     "tired": _frames("sleep stay drink", "future"),
     "sad": _frames("listen walk dance play", "future"),
-    "happy": _frames("sing dance travel make", "future"),
+    "happy": _frames("sing dance make", "future"),
     "busy": _frames("work stay", "future"),
     "angry": _frames("leave stay walk", "future"),
 }
-_TIRING = _frames("work play go dance clean swim travel walk wash drive read", "modal")
+_TIRING = _frames("work play go dance walk wash drive read make", "modal")
 _BOUGHT = _frames("buy eat drink", "modal")
 _WANTED = _frames("buy eat drink read visit", "modal")
 

@@ -37,7 +37,7 @@ CONTENTS = {
         for portion in PORTIONS
         if portion.kinds & noun.kinds or noun.singular in portion.kinds
     )
-    for noun in nouns_of("drink meal sweet")
+    for noun in nouns_of("drink meal")
 }
 
 
@@ -84,11 +84,16 @@ def owned(chance: Random, noun: Noun, subject: Participant | None = None) -> Nom
 
 def known(chance: Random, noun: Noun, subject: Participant | None = None) -> Nominal:
     """Draw what the listener can find: "the cat", "this cat", "my cat"."""
-    luck = chance.random()
-    if noun in TIES or (noun in OWNED and luck < 0.35):
+    if noun in TIES or (noun in OWNED and chance.random() < 0.35):
         return owned(chance, noun, subject)
+    return pointed(chance, noun)
+
+
+def pointed(chance: Random, noun: Noun) -> Nominal:
+    """Draw what can be pointed at: "the cat", "these cats"."""
     plural = chance.random() < 0.3 and noun in SEVERAL
-    determiner = pick(chance, ("this", "that")) if luck > 0.85 and noun.counted else "the"
+    near = noun.counted and chance.random() < 0.2
+    determiner = pick(chance, ("this", "that")) if near else "the"
     return Nominal(noun, determiner, plural, adjectives(chance, noun))
 
 

@@ -10,25 +10,24 @@ from regard.text.phrasebook.draw.nominals import (
     known,
     other,
     pick,
+    pointed,
     single,
 )
 from regard.text.phrasebook.lexicon.frames import Frame
 from regard.text.phrasebook.lexicon.nouns import Noun
 from regard.text.phrasebook.lexicon.verbs import verbs_called
-from regard.text.phrasebook.meaning import Nominal, Participant, Tense
+from regard.text.phrasebook.meaning import Nominal, Participant
 
 # determiners of what the listener knows
 KNOWN = frozenset(("the", "this", "that", "'s", *POSSESSIVES.values()))
-_OLD = verbs_called(
-    "open close clean know lose find help meet follow chase repair wash look wait love use"
-)
-_NEW = verbs_called("write draw make send tell")
+_OLD = verbs_called("open close know lose find help chase repair wash look wait love")
+_NEW = verbs_called("write make send")
 
 
 def thing(
-    chance: Random, frame: Frame, subject: Participant, when: Tense, negated: bool
+    chance: Random, frame: Frame, subject: Participant, usual: bool, negated: bool
 ) -> Participant | None:
-    """Draw an object that the verb takes."""
+    """Draw an object that the verb takes; a usual one is not any one in particular."""
     if not frame.objects:
         return None
     if frame.to_anyone and chance.random() < 0.45:
@@ -45,8 +44,8 @@ def thing(
         return known(chance, noun, subject)
     if verb.article:
         return _liked(chance, noun, subject)
-    drawn = _drawn(chance, frame, noun, subject, when)
-    return denied(drawn, when) if negated else drawn
+    drawn = _drawn(chance, frame, noun, subject, usual)
+    return denied(drawn, usual) if negated else drawn
 
 
 def _had(chance: Random, noun: Noun, negated: bool) -> Nominal:
@@ -62,15 +61,15 @@ def _liked(chance: Random, noun: Noun, subject: Participant) -> Nominal:
     return Nominal(noun, "", noun.counted)
 
 
-def _drawn(chance: Random, frame: Frame, noun: Noun, subject: Participant, when: Tense) -> Nominal:
+def _drawn(chance: Random, frame: Frame, noun: Noun, subject: Participant, usual: bool) -> Nominal:
     verb = frame.verb.base
     luck = chance.random()
     if verb in _OLD:
         return known(chance, noun, subject)
-    if when == "simple" and frame.tenses != {"simple"} and luck < 0.7:
+    if usual and frame.tenses != {"simple"} and luck < 0.7:
         return _usual(chance, noun)
     if verb not in _NEW and luck < 0.5:
-        return known(chance, noun, subject)
+        return pointed(chance, noun) if verb == "buy" else known(chance, noun, subject)
     return single(chance, noun) if verb == "wear" else fresh(chance, noun)
 
 
@@ -82,7 +81,7 @@ def _usual(chance: Random, noun: Noun) -> Nominal:
     return drawn if chance.random() < 0.4 else drawn._replace(determiner="", plural=True)
 
 
-def denied(drawn: Nominal, when: Tense) -> Nominal:
+def denied(drawn: Nominal, usual: bool) -> Nominal:
     """Keep to what a negation leaves clear: "a coat", "any coats", "coats"; no numbers."""
     if drawn.determiner in KNOWN or drawn.noun in TIES:
         return drawn
@@ -90,6 +89,6 @@ def denied(drawn: Nominal, when: Tense) -> Nominal:
         return Nominal(drawn.content, "any")
     if not drawn.noun.counted:
         return drawn._replace(determiner="any")
-    if when == "simple":
+    if usual:
         return drawn._replace(determiner="", plural=True)
     return drawn._replace(determiner="any" if drawn.plural else "a")

@@ -13,20 +13,18 @@ KINDS: tuple[Question, ...] = (
     *("whether", "whether", "whether", "whether", "whether"),
     *("who", "what", "which", "which", "where", "where", "when", "why", "why"),
 )
-_ANSWERED = verbs_called("eat drink read write buy sell look draw make wear want")
+_ANSWERED = verbs_called("eat drink read write buy sell look make wear want")
 _BY_ANYONE = tuple(frame for frame in FRAMES if frame.by_anyone and frame.verb.base != "sit")
 _OF_THINGS = tuple(
     frame
     for frame in ACTIONS
     if frame.verb.base in _ANSWERED and frame.verb.particle != "for" and frame.by_anyone
 )
-_PLACED = tuple(
-    frame for frame in ACTIONS if frame.places and frame.by_anyone and frame.verb.base != "arrive"
-)
+_PLACED = tuple(frame for frame in ACTIONS if frame.places and frame.by_anyone)
 _COUNTED = tuple(
     frame._replace(objects=tuple(noun for noun in frame.objects if noun.counted))
     for frame in ACTIONS
-    if frame.verb.base in {*_ANSWERED, "visit", "sing", "repair", "choose", "see"}
+    if frame.verb.base in {*_ANSWERED, "visit", "sing", "repair", "see"}
     and any(noun.counted for noun in frame.objects)
     and frame.by_anyone
 )
@@ -71,7 +69,7 @@ def _which(chance: Random) -> Clause:
     many = plural and chance.random() < 0.6
     words = () if many else adjectives(chance, noun)
     asked = Nominal(noun, "how many" if many else "which", plural, words)
-    return told._replace(question="which", object=asked)
+    return told._replace(question="which", object=asked, often=None)
 
 
 def _circumstance(chance: Random, kind: Question) -> Clause:

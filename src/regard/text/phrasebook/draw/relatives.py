@@ -20,7 +20,7 @@ _BY = {
     for noun in NOUNS
 }
 _TOLD = verbs_called(
-    "buy read write find draw see make repair wear choose sing sell open visit know help chase take"
+    "buy read write find see make repair wear sing sell open visit know help chase take"
 )
 _TO = {
     noun: tuple(

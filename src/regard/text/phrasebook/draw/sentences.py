@@ -11,6 +11,7 @@ from regard.text.phrasebook.draw.nominals import (
     known,
     owned,
     pick,
+    pointed,
     single,
     someone,
 )
@@ -35,6 +36,7 @@ from regard.text.phrasebook.meaning import (
     Report,
     Sequel,
     State,
+    again,
 )
 
 _FRIENDS = nouns_of("kin mate")
@@ -55,7 +57,7 @@ def statement(chance: Random) -> Clause:
         return told
     if _open(told.subject):
         return told._replace(subject=described(chance, told.subject))
-    if _open(told.object) and not told.negated and told.often is None:
+    if _open(told.object) and not (told.negated or told.often or told.recipient):
         # the time goes to the front, where it cannot be heard as part of the relative clause
         fronted = told.time is not None
         shown = described(chance, told.object)
@@ -78,6 +80,8 @@ def report(chance: Random) -> Report:
     who = content.subject
     if isinstance(who, Nominal) and who.determiner == "that":
         return report(chance)  # "that that man" is hard to read
+    if who == subject:
+        content = content._replace(subject=again(who))
     return Report(subject, VERB[verb], content)
 
 
@@ -96,7 +100,12 @@ def sequel(chance: Random) -> Sequel:
     first, second = pick(chance, SEQUELS)
     subject = someone(chance, first.subjects, first.by_anyone)
     noun = pick(chance, first.objects)
-    drawn = known(chance, noun, subject) if chance.random() < 0.5 else single(chance, noun)
+    made = first.verb.base in ("write", "make") or chance.random() < 0.5
+    if made:
+        drawn = single(chance, noun)
+    else:
+        bought = first.verb.base == "buy"
+        drawn = pointed(chance, noun) if bought else known(chance, noun, subject)
     told = dated(chance, Clause(first, subject, drawn, tense="past"))
     return Sequel(told._replace(fronted=told.time is not None), second)
 

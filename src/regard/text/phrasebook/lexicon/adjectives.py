@@ -43,7 +43,7 @@ beautiful + | < beau belle beaux belles bel | 漂亮的 | clothes furniture vehi
 beautiful + | < beau belle beaux belles bel | 漂亮的 | horse bird plant built town
 beautiful + | < beau belle beaux belles bel | 漂亮的 | garden park picture
 old older | < vieux vieille vieux vieilles vieil | 旧 | {_OWNED}
-old | < vieux vieille vieux vieilles vieil | 老 | adult animal church bridge
+old | < vieux vieille vieux vieilles vieil | 老 | adult animal church
 new | < nouveau nouvelle nouveaux nouvelles nouvel | 新 | {_OWNED} mate | attribute
 new | < nouveau nouvelle nouveaux nouvelles nouvel | 新 | worker song built | attribute
 good | < bon bonne bons bonnes | 好 | worker mate book | attribute
@@ -60,26 +60,17 @@ brown | marron marron marron marron | 棕色的 | {_COLOURED} dog horse cow
 grey | gris grise gris grises | 灰色的 | {_COLOURED} cat bird mouse
 clean cleaner | propre propre propres propres | 干净的 | clothes cleaned cup hotel
 dirty dirtier | sale sale sales sales | 脏 | clothes cup bag vehicle ball
-round | rond ronde ronds rondes | 圆 | round | attribute
-empty | vide vide vides vides | 空 | container vessel | attribute
-warm warmer | chaud chaude chauds chaudes | 暖和的 | warm
 cold colder | froid froide froids froides | 冷/凉 | plain brewed soup
 hot hotter | chaud chaude chauds chaudes | 热 | brewed soup milk
 fresh fresher | frais fraîche frais fraîches | 新鲜的 | fruit egg bread fish milk
-sweet sweeter | sucré sucrée sucrés sucrées | 甜 | apple orange pear cake
 delicious | délicieux délicieuse délicieux délicieuses | 好吃的 | food soup
 expensive + | cher chère chers chères | 贵 | {_OWNED} meal bottled hotel | predicate
 heavy heavier | lourd lourde lourds lourdes | 重 | furniture container piano | predicate
 fast faster | rapide rapide rapides rapides | 快 | driven transport horse | predicate
-quiet quieter | calme calme calmes calmes | 安静的 | calm
 interesting + | intéressant intéressante intéressants intéressantes | 有意思的 | reading visited
-famous + | célèbre célèbre célèbres célèbres | 有名的 | doctor singer actress song
-rich richer | riche riche riches riches | 有钱的 | adult
 kind kinder | gentil gentille gentils gentilles | 善良的 | adult kin
 intelligent + | intelligent intelligente intelligents intelligentes | 聪明的 | person pet
-lazy lazier | paresseux paresseuse paresseux paresseuses | 懒 | student pet boy girl
 tall taller | grand grande grands grandes | 高 | person | predicate
-strong stronger | fort forte forts fortes | 强壮的 | man boy horse farmer
 """
 
 # how a person feels, and nothing else does

@@ -46,14 +46,14 @@ wild     | forest garden park | in
 town     | town | in
 home     | house | in
 living   | house kitchen room | in
-desk     | library office room | in
+desk     | room | in
 desk     | school | at
-work     | office shop restaurant museum library | in
-work     | hospital hotel school station market museum | at
+work     | shop restaurant | in
+work     | hospital hotel school station market | at
 spot     | spot | at
 shop     | market | at
 shop     | shop | in
-seat     | chair sofa bed | on
+seat     | chair bed | on
 bed      | bed | on
 bed      | room house | in
 table    | table | on
@@ -61,9 +61,9 @@ surface  | surface mat | on
 under    | table bed chair | under
 under    | tree | under
 landmark | house church tree | near,behind,in front of,next to
-landmark | river bridge | near
+landmark | river | near
 landmark | door window | near,next to
-goal     | spot church library | to
+goal     | spot church | to
 water    | river | in
 station  | station | at
 kitchen  | kitchen | in
@@ -90,7 +90,7 @@ every/1 day/2 | tous/1 les/1 jours/2 | 每天/12 | simple
 every/1 morning/2 | tous/1 les/1 matins/2 | 每天/1 早上/2 | simple
 every/1 evening/2 | tous/1 les/1 soirs/2 | 每天/1 晚上/2 | simple
 in/1 summer/2 | en/1 été/2 | 夏天/12 | simple long
-in/1 the/1 morning/2 | le/1 matin/2 | 早上/2 | simple
+in/1 the/1 morning/2 | le/1 matin/2 | 早上/12 | simple
 now | maintenant | 现在 | progressive
 today | aujourd'hui | 今天 | modal
 """
