@@ -21,12 +21,12 @@ def clause(told: Clause, mark: str = "") -> list[Word]:
     subject = _subject(told, mark)
     early = told.fronted and told.tense != "simple"
     words = time + subject if early else subject + time
-    if told.gap != "subject":
-        words += every(told.subject, f"{mark}subject.")
     if told.often:
         words += adverb(told.often.chinese, f"{mark}often.")
     if told.question in ADVERBS:
         words.append(Word(ADVERBS[told.question], (f"{mark}asked",)))
+    if told.gap != "subject":
+        words += every(told.subject, f"{mark}subject.")
     words += _auxiliaries(told, mark) + _before(told, mark) + _verb(told, mark)
     words += _behind(told, mark) + _object(told, mark)
     return words + ([Word("吗", (f"{mark}whether",))] if told.question == "whether" else [])
@@ -91,7 +91,7 @@ def _recipient(who: Participant, told: Clause, mark: str) -> list[Word]:
     """Say for whom; 给 is a part of the verb where English has no "to"."""
     named = told.frame.recipient == "-" or (isinstance(who, Pronoun) and told.object)
     marks = (f"{mark}verb",) if named else (f"{mark}recipient.to",)
-    word = "跟" if told.frame.chinese == "说话" else "给"
+    word = "跟" if told.frame.chinese == "说" else "给"
     return [Word(word, marks), *participant(who, f"{mark}recipient.", clause)]
 
 
@@ -107,9 +107,11 @@ def _verb(told: Clause, mark: str) -> list[Word]:
         marks += tense
     if told.tense == "simple":
         marks += tense
-    verb = Word(word, marks)
     aspect = _aspect(told)
-    return [verb, Word(aspect, tense)] if aspect else [verb]
+    if not aspect:
+        return [Word(word + frame.chinese_object, marks)]
+    halves = [Word(frame.chinese_object, marks)] if frame.chinese_object else []
+    return [Word(word, marks), Word(aspect, tense), *halves]
 
 
 def _towards(told: Clause, mark: str) -> tuple[str, ...]:

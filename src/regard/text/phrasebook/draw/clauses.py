@@ -2,7 +2,7 @@
 
 from random import Random
 
-from regard.text.phrasebook.draw.nominals import other, pick, place, someone
+from regard.text.phrasebook.draw.nominals import other, pick, place, someone, vague
 from regard.text.phrasebook.draw.objects import denied, thing
 from regard.text.phrasebook.lexicon.frames import ACTIONS, GIFTS, Frame
 from regard.text.phrasebook.lexicon.phrases import OFTEN, TIMES, Adverb
@@ -70,8 +70,11 @@ def tense(chance: Random, frame: Frame) -> Tense:
 
 def deniable(frame: Frame, subject: Participant, when: Tense) -> bool:
     """A negation is clear: not of every one, nor of what goes on in Chinese."""
-    vague = isinstance(subject, Nominal) and subject.determiner in ("every", "all the", "many")
-    return not vague and when not in ("progressive", "going") and frame.verb.base not in _UNDENIED
+    return (
+        not vague(subject)
+        and when not in ("progressive", "going")
+        and frame.verb.base not in _UNDENIED
+    )
 
 
 def _modal(chance: Random, frame: Frame, subject: Participant) -> str:
@@ -112,6 +115,8 @@ def dated(chance: Random, told: Clause) -> Clause:
 
 def _repeated(told: Clause, often: str) -> Clause:
     """Add how often; "never" denies what is new."""
+    if vague(told.subject):
+        return told
     if often != "never":
         return told._replace(often=OFTEN[often])
     if not deniable(told.frame, told.subject, told.tense):

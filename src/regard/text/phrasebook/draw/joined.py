@@ -3,7 +3,7 @@
 from random import Random
 
 from regard.text.phrasebook.draw.clauses import clause
-from regard.text.phrasebook.draw.nominals import known, pick, someone
+from regard.text.phrasebook.draw.nominals import known, pick, pointed, someone, vague
 from regard.text.phrasebook.draw.states import PEOPLE
 from regard.text.phrasebook.lexicon.adjectives import (
     MOODS,
@@ -89,7 +89,7 @@ def _dislike(chance: Random) -> Compound:
     frame = pick(chance, _BOUGHT)
     subject = someone(chance, frame.subjects, True)
     noun, word = _judged(chance, frame.objects, _BAD | {"hot"})
-    thing = _bare(known(chance, noun, subject))
+    thing = _wanted(chance, frame, noun, subject)
     wish = Clause(frame, subject, thing, tense="modal", modal="want", negated=True)
     return Compound("because", wish, State(again(thing), word, degree="too"))
 
@@ -99,9 +99,15 @@ def _reason(chance: Random) -> Compound:
     frame = pick(chance, _WANTED)
     subject = someone(chance, frame.subjects, True)
     noun, word = _judged(chance, frame.objects, _GOOD)
-    thing = _bare(known(chance, noun, subject))
+    thing = _wanted(chance, frame, noun, subject)
     wish = Clause(frame, subject, thing, tense="modal", modal="want")
-    return Compound("because", wish, State(again(thing), word, degree=_degree(chance)))
+    return Compound("because", wish, State(again(thing), word, degree=_degree(chance, word)))
+
+
+def _wanted(chance: Random, frame: Frame, noun: Noun, subject: Participant) -> Nominal:
+    """Draw a thing, which is not one's own if it is to be bought."""
+    buying = frame.verb.base == "buy"
+    return _bare(pointed(chance, noun) if buying else known(chance, noun, subject))
 
 
 def _bare(thing: Nominal) -> Nominal:
@@ -119,8 +125,7 @@ def _weary(chance: Random) -> Compound:
 def _person(chance: Random) -> Participant:
     """Draw a person by a pronoun, a name or a tie."""
     subject = someone(chance, PEOPLE, True)
-    vague = isinstance(subject, Nominal) and subject.determiner in ("every", "all the", "many")
-    return pick(chance, NAMES) if vague else subject
+    return pick(chance, NAMES) if vague(subject) else subject
 
 
 def _tastes(chance: Random) -> Compound:
@@ -148,11 +153,11 @@ def _although(chance: Random) -> Compound:
     bad = pick(chance, [word for word in PREDICATES[noun] if word.english in _BAD])
     thing = _bare(known(chance, noun))
     one, two = chance.sample((good, bad), 2)
-    return Compound("but", State(thing, one), State(again(thing), two, degree=_degree(chance)))
+    return Compound("but", State(thing, one), State(again(thing), two, degree=_degree(chance, two)))
 
 
-def _degree(chance: Random) -> str:
-    return pick(chance, ("", "very"))
+def _degree(chance: Random, word: Adjective) -> str:
+    return pick(chance, ("", "very")) if word.graded else ""
 
 
 def _habit(chance: Random) -> Compound:

@@ -13,6 +13,7 @@ T = TypeVar("T")
 
 PRONOUNS = tuple(Pronoun(word) for word in ("I", "you", "he", "she", "we", "they"))
 POSSESSIVES = {"I": "my", "you": "your", "he": "his", "she": "her", "we": "our", "they": "their"}
+KNOWN = frozenset(("the", "this", "that", "'s", *POSSESSIVES.values()))
 NUMBERS = ("two", "two", "three", "three", "four", "five", "six", "ten")
 OWNED = frozenset(
     nouns_of(
@@ -66,7 +67,7 @@ def adjectives(chance: Random, noun: Noun) -> tuple[Adjective, ...]:
 def possessive(chance: Random, subject: Participant | None) -> str:
     """Draw whose it is: mostly the subject's own."""
     own = POSSESSIVES.get(pronoun_of(subject)) if subject else None
-    if own and chance.random() < 0.75:
+    if own and chance.random() < 0.85:
         return own
     return pick(chance, ("my", "my", "your", "our", "his", "her", "their"))
 
@@ -152,6 +153,11 @@ def someone(chance: Random, nouns: Sequence[Noun], anyone: bool) -> Participant:
     return Nominal(noun, "every" if every else "all the", not every)
 
 
+def vague(who: Participant) -> bool:
+    """It is said of no one in particular."""
+    return isinstance(who, Nominal) and who.determiner not in KNOWN
+
+
 def other(chance: Random, subject: Participant) -> Participant:
     """Draw a person who is not the subject."""
     luck = chance.random()
@@ -179,6 +185,7 @@ def place(chance: Random, kinds: Sequence[str], subject: Participant | None = No
     luck = chance.random()
     if noun in OWNED and luck < 0.25:
         return Place(preposition, owned(chance, noun, subject)._replace(plural=False))
-    determiner = "this" if luck > 0.95 else "a" if luck > 0.88 and preposition != "to" else "the"
+    new = luck > 0.88 and preposition not in ("at", "to")
+    determiner = "this" if luck > 0.95 else "a" if new else "the"
     words = adjectives(chance, noun) if chance.random() < 0.3 else ()
     return Place(preposition, Nominal(noun, determiner, False, words))

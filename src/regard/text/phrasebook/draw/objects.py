@@ -3,7 +3,7 @@
 from random import Random
 
 from regard.text.phrasebook.draw.nominals import (
-    POSSESSIVES,
+    KNOWN,
     TIES,
     counted,
     fresh,
@@ -18,8 +18,6 @@ from regard.text.phrasebook.lexicon.nouns import Noun
 from regard.text.phrasebook.lexicon.verbs import verbs_called
 from regard.text.phrasebook.meaning import Nominal, Participant
 
-# determiners of what the listener knows
-KNOWN = frozenset(("the", "this", "that", "'s", *POSSESSIVES.values()))
 _OLD = verbs_called("open close know lose find help chase repair wash look wait love")
 _NEW = verbs_called("write make send")
 

@@ -20,7 +20,7 @@ _BY = {
     for noun in NOUNS
 }
 _TOLD = verbs_called(
-    "buy read write find see make repair wear sing sell open visit know help chase take"
+    "buy read write find see make repair sing sell open visit know help chase take"
 )
 _TO = {
     noun: tuple(
@@ -32,20 +32,21 @@ _TO = {
 }
 
 
-def described(chance: Random, thing: Nominal) -> Nominal:
-    """Add a clause that tells which one."""
+def described(chance: Random, thing: Nominal, dated: bool) -> Nominal:
+    """Add a clause that tells which one; it may be `dated` if nothing else is."""
     active, passive = _BY[thing.noun], _TO[thing.noun]
     if active and (not passive or chance.random() < 0.75):
-        return thing._replace(relative=_by_it(chance, thing, pick(chance, active)))
-    if passive:
-        return thing._replace(relative=_to_it(chance, thing, pick(chance, passive)))
-    return thing
+        told = _by_it(chance, thing, pick(chance, active))
+    elif passive:
+        told = _to_it(chance, thing, pick(chance, passive))
+    else:
+        return thing
+    return thing._replace(relative=_short(told, dated))
 
 
 def _by_it(chance: Random, thing: Nominal, frame: Frame) -> Clause:
     """Draw "who sells bread"."""
-    told = clause(chance, _narrowed(frame), thing, negated=False)
-    return _short(told._replace(gap="subject"))
+    return clause(chance, _narrowed(frame), thing, negated=False)._replace(gap="subject")
 
 
 def _to_it(chance: Random, thing: Nominal, frame: Frame) -> Clause:
@@ -54,14 +55,14 @@ def _to_it(chance: Random, thing: Nominal, frame: Frame) -> Clause:
     subject = someone(chance, frame.subjects, frame.by_anyone)
     when = pick(chance, [tense for tense in _TENSES if tense in frame.tenses])
     told = Clause(frame._replace(places=()), subject, thing, tense=when, gap="object")
-    return _short(circumstances(chance, told))
+    return circumstances(chance, told)
 
 
-def _short(told: Clause) -> Clause:
+def _short(told: Clause, dated: bool) -> Clause:
     """Leave out what would be heard as part of the main clause."""
     often = None if told.often in (OFTEN["never"], OFTEN["also"]) else told.often
-    time = told.time if told.place is None and told.companion is None else None
-    return told._replace(fronted=False, often=often, time=time)
+    short = dated and told.place is None and told.companion is None
+    return told._replace(fronted=False, often=often, time=told.time if short else None)
 
 
 def _narrowed(frame: Frame) -> Frame:

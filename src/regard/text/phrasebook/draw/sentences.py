@@ -8,6 +8,7 @@ from regard.text.phrasebook.draw.clauses import clause, dated
 from regard.text.phrasebook.draw.joined import joined
 from regard.text.phrasebook.draw.nominals import (
     PRONOUNS,
+    TIES,
     known,
     owned,
     pick,
@@ -56,18 +57,20 @@ def statement(chance: Random) -> Clause:
     if chance.random() > 0.25:
         return told
     if _open(told.subject):
-        return told._replace(subject=described(chance, told.subject))
+        return told._replace(subject=described(chance, told.subject, told.time is None))
     if _open(told.object) and not (told.negated or told.often or told.recipient):
         # the time goes to the front, where it cannot be heard as part of the relative clause
         fronted = told.time is not None
-        shown = described(chance, told.object)
+        shown = described(chance, told.object, not fronted)
         return told._replace(object=shown, place=None, companion=None, fronted=fronted)
     return told
 
 
 def _open(thing: Participant | None) -> TypeGuard[Nominal]:
     """It may be told apart by a clause."""
-    return isinstance(thing, Nominal) and thing.determiner in ("the", "a") and not thing.content
+    if not isinstance(thing, Nominal) or thing.noun in TIES or thing.content:
+        return False
+    return thing.determiner in ("the", "a")
 
 
 def report(chance: Random) -> Report:

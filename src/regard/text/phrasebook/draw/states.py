@@ -14,6 +14,7 @@ from regard.text.phrasebook.draw.nominals import (
     pick,
     place,
     someone,
+    vague,
 )
 from regard.text.phrasebook.lexicon.adjectives import (
     ADJECTIVES,
@@ -73,13 +74,17 @@ def _turned(chance: Random, told: State) -> State:
     """Deny it, ask about it, or say how much."""
     luck = chance.random()
     if luck < 0.18:
-        return told._replace(negated=True)
+        return _denied(told)
     if luck < 0.34:
         return asked(told)
     word = told.predicate
-    if luck > 0.6 or not isinstance(word, Adjective) or word.colour:
+    if luck > 0.6 or not isinstance(word, Adjective) or not word.graded:
         return told
     return told._replace(degree="too" if luck < 0.46 and word.english in _EXCESSIVE else "very")
+
+
+def _denied(told: State) -> State:
+    return told if vague(told.subject) else told._replace(negated=True)
 
 
 def asked(told: State) -> State:
@@ -108,7 +113,7 @@ def location(chance: Random) -> State:
 def _denied_or_asked(chance: Random, told: State) -> State:
     luck = chance.random()
     if luck < 0.2:
-        return told._replace(negated=True)
+        return _denied(told)
     return asked(told) if luck > 0.8 else told
 
 
@@ -134,7 +139,7 @@ def comparison(chance: Random) -> State:
         words = [word for word in _OF_NAMES if word.comparative and word.predicate]
         return State(one, pick(chance, words), than=two)
     noun = pick(chance, _RIVALS)
-    mine, yours = chance.sample(("my", "your", "his", "her", "our", "their"), 2)
+    mine, yours = chance.sample((pick(chance, ("my", "our")), "your", "his", "her", "their"), 2)
     plural = noun in SEVERAL and chance.random() < 0.25
     word = pick(chance, _COMPARED[noun])
     return State(Nominal(noun, mine, plural), word, than=Nominal(noun, yours, plural))
@@ -167,4 +172,4 @@ def _existing(chance: Random) -> tuple[Noun, tuple[str, ...]]:
         return pick(chance, nouns_of("furniture")), ("living", "desk")
     if luck < 0.85:
         return pick(chance, (NOUN["flower"], NOUN["tree"])), ("garden", "landmark")
-    return pick(chance, nouns_of("adult child")), ("spot", "outside", "work")
+    return pick(chance, nouns_of("man woman child worker actress")), ("spot", "outside", "work")

@@ -20,6 +20,11 @@ class Adjective(NamedTuple):
     attribute: bool
     predicate: bool
 
+    @property
+    def graded(self) -> bool:
+        """It can be "very" so: not a colour, nor "delicious", which is very good already."""
+        return not self.colour and self.english != "delicious"
+
     def agreeing(self, feminine: bool, plural: bool) -> str:
         """Give the French form for a gender and a number."""
         return self.french[feminine + 2 * plural]
@@ -45,7 +50,7 @@ beautiful + | < beau belle beaux belles bel | 漂亮的 | garden park picture
 old older | < vieux vieille vieux vieilles vieil | 旧 | {_OWNED}
 old | < vieux vieille vieux vieilles vieil | 老 | adult animal church
 new | < nouveau nouvelle nouveaux nouvelles nouvel | 新 | {_OWNED} mate | attribute
-new | < nouveau nouvelle nouveaux nouvelles nouvel | 新 | worker song built | attribute
+new | < nouveau nouvelle nouveaux nouvelles nouvel | 新 | teacher doctor song built | attribute
 good | < bon bonne bons bonnes | 好 | worker mate book | attribute
 good | < bon bonne bons bonnes | 好 | story song restaurant | attribute
 young younger | < jeune jeune jeunes jeunes | 年轻的 | adult
@@ -67,8 +72,8 @@ delicious | délicieux délicieuse délicieux délicieuses | 好吃的 | food so
 expensive + | cher chère chers chères | 贵 | {_OWNED} meal bottled hotel | predicate
 heavy heavier | lourd lourde lourds lourdes | 重 | furniture container piano | predicate
 fast faster | rapide rapide rapides rapides | 快 | driven transport horse | predicate
-interesting + | intéressant intéressante intéressants intéressantes | 有意思的 | reading visited
-kind kinder | gentil gentille gentils gentilles | 善良的 | adult kin
+interesting + | intéressant intéressante intéressants intéressantes | 有趣的 | reading visited
+kind kinder | < gentil gentille gentils gentilles | 善良的 | adult kin
 intelligent + | intelligent intelligente intelligents intelligentes | 聪明的 | person pet
 tall taller | grand grande grands grandes | 高 | person | predicate
 """

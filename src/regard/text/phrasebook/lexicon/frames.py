@@ -15,6 +15,7 @@ class Frame(NamedTuple):
     places: tuple[str, ...]  # kinds of place
     tenses: frozenset[str]
     chinese: str
+    chinese_object: str  # the second half of a verb that 了 divides, as 舞 in 跳舞
     finished: bool  # Chinese says 了 in the past
     placed: bool  # Chinese puts the place after the verb
     lasting: str  # 着 where Chinese does not say 正在, or nothing at all
@@ -27,7 +28,7 @@ class Frame(NamedTuple):
 TENSES = {"s": "simple", "p": "progressive", "a": "past", "f": "future", "m": "modal"}
 
 # verb | who | what | where | tenses | Chinese
-# Chinese: "玩-" has no 了 in the past, "住+" has its place behind, "穿~着" lasts.
+# Chinese: "玩" has no 了 in the past, "住+" has its place behind, "穿~着" lasts.
 _ACTIONS = """
 eat        | person | food | kitchen restaurant garden | spafm | 吃
 eat        | person | soup | kitchen restaurant | spafm | 喝
@@ -55,38 +56,40 @@ know       | person | adult child | | s | 认识
 have       | person | pet vehicle furniture thing tool instrument clothes | | s | 有
 have       | adult child | sibling | | s | 有
 want       | person | food drink thing clothes headwear pet | | s | 想要
-open       | person | opening container shop | | pafm | 打开
-close      | person | opening container shop | | afm | 关上
+open       | person | opening container | | pafm | 打开
+close      | person | opening container | | afm | 关上
 wash       | person | clothes vehicle cup fruit dog | garden | spafm | 洗
-wear       | person | clothes | | spafm | 穿~着
+wear       | person | shirt coat | | spafm | 穿~着
+wear       | girl actress sister | dress | | spafm | 穿~着
 wear       | person | headwear | | spafm | 戴~着
 take       | person | small umbrella bag book ball | | afm | 拿
-take       | person | bus train | | spafm | 坐-
-drive      | adult kin | driven bus | town | spafm | 开-
+take       | person | bus train | | spafm | 坐
+drive      | adult kin | driven bus | town | spafm | 开
 play +     | person | instrument | living garden | spafm | 弹
 make       | person | cake soup bread | kitchen | spafm | 做
 sing       | person | song | living outside | spafm | 唱
 speak      | person | language | desk | sm | 说
 understand | person | language | | s | 懂
-chase      | cat dog | prey bird rabbit | wild street | spa | 追-
+chase      | cat dog | prey bird rabbit | wild street | spa | 追
 help       | person | person | kitchen desk garden | spafm | 帮助
 visit      | person | visited | | spafm | 参观
 break      | person | brittle window | kitchen | a | 打破
 break      | cat dog | brittle | kitchen | a | 打破
 lose       | person | lost | spot outside | a | 弄丢
 repair     | adult kin | vehicle machine door | | pafm | 修理
-sleep      | person | | bed seat | spafm | 睡觉-
-sleep      | animal | | surface under wild landmark | spaf | 睡觉-
-work       | adult kin | | work | spafm | 工作-
+sleep      | person | | bed seat | spafm | 睡/觉
+sleep      | pet | | surface under landmark | spaf | 睡/觉
+sleep      | animal | | wild landmark | spaf | 睡/觉
+work       | adult kin | | work | spafm | 工作
 live       | person | | town home landmark | s | 住+
 sit        | person | | seat landmark | spa | 坐-+~
 sit        | pet | | surface under landmark | spa | 坐-+~
-play       | child pet | | outside living landmark | spafm | 玩-
-run        | child pet horse | | wild street landmark | spafm | 跑-
-dance      | person | | living restaurant outside | spafm | 跳舞-
-sing       | person bird | | garden wild | spafm | 唱歌-
+play       | child pet | | outside living landmark | spafm | 玩
+run        | child pet horse | | wild street landmark | spafm | 跑
+dance      | person | | living restaurant outside | spafm | 跳/舞
+sing       | person bird | | garden wild | spafm | 唱/歌
 cry        | child woman | | living outside | spa | 哭
-walk       | person | | outside wild landmark | spafm | 散步-
+walk       | person | | outside wild landmark | spafm | 散/步
 go         | person | | goal | safm | 去
 come       | person | |  | afm | 来
 leave      | person | |  | afm | 离开
@@ -102,8 +105,8 @@ show  | person | picture thing letter | | spafm | 看 | to
 send  | person | letter photo | | spafm | 寄 | to
 write | person | letter | desk | spafm | 写 | to
 read  | person | told letter | living garden | spafm | 读 | to
-talk  | person | | living outside | spafm | 说话- | to
-call  | person | |  | spafm | 打电话- | -
+talk  | person | | living outside | spafm | 说/话 | to
+call  | person | |  | spafm | 打/电话 | -
 """
 
 # what is done with what was bought, made or found: first verb | things | second verb | Chinese
@@ -127,13 +130,15 @@ def _read(row: str) -> Frame:
     """Read a row of a table."""
     verb, who, what, where, tenses, chinese, *recipient = (cell.strip() for cell in row.split("|"))
     marked, _, lasting = chinese.partition("~")
+    word, _, half = marked.strip("-+").partition("/")
     return Frame(
         verb=VERB[verb],
         subjects=nouns_of(who),
         objects=nouns_of(what),
         places=tuple(where.split()),
         tenses=frozenset(TENSES[letter] for letter in tenses),
-        chinese=marked.strip("-+"),
+        chinese=word,
+        chinese_object=half,
         finished="-" not in marked,
         placed="+" in marked,
         lasting="~" + lasting if "~" in chinese else "",

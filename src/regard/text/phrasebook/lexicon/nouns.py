@@ -99,12 +99,12 @@ house houses       | maison maisons f            | 房子 座    | indoors home 
 kitchen kitchens   | cuisine cuisines f          | 厨房 个    | indoors cleaned
 room rooms         | chambre chambres f          | 房间 个    | indoors cleaned calm
 restaurant restaurants | restaurant restaurants m | 饭馆 家   | indoors spot built
-shop shops         | magasin magasins m          | 商店 家    | indoors built shop
+shop shops         | magasin magasins m          | 商店 家    | indoors built
 hotel hotels       | hôtel hôtels m              | 宾馆 家    | spot built
 hospital hospitals | hôpital hôpitaux m          | 医院 家    | spot built
 school schools     | école écoles f              | 学校 所    | spot study built
 station stations   | gare gares f                | 车站 个    | spot landmark built
-market markets     | marché marchés m            | 市场 个    | spot shop
+market markets     | marché marchés m            | 市场 个    | spot
 beach beaches      | plage plages f              | 海滩 片    | spot play
 garden gardens     | jardin jardins m            | 花园 个    | outside play calm
 park parks         | parc parcs m                | 公园 个    | outside play calm spot
@@ -119,7 +119,6 @@ river rivers       | rivière rivières f          | 河 条      | landmark
 _UNCOUNTED = """
 bread   | pain m     | 面包   | food meal baked
 cheese  | fromage m  | 奶酪   | food meal
-rice    | riz m      | 米饭   | food meal
 meat    | viande f   | 肉     | food meal
 fish    | poisson m  | 鱼     | food meal
 soup    | soupe f    | 汤     | soup
