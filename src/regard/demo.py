@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import torch
 
@@ -19,6 +19,9 @@ from regard.trace import Trace, merged
 from regard.training import train
 from regard.training.metrics import bleu, exact_match, is_chinese
 from regard.translate import translate
+
+Language = Literal["fr", "zh"]
+LANGUAGES = {"fr": "French", "zh": "Chinese"}
 
 SHOWN = 5  # translations
 ALIGNED = 100  # phrases over which the head to show is chosen
@@ -55,7 +58,7 @@ MODELS: dict[str, dict[str, Any]] = {
 def demo(
     out: Path,
     *,
-    to: Literal["fr", "zh"] = "fr",
+    to: str = "fr",
     model: str = "transformer",
     minutes: float = 1.5,
     say: Callable[[str], None] = print,
@@ -63,7 +66,9 @@ def demo(
     """Train on the phrasebook, translate what was never seen, and show where the model looked."""
     if model not in MODELS:
         raise unknown_name("model of the demo", model, MODELS)
-    book = corpus(to)
+    if to not in LANGUAGES:
+        raise unknown_name("language of the phrasebook", to, LANGUAGES)
+    book = corpus(cast(Language, to))
     say(f"Learning {LANGUAGES[to]} from {len(book.train):,} sentences, for {minutes:g} minutes.\n")
     changes = [COMMON, MODELS[model], {"train": {"minutes": minutes}}]
     train(
@@ -78,9 +83,6 @@ def demo(
     shown = _worth_showing(book.test)
     say(_picture(run, shown, head, out))
     say(_next(out, shown.source))
-
-
-LANGUAGES = {"fr": "French", "zh": "Chinese"}
 
 
 def paired(phrases: Sequence[Phrase]) -> list[Pair]:
@@ -155,7 +157,7 @@ def _picture(run: Run, phrase: Phrase, head: Head, out: Path) -> str:
     look = trace.layers("cross")[head.layer]
     assert look.weights is not None, "whole weights were kept"
     target, source = trace.tokens["target"], trace.tokens["source"]
-    rows = [n for n in range(len(target)) if n not in target.special]
+    rows = [n for n in range(len(target)) if n not in target.special]  # the start is no word
     weights = look.weights[head.head][rows]
     words = [target.pieces[row].strip() for row in rows], [piece.strip() for piece in source.pieces]
     gold = torch.zeros(weights.shape)

@@ -103,9 +103,12 @@ def _target(
 
 
 def _numbered(pieces: Sequence[Span], words: Sequence[Span]) -> tuple[int | None, ...]:
-    """Give each piece the number of the first word it touches."""
+    """Give each piece the number of the first word it touches; spaces belong to what follows."""
     numbers: list[int | None] = [None] * len(pieces)
     for word in reversed(range(len(words))):
         for piece in touching(pieces, words[word]):
             numbers[piece] = word
+    for piece in reversed(range(len(pieces) - 1)):
+        if numbers[piece] is None:
+            numbers[piece] = numbers[piece + 1]
     return tuple(numbers)
