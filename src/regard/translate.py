@@ -1,6 +1,8 @@
 """Sentences in, translations out."""
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from math import ceil
 from typing import NamedTuple
 
 import torch
@@ -13,6 +15,7 @@ from regard.models.translator import Translator
 from regard.search import Found, Limits
 from regard.text.tokenizer import Tokenizers
 
+STEP = 32  # tokens by which sources of like length differ at most
 CELLS = 8192  # tokens of a batch, times beams: enough to fill the kernels, little memory
 
 
@@ -61,14 +64,19 @@ def translate(
 
 def _groups(sources: Sequence[Sequence[int]], cells: int) -> Iterator[list[int]]:
     """Part sentences that are not empty into groups of like length, longest first."""
-    order = sorted(
-        (row for row, source in enumerate(sources) if source), key=lambda r: -len(sources[r])
-    )
-    start = 0
-    while start < len(order):
-        together = max(cells // len(sources[order[start]]), 1)
-        yield order[start : start + together]
-        start += together
+    lengths = {row: len(source) for row, source in enumerate(sources) if source}
+    order = sorted(lengths, key=lambda row: -lengths[row])
+    for _, alike in groupby(order, key=lambda row: _longest(lengths[row])):
+        rows = list(alike)
+        while rows:
+            together = max(cells // lengths[rows[0]], 1)
+            yield rows[:together]
+            rows = rows[together:]
+
+
+def _longest(length: int) -> int:
+    """Give how long a translation may be; the same for all of a group, whoever is in it."""
+    return 2 * STEP * ceil(length / STEP) + 20
 
 
 @torch.inference_mode()
@@ -82,7 +90,7 @@ def _search(
     device = model.output_weight.device
     source, lengths = padded(sources)
     past = model.start(model.encode(source.to(device), lengths.to(device)))
-    limits = Limits(longest=2 * int(lengths.max()) + 20)
+    limits = Limits(longest=_longest(int(lengths.max())))
     if chance is not None:
         drawn = search.sample(model, past, len(sources), **chance._asdict(), limits=limits)
         return [[text] for text in drawn]

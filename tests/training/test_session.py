@@ -16,7 +16,6 @@ from regard.run import Folder, load
 from regard.text.corpus import Corpus
 from regard.training import Interrupted, train
 from regard.training.checkpoint import Checkpoints
-from regard.training.interrupt import stop_requested
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -109,16 +108,6 @@ def stop_after(out, last):
         yield asked
 
     return requested
-
-
-def test_a_first_signal_is_noted_and_a_second_interrupts():
-    with stop_requested() as asked:
-        assert not asked()
-        signal.raise_signal(signal.SIGINT)
-        assert asked()
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip"])
@@ -279,7 +268,9 @@ def test_patience_ends_a_training_without_progress(tmp_path):
 
 def test_bleu_can_be_the_judge(tmp_path):
     progress = small(tmp_path / "judged", "train.judge=bleu")
-    entries = [json.loads(line) for line in Folder(tmp_path / "judged").log.read_text().splitlines()]
+    entries = [
+        json.loads(line) for line in Folder(tmp_path / "judged").log.read_text().splitlines()
+    ]
     assert progress.best == -max(entry["bleu"] for entry in entries)
 
 
