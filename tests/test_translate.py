@@ -52,6 +52,6 @@ def test_small_groups_give_what_large_ones_give(made, monkeypatch):
 
 
 def test_translations_are_told_on_one_line_each():
-    one, two = (Translation(text, (), 0.0, -0.5) for text in ("a\nb", "c\r"))
+    one, two = (Translation(text, (), 0.0, -0.5) for text in ("a\nb", "c\u2028d"))
     assert told([one]) == "a b"
-    assert told([one, two]) == "-0.5000\ta b\n-0.5000\tc "
+    assert told([one, two]) == "-0.5000\ta b\n-0.5000\tc d"

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from regard import __version__
-from regard.errors import RegardError
+from regard.errors import RegardError, unknown_name
 
 
 class _Verbs(TyperGroup):
@@ -82,7 +82,7 @@ def train(
     minutes: Annotated[float | None, typer.Option(help="A time box to plan for.")] = None,
     changes: Sets = None,
 ) -> None:
-    """Train a translator on pairs of sentences; run again, it goes on where it stopped."""
+    """Train a translator on pairs of sentences, or go on where it stopped."""
     from regard.text.corpus import Corpus
     from regard.training import train as begin
 
@@ -150,7 +150,7 @@ def score(
     ] = None,
     beam: Beams = None,
 ) -> None:
-    """Score a run: BLEU and chrF with signatures and intervals, perplexity, alignment errors."""
+    """Score a run: BLEU, chrF, perplexity, and errors of alignment."""
     from regard.run import load
     from regard.score import report
 
@@ -165,46 +165,30 @@ def doctor(
         list[Path] | None, typer.Option(help="Pairs that must not be among the others.")
     ] = None,
 ) -> None:
-    """Examine pairs: what is odd about them, and what a training would leave out."""
+    """Examine pairs: what is odd, and what a training would leave out."""
     from regard.text.doctor import examine
 
     for line in examine(pairs, test):
         typer.echo(line)
 
 
-presets_app = typer.Typer(
-    no_args_is_help=False, rich_markup_mode=None, help="List, show or copy settings."
-)
-app.add_typer(presets_app, name="presets")
-
-
-@presets_app.callback(invoke_without_command=True)
-def list_presets(context: typer.Context) -> None:
-    """List, show or copy settings that are known to work."""
-    from regard import presets
-
-    if context.invoked_subcommand is None:
-        for name in presets.names():
-            typer.echo(f"{name:20} {presets.about(name)}")
-
-
-@presets_app.command()
-def show(name: str) -> None:
-    """Show a preset."""
-    from regard import presets
-
-    typer.echo(presets.text(name), nl=False)
-
-
-@presets_app.command()
-def copy(
-    name: str,
-    folder: Annotated[Path, typer.Option("--to", help="Where to.")] = Path(),
+@app.command()
+def presets(
+    act: Annotated[str, typer.Argument(help="list, show or copy.")] = "list",
+    name: Annotated[str, typer.Argument(help="Which one to show or copy.")] = "",
+    to: Annotated[Path, typer.Option(help="Where to copy it to.")] = Path(),
 ) -> None:
-    """Copy a preset, to be changed."""
-    from regard import presets
+    """List, show or copy settings that are known to work."""
+    from regard import presets as known
 
-    typer.echo(f"copied to {presets.copy(name, folder)}")
+    acts = {
+        "list": known.listing,
+        "show": lambda: known.text(name).rstrip("\n"),
+        "copy": lambda: f"copied to {known.copy(name, to)}",
+    }
+    if act not in acts:
+        raise unknown_name("act of presets", act, acts)
+    typer.echo(acts[act]())
 
 
 @app.command()
@@ -225,7 +209,7 @@ def demo(
 def words(
     out: Annotated[Path, typer.Option(help="Where to save the picture.")] = Path("words.png"),
 ) -> None:
-    """Show attention at work on five words, step by step, and save the picture of it."""
+    """Show attention at work on five words, step by step."""
     from regard.five_words import five_words
 
     five_words(out, typer.echo)

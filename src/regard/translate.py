@@ -120,4 +120,4 @@ def told(texts: Sequence[Translation]) -> str:
 
 def _line(text: str) -> str:
     """Keep a text on its line, whatever the model wrote."""
-    return text.replace("\r", " ").replace("\n", " ")
+    return " ".join(text.splitlines())

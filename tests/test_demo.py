@@ -1,0 +1,40 @@
+import pytest
+
+from regard.demo import choose_head, demo, located, paired
+from regard.errors import RegardError
+from regard.run import load
+from regard.text.phrasebook import corpus
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+
+def test_phrases_become_pairs_whose_parts_are_the_linked_words():
+    phrase = corpus("fr", train=10, valid=1, test=1).train[0]
+    (pair,) = paired([phrase])
+    found = [(pair.source[slice(*s)], pair.target[slice(*t)]) for s, t in pair.links]
+    wanted = [(phrase.source_words[s], phrase.target_words[t]) for s, t in phrase.links]
+    assert found == wanted
+    assert len(located(phrase).source) == len(phrase.source_words)
+
+
+@pytest.mark.parametrize(("to", "model"), [("fr", "transformer"), ("zh", "bahdanau")])
+def test_the_demo_trains_translates_and_shows_where_it_looked(to, model, tmp_path, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    out, told = tmp_path / "run", []
+    demo(out, to=to, model=model, minutes=0.03, say=told.append)
+    text = "\n".join(told)
+    assert "500 sentences it never saw: BLEU" in text
+    assert "where it looks" in text and "The gold alignment" in text
+    assert f"regard translate {out}" in text
+    assert (out / "attention.png").read_bytes().startswith(b"\x89PNG") or to == "zh"
+    assert load(out).settings.model.kind == ("recurrent" if model == "bahdanau" else "transformer")
+    head = choose_head(load(out), corpus(to).valid[:3])
+    assert 0.0 <= head.error_rate <= 1.0
+
+
+def test_another_language_or_model_is_refused_before_anything_is_done(tmp_path):
+    with pytest.raises(RegardError, match="no language of the phrasebook is called 'de'"):
+        demo(tmp_path / "run", to="de")
+    with pytest.raises(RegardError, match="no model of the demo is called 'lstm'"):
+        demo(tmp_path / "run", model="lstm")
+    assert not (tmp_path / "run").exists()
