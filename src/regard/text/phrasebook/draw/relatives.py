@@ -32,16 +32,19 @@ _TO = {
 }
 
 
-def described(chance: Random, thing: Nominal, dated: bool) -> Nominal:
-    """Add a clause that tells which one; it may be `dated` if nothing else is."""
-    active, passive = _BY[thing.noun], _TO[thing.noun]
+def described(chance: Random, thing: Nominal, main: Clause) -> Nominal:
+    """Add a clause that tells which one; it is dated only if the main clause is not."""
+    active, passive = (
+        [frame for frame in frames[thing.noun] if frame.verb != main.frame.verb]
+        for frames in (_BY, _TO)
+    )
     if active and (not passive or chance.random() < 0.75):
         told = _by_it(chance, thing, pick(chance, active))
     elif passive:
         told = _to_it(chance, thing, pick(chance, passive))
     else:
         return thing
-    return thing._replace(relative=_short(told, dated))
+    return thing._replace(relative=_short(told, dated=main.time is None))
 
 
 def _by_it(chance: Random, thing: Nominal, frame: Frame) -> Clause:
@@ -53,6 +56,8 @@ def _to_it(chance: Random, thing: Nominal, frame: Frame) -> Clause:
     """Draw "that Marie bought"."""
     frame = _narrowed(frame)
     subject = someone(chance, frame.subjects, frame.by_anyone)
+    if isinstance(subject, Nominal) and subject.determiner == "that":
+        subject = subject._replace(determiner="this")  # "that that man" is hard to read
     when = pick(chance, [tense for tense in _TENSES if tense in frame.tenses])
     told = Clause(frame._replace(places=()), subject, thing, tense=when, gap="object")
     return circumstances(chance, told)

@@ -57,11 +57,11 @@ def statement(chance: Random) -> Clause:
     if chance.random() > 0.25:
         return told
     if _open(told.subject):
-        return told._replace(subject=described(chance, told.subject, told.time is None))
+        return told._replace(subject=described(chance, told.subject, told))
     if _open(told.object) and not (told.negated or told.often or told.recipient):
         # the time goes to the front, where it cannot be heard as part of the relative clause
+        shown = described(chance, told.object, told)
         fronted = told.time is not None
-        shown = described(chance, told.object, not fronted)
         return told._replace(object=shown, place=None, companion=None, fronted=fronted)
     return told
 
