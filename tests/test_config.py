@@ -40,8 +40,14 @@ def test_no_change_is_no_change():
         ({"zzz": {}}, r"no section is called 'zzz'\. Choose from: data, model, search, train\."),
         ({"train": {"stepz": 3}}, r"no setting is called 'train.stepz'\. Did you mean 'train.step"),
         ({"data": {"pices": 3}}, r"no setting is called 'data.pices'\. Did you mean 'data.pieces"),
-        ({"model": {"norm": "pst"}}, r"no choice for model.norm is called 'pst'.*'post'.*post, pre"),
-        ({"model": {"norm": 3}}, r"no choice for model.norm is called '3'\. Choose from: post, pre"),
+        (
+            {"model": {"norm": "pst"}},
+            r"no choice for model.norm is called 'pst'.*'post'.*post, pre",
+        ),
+        (
+            {"model": {"norm": 3}},
+            r"no choice for model.norm is called '3'\. Choose from: post, pre",
+        ),
         ({"model": {"norm": ["post"]}}, "no choice for model.norm is called "),
         ({"model": 3}, r"\[model\] must be a table of settings, but it is 3"),
         ({"train": {"steps": 3.0}}, "train.steps must be a whole number, but it is 3.0"),
