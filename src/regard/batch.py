@@ -66,8 +66,9 @@ def _parted(order: Rows, costs: Rows, budget: int, first: int) -> Iterator[Rows]
 
 def collate(pairs: Encoded, rows: Rows, linked: bool = False) -> Batch:
     """Pad some pairs into a batch."""
-    source, lengths = padded([pairs.pair(row)[0] for row in rows.tolist()])
-    target, ends = padded([pairs.pair(row)[1] for row in rows.tolist()])
+    some = [pairs.pair(row) for row in rows.tolist()]
+    source, lengths = padded([source for source, _ in some])
+    target, ends = padded([target for _, target in some])
     inputs = torch.nn.functional.pad(target, (1, 0), value=START)
     targets = torch.nn.functional.pad(target, (0, 1), value=PADDING)
     targets[torch.arange(len(rows)), ends] = END
