@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "config": set(),
     "models": {"models", "config", "tokens", "attention", "positions", "masks", "errors"},
     "search": {"models", "tokens"},
+    "parallel": set(),
     "pictures": {"pictures", "errors"},
     "demo": {"attention", "masks", "pictures", "errors"},
     "cli": {"demo", "errors"},
