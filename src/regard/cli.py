@@ -1,7 +1,7 @@
 """The command: what `regard` does, one verb per function."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -181,7 +181,7 @@ def presets(
     """List, show or copy settings that are known to work."""
     from regard import presets as known
 
-    acts = {
+    acts: dict[str, Callable[[], str]] = {
         "list": known.listing,
         "show": lambda: known.text(name).rstrip("\n"),
         "copy": lambda: f"copied to {known.copy(name, to)}",
