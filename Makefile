@@ -42,9 +42,12 @@ test: $(VENV)/.dev  ## check format, style, types and tests
 slow: $(VENV)/.dev  ## run the tests that take more than a few seconds
 	$(call step,slow tests,$(RUN) -m pytest -q -m slow,the lines above say which)
 
+# with DATA=a folder of Multi30k training too, and with JOEYNMT=a python that has it, against it
 bench: $(VENV)/.bench  ## measure against torch, side by side
 	@$(RUN) bench/attention.py
 	@$(RUN) bench/decode.py
+	@[ -z "$(DATA)" ] \
+		|| $(RUN) bench/train.py --data "$(DATA)" $(if $(JOEYNMT),--joeynmt "$(JOEYNMT)")
 
 clean:  ## remove .venv and what was built
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
