@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from regard import __version__, five_words
 from regard.cli import app
 from regard.errors import RegardError
+from regard.trace import Trace
 
 VERBS = sorted(get_command(app).commands)
 
@@ -159,6 +160,26 @@ def test_several_translations_come_with_scores(trained):
 def test_a_seed_draws_the_same_twice(trained):
     draw = ("translate", str(trained / "run"), "the cat", "--sample", "--seed", "7")
     assert run(*draw).stdout == run(*draw).stdout
+
+
+def test_traces_tell_where_the_model_looked_a_line_a_sentence(trained, tmp_path):
+    path = tmp_path / "traces.jsonl"
+    path.write_text("of an earlier command")
+    given = ("the cat", "", "the old dog")
+    result = run("translate", str(trained / "run"), *given, "--traces", str(path))
+    assert result.exit_code == 0, result.output
+    traces = [Trace.from_json(line) for line in path.read_text().splitlines()]
+    assert ["".join(trace.tokens["source"].pieces).strip() for trace in traces] == list(given)
+    assert {look.kind for look in traces[0].looks} == {"self", "causal", "cross"}
+    assert traces[1].looks == ()
+
+
+def test_alignments_are_compared_where_they_are_given(trained, tmp_path):
+    for name, lines in (("s", "the cat\n"), ("t", "le chat\n"), ("a", "0-0 1-1\n")):
+        (tmp_path / name).write_text(lines)
+    paths = [str(tmp_path / name) for name in ("s", "t")]
+    result = run("score", str(trained / "run"), *paths, "--alignments", str(tmp_path / "a"))
+    assert "alignment error rate" in result.stdout
 
 
 def test_a_run_is_scored_against_references(trained):

@@ -121,10 +121,15 @@ def translate(
     sample: Annotated[bool, typer.Option("--sample", help="Draw instead of search.")] = False,
     temperature: Annotated[float, typer.Option(help="Of --sample; lower is bolder.")] = 1.0,
     seed: Annotated[int | None, typer.Option(help="Of --sample.")] = None,
+    traces: Annotated[
+        Path | None, typer.Option(help="Also write where the model looked, a line a sentence.")
+    ] = None,
 ) -> None:
     """Translate sentences, or the lines of stdin, in their order."""
     from dataclasses import replace
 
+    from regard import files
+    from regard.retrace import note
     from regard.run import load
     from regard.stream import chunks
     from regard.translate import Chance, told, translate
@@ -132,12 +137,16 @@ def translate(
     loaded = load(run)
     settings = replace(loaded.settings.search, **({} if beam is None else {"beams": beam}))
     chance = Chance(temperature, seed=seed) if sample else None
+    if traces is not None:
+        files.write(traces, "")
     for some in [sentences] if sentences else chunks(sys.stdin.buffer):
         found = translate(
             loaded.model, loaded.tokenizers, some, settings, nbest=nbest, chance=chance
         )
         for texts in found:
             typer.echo(told(texts))
+        if traces is not None:
+            note(traces, loaded, some, [texts[0] for texts in found])
 
 
 @app.command()

@@ -1,18 +1,22 @@
 """The attention of an actual output: one forced pass over a sentence and its translation."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from regard import files
 from regard.batch import padded
 from regard.models.translator import Looks, Translator
+from regard.run import Run
 from regard.text.corpus import Span
 from regard.text.encoded import touching
 from regard.text.tokenizer import SPECIAL, Tokenizer, Tokenizers
 from regard.tokens import END, START
 from regard.trace import Tokens, Trace, translation
+from regard.translate import Translation
 
 
 class Words(NamedTuple):
@@ -112,3 +116,16 @@ def _numbered(pieces: Sequence[Span], words: Sequence[Span]) -> tuple[int | None
         if numbers[piece] is None:
             numbers[piece] = numbers[piece + 1]
     return tuple(numbers)
+
+
+def note(path: Path, run: Run, sources: Sequence[str], translations: Sequence[Translation]) -> None:
+    """Append the traces of translations to a file, one JSON object a line."""
+    with files.explained(path), path.open("a", encoding="utf-8") as file:
+        for source, translation in zip(sources, translations, strict=True):
+            file.write(_traced(run, source, translation).to_json() + "\n")
+
+
+def _traced(run: Run, source: str, translation: Translation) -> Trace:
+    if not translation.tokens:  # nothing was read, or nothing said: nobody looked
+        return Trace(tokens={"source": Tokens(()), "target": Tokens(())}, looks=(), model=run.name)
+    return retrace(run.model, run.tokenizers, source, translation.tokens, name=run.name)

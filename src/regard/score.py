@@ -7,9 +7,12 @@ from tempfile import TemporaryDirectory
 
 from regard.config import Data
 from regard.errors import RegardError
+from regard.insight import align, alignment_error_rate, best_head
+from regard.insight.alignment import between_words
+from regard.retrace import Words, retrace
 from regard.run import Run
 from regard.text import encoded
-from regard.text.corpus import Pair, read
+from regard.text.corpus import Pair, read, spans
 from regard.training import metrics
 from regard.training.distributed import Crew
 from regard.training.loop import validation_loss
@@ -33,6 +36,38 @@ def report(
         yield f"{score.name} {score.value:.2f}{interval}  {score.signature}"
     yield f"exact match {metrics.exact_match(texts, references):.1%}"
     yield f"perplexity {metrics.perplexity(loss(run, pairs)):.3f} per piece"
+    if alignments is not None:
+        yield alignment(run, pairs)
+
+
+def alignment(run: Run, pairs: Sequence[Pair]) -> str:
+    """Tell how far the head that agrees best with itself is from the given links.
+
+    The head is chosen without them: a figure for text whose links are not known, too.
+    """
+    stacks, gold = [], []
+    for pair in pairs:
+        words = _words(pair)
+        trace = retrace(run.model, run.tokenizers, pair.source, pair.target, words=words)
+        stacks.append(between_words(trace)[0])
+        gold.append(set(words.links or ()))
+    layer, head, *_ = best_head(stacks)
+    found = [align(stack[layer, head], symmetric=True) for stack in stacks]
+    rate = alignment_error_rate(*(_numbered(links) for links in (found, gold)))
+    return (
+        f"alignment error rate {rate:.3f} (cross-attention of layer {layer + 1}, head {head + 1})"
+    )
+
+
+def _words(pair: Pair) -> Words:
+    source, target = (spans(text, text.split()) for text in pair[:2])
+    links = [(source.index(left), target.index(right)) for left, right in pair.links]
+    return Words(source, target, links)
+
+
+def _numbered(sentences: Sequence[set[tuple[int, int]]]) -> list[tuple[int, int, int]]:
+    """Tell the links of all sentences apart, so that they count together."""
+    return [(number, *link) for number, links in enumerate(sentences) for link in links]
 
 
 def loss(run: Run, pairs: Sequence[Pair]) -> float:

@@ -12,6 +12,7 @@ from regard import search
 from regard.batch import padded
 from regard.config import Search
 from regard.models.translator import Translator
+from regard.parallel import side_by_side
 from regard.search import Found, Limits
 from regard.text.tokenizer import Tokenizers
 
@@ -55,8 +56,12 @@ def translate(
     sources = tokenizers.source.encode_all(sentences)
     results: list[list[Translation]] = [[Translation("", (), 0.0, 0.0)] for _ in sentences]
     beams = 1 if chance else settings.beams
-    for rows in _groups(sources, CELLS // beams):
-        found = _search(model, [sources[row] for row in rows], settings, nbest, chance)
+    groups = list(_groups(sources, CELLS // beams))
+
+    def search_group(rows: list[int]) -> list[list[Found]]:
+        return _search(model, [sources[row] for row in rows], settings, nbest, chance)
+
+    for rows, found in zip(groups, side_by_side(search_group, groups), strict=True):
         for row, texts in zip(rows, found, strict=True):
             results[row] = [_translation(text, tokenizers) for text in texts]
     return results
