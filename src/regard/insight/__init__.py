@@ -9,3 +9,11 @@ from regard.insight.alignment import alignment_error_rate as alignment_error_rat
 from regard.insight.alignment import best_head as best_head
 from regard.insight.alignment import read_alignment as read_alignment
 from regard.insight.alignment import symmetrise as symmetrise
+from regard.insight.difference import Change as Change
+from regard.insight.difference import difference as difference
+from regard.insight.flow import rollout as rollout
+from regard.insight.flow import similarity as similarity
+from regard.insight.flow import value_weighted as value_weighted
+from regard.insight.heads import Heads as Heads
+from regard.insight.heads import heads as heads
+from regard.insight.heads import table as table
