@@ -19,6 +19,7 @@ MAY_IMPORT = {
     "models": {"models", "config", "tokens", "attention", "positions", "masks", "errors"},
     "search": {"models", "tokens"},
     "trace": {"trace", "errors"},
+    "watching": {"watching", "trace", "attention", "masks", "errors", "shapes"},
     "insight": {"insight", "trace", "errors"},
     "pictures": {"pictures", "trace", "errors"},
     "demo": {"attention", "masks", "pictures", "errors"},

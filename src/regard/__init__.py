@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from regard.errors import RegardError as RegardError
     from regard.trace import Trace as Trace
     from regard.trace import load_trace as load_trace
+    from regard.watching import probe as probe
+    from regard.watching import watch as watch
 
 # Names are looked up when they are first used: torch takes seconds to import, and
 # `regard --help` needs none of it.
@@ -54,6 +56,8 @@ _NAMES = {
     "attend": "regard.attention",
     "load_trace": "regard.trace",
     "look": "regard.attention",
+    "probe": "regard.watching",
+    "watch": "regard.watching",
     "weights": "regard.attention",
 }
 

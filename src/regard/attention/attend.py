@@ -9,6 +9,7 @@ from regard.attention import dense, fused, streamed
 from regard.attention.fold import folds
 from regard.attention.job import Job, line_up
 from regard.attention.scores import Score
+from regard.attention.witness import told
 from regard.masks.expression import Mask
 
 Path = Literal["fused", "streamed", "dense"]
@@ -53,7 +54,8 @@ def attend(
     """
     _check_dropout(dropout)
     job = line_up(queries, keys, values, score, mask, bias, offset)
-    return job.shaped(_ATTEND[_choose(job, path)](job, dropout))
+    path = _choose(job, path)
+    return job.shaped(told(job, lambda: _ATTEND[path](job, dropout)))
 
 
 def weights(
@@ -89,13 +91,15 @@ def look(
     _check_dropout(dropout)
     job = line_up(queries, keys, values, score, mask, bias, offset)
     path = _choose(job, path)
+    context, looks = told(job, lambda: _looked(job, path, dropout))
+    return Looked(job.shaped(context), job.shaped(looks))
+
+
+def _looked(job: Job, path: Path, dropout: float) -> tuple[Tensor, Tensor]:
     if path == "dense":
         looks = dense.weights(job)
-        context = dense.gather(job, looks, dropout)
-        looks = looks.to(job.queries.dtype)
-    else:
-        context, looks = _ATTEND[path](job, dropout), _weights(job)
-    return Looked(job.shaped(context), job.shaped(looks))
+        return dense.gather(job, looks, dropout), looks.to(job.queries.dtype)
+    return _ATTEND[path](job, dropout), _weights(job)
 
 
 def _weights(job: Job) -> Tensor:

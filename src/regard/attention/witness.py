@@ -1,0 +1,16 @@
+"""Who is told of each attention as it happens: nobody, or `regard.watch`."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from regard.attention.job import Job
+
+Outcome = TypeVar("Outcome")
+
+present: Callable[[Job, Callable[[], object]], object] | None = None
+"""Called in place of an attention, with the job and a function that does it; returns its result."""
+
+
+def told(job: Job, run: Callable[[], Outcome]) -> Outcome:
+    """Do what is to be done, with whoever is present looking on."""
+    return run() if present is None else present(job, run)  # type: ignore[return-value]

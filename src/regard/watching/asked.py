@@ -1,0 +1,186 @@
+"""One call of attention, from which any of its weights can be computed again."""
+
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from regard.shapes import precise
+
+Sizes = tuple[int, int, int, int]
+
+
+@runtime_checkable
+class Asked(Protocol):
+    """Queries over keys in (batch, head), and the rows of weights between them."""
+
+    sizes: Sizes  # batch, head, query, key
+    apart: bool  # heads cost no more one by one than all together
+    causal: bool  # nobody looks ahead
+    offset: int  # the key on which the first query stands
+    memory: Tensor | None  # (batch, key head, key, width), as handed over: does a cache grow?
+    values: Tensor | None  # (batch, key head, key, value)
+
+    def reach(self, stop: int) -> int:
+        """Count the first keys that rows before `stop` may see."""
+        ...
+
+    def weigh(self, batch: slice, heads: list[int], rows: slice) -> Tensor:
+        """Compute weights (batch, head, row, key), of keys within reach of the last row."""
+        ...
+
+
+class Dot:
+    """A call of torch's scaled dot-product attention."""
+
+    apart = True
+
+    def __init__(
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        *,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> None:
+        del dropout_p, enable_gqa  # weights are those before dropout; groups are told by shapes
+        self.scale = queries.shape[-1] ** -0.5 if scale is None else scale
+        self.values: Tensor | None = four_axes(values)
+        queries, keys = as_computed(queries), as_computed(keys)
+        self.queries, self.keys = four_axes(queries), four_axes(keys)
+        self.memory: Tensor | None = self.keys
+        batch = torch.broadcast_shapes(self.queries.shape[:1], self.keys.shape[:1])[0]
+        self.sizes: Sizes = (batch, *self.queries.shape[1:3], self.keys.shape[2])
+        self.mask = None if attn_mask is None else self._four_axes_of_mask(attn_mask)
+        self._stairs = is_causal
+        self.offset = self._offset()
+        self.causal = is_causal or self._mask_is_causal()
+
+    def reach(self, stop: int) -> int:
+        """Count the first keys that rows before `stop` may see."""
+        return min(stop, self.sizes[3]) if self._stairs else self.sizes[3]
+
+    def weigh(self, batch: slice, heads: list[int], rows: slice) -> Tensor:
+        """Compute weights (batch, head, row, key), of keys within reach of the last row."""
+        start, stop, _ = rows.indices(self.sizes[2])
+        reach = self.reach(stop)
+        queries, keys = self._rows(batch, heads, slice(start, stop), reach)
+        scores = torch.matmul(queries * self.scale, keys.transpose(-2, -1))
+        if self.mask is not None:
+            part = self.mask[batch, :, start:stop, :reach]
+            part = part if part.shape[1] == 1 else part[:, heads]
+            scores = hide(scores, part)
+        if self._stairs and reach > start + 1:
+            later = scores.new_ones(stop - start, reach, dtype=torch.bool).triu_(start + 1)
+            scores.masked_fill_(later, -torch.inf)
+        return weights_of(scores, hidden=self.mask is not None)
+
+    def _rows(
+        self, batch: slice, heads: list[int], rows: slice, reach: int
+    ) -> tuple[Tensor, Tensor]:
+        """Pick queries, and the keys of the group that each head belongs to."""
+        every, key_heads = self.sizes[1], self.keys.shape[1]
+        queries = self.queries[batch] if len(self.queries) > 1 else self.queries
+        keys = self.keys[batch] if len(self.keys) > 1 else self.keys
+        queries, keys = queries[:, :, rows], keys[:, :, :reach]
+        if heads != list(range(every)):
+            queries = queries[:, heads]
+        if key_heads == 1:
+            return precise(queries), precise(keys)
+        if heads != list(range(every)) or key_heads != every:
+            keys = keys[:, [head * key_heads // every for head in heads]]
+        return precise(queries), precise(keys)
+
+    def _four_axes_of_mask(self, mask: Tensor) -> Tensor:
+        mask = mask[(None,) * (4 - mask.ndim)] if mask.ndim < 4 else mask
+        if mask.ndim > 4:
+            mask = mask.flatten(0, mask.ndim - 4)
+        batch, _, queries, keys = self.sizes
+        return mask.expand(batch, -1, queries, keys)
+
+    def _offset(self) -> int:
+        """Find the first query's place, from a mask that hides what is still empty in a cache."""
+        _, _, queries, keys = self.sizes
+        if self._stairs or queries >= keys:
+            return 0
+        if self.mask is None:
+            return keys - queries
+        seen = may_look(self.mask[:, :, -1]).any(dim=0).any(dim=0).nonzero()
+        return max(0, int(seen.max()) + 1 - queries) if len(seen) else 0
+
+    def _mask_is_causal(self) -> bool:
+        """Tell whether the mask hides every later key, and there is one to hide."""
+        if self.mask is None or self.sizes[2] == 1:
+            return False
+        corner = may_look(self.mask[0, 0])
+        later = torch.ones_like(corner).triu_(self.offset + 1)
+        return bool(later.any()) and not bool((corner & later).any())
+
+
+class Whole:
+    """A call whose weights were seen, all of them."""
+
+    apart = True
+
+    def __init__(
+        self,
+        weights: Tensor,
+        values: Tensor | None = None,
+        offset: int | None = None,
+    ) -> None:
+        self.weights, self.values, self.memory = weights, values, values
+        batch, heads, queries, keys = weights.shape
+        self.sizes = (batch, heads, queries, keys)
+        self.offset = max(0, keys - queries) if offset is None else offset
+        later = weights.new_ones(queries, keys, dtype=torch.bool).triu_(self.offset + 1)
+        self.causal = bool(later.any()) and not bool((weights[0] * later).any())
+
+    def reach(self, stop: int) -> int:
+        """Count all keys."""
+        return self.sizes[3]
+
+    def weigh(self, batch: slice, heads: list[int], rows: slice) -> Tensor:
+        """Give weights (batch, head, row, key)."""
+        return precise(self.weights[batch, :, rows][:, heads])
+
+
+def as_computed(vectors: Tensor) -> Tensor:
+    """Round vectors as autocast does before a product."""
+    device = vectors.device.type
+    if torch.is_autocast_enabled(device) and vectors.dtype == torch.float32:
+        return vectors.detach().to(torch.get_autocast_dtype(device))
+    return vectors.detach()
+
+
+def four_axes(vectors: Tensor) -> Tensor:
+    """Bring vectors to (batch, head, row, width); without heads there is one."""
+    vectors = vectors.detach()
+    if vectors.ndim > 4:
+        return vectors.flatten(0, vectors.ndim - 4)
+    if vectors.ndim == 3:
+        return vectors[:, None]
+    return vectors[None, None] if vectors.ndim == 2 else vectors
+
+
+def may_look(mask: Tensor) -> Tensor:
+    """Read a mask as booleans; what is added may be minus infinity or the least number there is."""
+    return mask if mask.dtype == torch.bool else mask > -1e4
+
+
+def hide(scores: Tensor, mask: Tensor) -> Tensor:
+    """Hide where a mask is False, or add what it adds."""
+    if mask.dtype == torch.bool:
+        return scores.masked_fill_(~mask, -torch.inf)
+    return scores.add_(mask)
+
+
+def weights_of(scores: Tensor, hidden: bool) -> Tensor:
+    """Turn scores into weights, in place; a row that may look nowhere is zeros."""
+    if not hidden or not scores.shape[-1]:
+        return torch.softmax(scores, dim=-1, out=scores)
+    nowhere = scores.amax(dim=-1, keepdim=True) == -torch.inf
+    return torch.softmax(scores, dim=-1, out=scores).masked_fill_(nowhere, 0.0)

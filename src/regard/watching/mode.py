@@ -1,0 +1,222 @@
+"""The watcher: a torch function mode that sees every call, and a context around it."""
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from threading import get_ident
+from types import FunctionType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from regard.attention import witness
+from regard.attention.job import Job
+from regard.errors import unknown_name
+from regard.watching.asked import Asked, Dot
+from regard.watching.flex import Flex
+from regard.watching.lineage import Lineage
+from regard.watching.own import asked_of
+from regard.watching.seen import Seen
+from regard.watching.sites import Names
+from regard.watching.watched import KEEPS, Keep
+from regard.watching.written import Written
+
+_QUIET = {"", "dim", "size", "is_floating_point", "stride", "numel", "__set__"}
+_VIEWS = {"T", "mT", "H", "mH"}  # attributes that are tensors of the same numbers
+
+
+@contextmanager
+def watch(
+    model: nn.Module,
+    keep: Keep = "auto",
+    only: str | Sequence[str] | None = None,
+    heads: Sequence[int] | None = None,
+) -> Iterator[Seen]:
+    """Watch where a model looks: `with watch(model) as seen: model(x)`.
+
+    The model's output is the same, bit for bit, with and without being watched. A compiled
+    model is run as it was written, and torch's own encoder layers on their slow path. What
+    runs in other threads or as TorchScript is not seen.
+
+    Args:
+        keep: "all" weights; "reduced" to the strongest of each row, a coarse picture, and sums;
+            or "auto", which reduces calls of more than four million weights.
+        only: patterns such as "decoder.*" of the names of modules to be watched.
+        heads: the numbers of the heads to be kept.
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be an nn.Module, but it is a {type(model).__name__}")
+    names = Names(model)
+    patterns = _checked(keep, only, names)
+    seen = Seen(type(model).__name__, keep, patterns, heads)
+    watcher = Watcher(names, seen)
+    with ExitStack() as stack:
+        stack.enter_context(torch.compiler.set_stance("force_eager"))
+        stack.enter_context(watcher.witnessing())
+        stack.enter_context(watcher)
+        yield seen
+
+
+class Watcher(TorchFunctionMode):
+    """Sees every torch function on its way, lets it run untouched, and looks at what it did."""
+
+    def __init__(self, names: Names, seen: Seen) -> None:
+        super().__init__()
+        self._names, self._seen = names, seen
+        self._lineage = Lineage()
+        self._written = Written(self._lineage)
+        self._heads = 1  # of nn.MultiheadAttention, which writes them into one axis with the batch
+        self._resting = False
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Run a function, and look at what it did."""
+        kwargs = kwargs or {}
+        name = _name(func)
+        if self._resting or name in _QUIET or _recomputing():
+            return func(*args, **kwargs)
+        self._seen.functions += 1
+        if func is functional.multi_head_attention_forward:
+            return self._inside(func, args, kwargs)
+        self._written.save(name, args, kwargs)
+        out = func(*args, **kwargs)
+        with self._aside():
+            self._look_at(func, name, args, kwargs, out)
+        return out
+
+    @contextmanager
+    def witnessing(self) -> Iterator[None]:
+        """Be told of regard's own attention."""
+        before, thread = witness.present, get_ident()
+
+        def present(job: Job, run: Callable[[], object]) -> object:
+            again = run if before is None else lambda: before(job, run)
+            if get_ident() != thread or self._resting or _recomputing():
+                return again()
+            self._resting = True
+            try:
+                result = again()
+            finally:
+                self._resting = False
+            self._seen.functions += 1
+            with self._aside():
+                # queries that stand somewhere among the keys are of the same text
+                placed = job.frame.offset is not None
+                same = placed or self._lineage.same(job.queries, job.keys)
+                self._keep(asked_of(job), same)
+            return result
+
+        witness.present = present
+        try:
+            yield
+        finally:
+            witness.present = before
+
+    def _look_at(
+        self,
+        func: Callable[..., Any],
+        name: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        out: Any,
+    ) -> None:
+        if name == "scaled_dot_product_attention":
+            asked = Dot(*args, **_renamed(kwargs))
+            self._keep(asked, self._lineage.same(*_bound(args, kwargs)))
+        elif name == "flex_attention":
+            self._keep(Flex(*args, **kwargs), self._lineage.same(args[0], args[1]))
+        else:
+            look = self._written.follow(func, name, args, kwargs, out, self._heads)
+            if look is not None:
+                self._keep(look.asked, look.same)
+        self._lineage.follow(name, args, out)
+
+    def _keep(self, asked: Asked, same: bool | None) -> None:
+        site = self._names.site()
+        if site is not None and all(asked.sizes):
+            with _exactly():
+                self._seen.add(site, asked, same)
+
+    def _inside(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Run a function of torch's that is written in Python so that its own calls are seen.
+
+        Such a function first asks whether a mode is present, and then hands itself over to it.
+        Its twin is the same code, told that there is none.
+        """
+        assert isinstance(func, FunctionType), "it is written in Python"
+        world = {**func.__globals__, "has_torch_function": lambda _: False}
+        twin = FunctionType(
+            func.__code__, world, func.__name__, func.__defaults__, func.__closure__
+        )
+        twin.__kwdefaults__ = func.__kwdefaults__
+        given = inspect.signature(func).bind(*args, **kwargs).arguments
+        before, self._heads = self._heads, int(given["num_heads"])
+        try:
+            with self:
+                return twin(*args, **kwargs)
+        finally:
+            self._heads = before
+
+    @contextmanager
+    def _aside(self) -> Iterator[None]:
+        """Do something of which nothing is noticed: no gradients, nothing seen."""
+        self._resting = True
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            self._resting = False
+
+
+@contextmanager
+def _exactly() -> Iterator[None]:
+    """Compute without autocast, whose rounding was done when the call was taken down."""
+    devices = [d for d in ("cpu", "cuda") if torch.is_autocast_enabled(d)]
+    with ExitStack() as stack:
+        for device in devices:
+            stack.enter_context(torch.autocast(device, enabled=False))
+        yield
+
+
+def _recomputing() -> bool:
+    """Tell whether this is a backward pass, in which checkpointed layers run once more."""
+    return bool(torch._C._current_graph_task_id() != -1)
+
+
+def _name(func: Callable[..., Any]) -> str:
+    """Name a function without its overload; of attributes, only those that are tensors."""
+    name = getattr(func, "__name__", "")
+    if name == "__get__":
+        name = getattr(getattr(func, "__self__", None), "__name__", "")
+        return name if name in _VIEWS else ""
+    return name.partition(".")[0]
+
+
+def _renamed(kwargs: dict[str, Any]) -> dict[str, Any]:
+    names = {"query": "queries", "key": "keys", "value": "values"}
+    return {names.get(name, name): value for name, value in kwargs.items()}
+
+
+def _bound(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, Tensor]:
+    given = [*args, *(kwargs[name] for name in ("query", "key", "value") if name in kwargs)]
+    return given[0], given[1]
+
+
+def _checked(keep: Keep, only: str | Sequence[str] | None, names: Names) -> tuple[str, ...]:
+    if keep not in KEEPS:
+        raise ValueError(f"keep must be one of {', '.join(KEEPS)}, but it is {keep!r}")
+    patterns = (only,) if isinstance(only, str) else tuple(only or ())
+    for pattern in patterns:
+        if not names.match(pattern):
+            raise unknown_name("module", pattern, names.all())
+    return patterns

@@ -1,0 +1,193 @@
+"""All that was seen of a model: a list of looks, a table, and a trace."""
+
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from torch import Tensor
+
+from regard.errors import RegardError, unknown_name
+from regard.trace import Tokens, Trace
+from regard.trace.record import Kind
+from regard.watching.asked import Asked
+from regard.watching.sites import Site
+from regard.watching.told import told
+from regard.watching.watched import Keep, Watched
+
+LOOKED_FOR = (
+    "scaled_dot_product_attention, nn.MultiheadAttention, flex_attention, regard's own attention, "
+    "and softmax followed by a product"
+)
+
+
+class Seen:
+    """Where a model looked while it was watched, in order."""
+
+    def __init__(
+        self,
+        model: str,
+        keep: Keep = "auto",
+        only: Sequence[str] = (),
+        heads: Sequence[int] | None = None,
+    ) -> None:
+        self.model = model
+        self.functions = 0  # of torch that were called
+        self._keep, self._only = keep, only
+        self._heads = None if heads is None else list(heads)
+        self._looks: list[Watched] = []
+        self._last: dict[tuple[str, str], Watched] = {}
+        self._calls: dict[tuple[str, str], int] = {}
+        self._left_out: dict[str, int] = {}
+
+    def add(self, site: Site, asked: Asked, same: bool | None) -> None:
+        """Keep what a module saw, as a call of its own or as the next step of the last one."""
+        if self._only and not any(fnmatchcase(site.name, pattern) for pattern in self._only):
+            self._left_out[site.name] = self._left_out.get(site.name, 0) + 1
+            return
+        where, kind = (site.name, site.place), kind_of(asked, same)
+        last = self._last.get(where)
+        if last is not None and last.goes_on(asked, kind):
+            last.go_on(asked)
+            return
+        every = asked.sizes[1]
+        look = Watched(
+            *where,
+            self._calls.get(where, 0),
+            kind,
+            self._keep,
+            self._chosen(site.name, every),
+            every,
+            0 if kind == "cross" else asked.offset,
+        )
+        look.add(asked)
+        self._looks.append(look)
+        self._last[where] = look
+        self._calls[where] = look.call + 1
+
+    def __len__(self) -> int:
+        return len(self._looks)
+
+    def __iter__(self) -> Iterator[Watched]:
+        return iter(self._looks)
+
+    def __getitem__(self, number: int) -> Watched:
+        return self._looks[number]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The modules that looked, each once."""
+        return tuple(dict.fromkeys(look.name for look in self))
+
+    def weights(self, name: str, call: int = 0, kind: Kind | None = None) -> Tensor:
+        """Give the weights of a module, (batch, head, query, key)."""
+        for look in self:
+            if look.name == name and look.call == call and kind in (None, look.kind):
+                if look.weights is None:
+                    raise RegardError(
+                        f"the weights of {name} were reduced, not kept whole; keep='all' keeps them"
+                    )
+                return look.weights
+        self.check()
+        if name not in self.names:
+            raise unknown_name("module that looked", name, self.names)
+        raise RegardError(f"{name} looked, but not in a call {call}")
+
+    def check(self) -> None:
+        """Raise if there is nothing to see, and say why."""
+        if not self._looks:
+            raise RegardError(self._nothing())
+
+    def trace(
+        self,
+        source: Tokens | Sequence[str] | None = None,
+        target: Tokens | Sequence[str] | None = None,
+        *,
+        sentence: int = 0,
+        call: int | None = None,
+        title: str = "",
+        gold: Sequence[tuple[int, int]] | None = None,
+    ) -> Trace:
+        """Record what was seen of one sentence of the batch.
+
+        Args:
+            source: its tokens, as the model got them; the text, if there is only one.
+            target: the tokens that a decoder read.
+            call: which call of each module; all by default.
+        """
+        self.check()
+        looks = [look for look in self if call in (None, look.call)]
+        if not looks:
+            raise RegardError(f"no module looked in a call {call}")
+        return told(looks, source, target, sentence, title, self.model, gold)
+
+    def save(
+        self,
+        path: Path | str,
+        source: Tokens | Sequence[str] | None = None,
+        target: Tokens | Sequence[str] | None = None,
+    ) -> None:
+        """Write the trace of the first sentence to a file."""
+        self.trace(source, target).save(path)
+
+    def __str__(self) -> str:
+        if not self._looks:
+            return self._nothing()
+        head = ("site", "place", "kind", "heads", "queries × keys", "calls", "kept")
+        lines = [head, *self._lines()]
+        widths = [max(len(line[n]) for line in lines) for n in range(len(head))]
+        table = ["  ".join(cell.ljust(w) for cell, w in zip(x, widths, strict=True)) for x in lines]
+        if self._left_out:
+            names = len(self._left_out)
+            table.append(f"not kept: {names} modules outside only={', '.join(self._only)!r}")
+        return "\n".join(line.rstrip() for line in table)
+
+    def __repr__(self) -> str:
+        return f"<Seen of {self.model}: {len(self)} looks at {len(self.names)} modules>"
+
+    def _lines(self) -> list[tuple[str, ...]]:
+        calls: dict[tuple[str, ...], list[int]] = {}
+        for look in self:
+            _, queries, keys = look.sizes
+            sizes = (str(look.every), f"{queries} × {keys}")
+            counts = calls.setdefault((look.name, look.place, look.kind, *sizes, look.kept), [])
+            counts.append(look.steps)
+        return [(*line[:5], _times(counts), line[5]) for line, counts in calls.items()]
+
+    def _nothing(self) -> str:
+        if not self.functions:
+            return (
+                f"nothing was seen: {self.model} was not called inside `with watch(...)`, "
+                "or in another thread only"
+            )
+        if self._left_out:
+            names = ", ".join(self._left_out)
+            return f"nothing was kept: only={', '.join(self._only)!r} leaves out {names}"
+        return (
+            f"no attention was found in {self.model}; looked for {LOOKED_FOR}. "
+            "TorchScript and kernels of other packages are not seen; "
+            "regard.probe tells the weights of any function that is linear in its values"
+        )
+
+    def _chosen(self, name: str, every: int) -> list[int]:
+        heads = list(range(every)) if self._heads is None else self._heads
+        if not all(0 <= head < every for head in heads):
+            raise RegardError(
+                f"heads must be numbers from 0 to {every - 1} for {name}, but they are {heads}"
+            )
+        return heads
+
+
+def kind_of(asked: Asked, same: bool | None) -> Kind:
+    """Tell who looks at whom: by where rows come from or, where that is not known, by sizes."""
+    _, _, queries, keys = asked.sizes
+    if same is None:
+        same = queries == keys or asked.causal
+    if not same:
+        return "cross"
+    return "causal" if asked.causal or queries < keys else "self"
+
+
+def _times(steps: list[int]) -> str:
+    """Write how many calls there were, and their steps if they were stitched."""
+    total = sum(steps)
+    return str(len(steps)) if total == len(steps) else f"{len(steps)} ({total} steps)"

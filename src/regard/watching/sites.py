@@ -1,0 +1,71 @@
+"""Which module looked, and on which line: found on the stack of calls."""
+
+import sys
+from fnmatch import fnmatchcase
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+from torch import nn
+
+
+class Site(NamedTuple):
+    """A module by its name in the model, and the file and line of its code that looked."""
+
+    name: str
+    place: str
+    module: nn.Module
+
+
+class Names:
+    """The modules of a model, by the names that a user knows them by."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._names = {
+            id(module): _plain(name) or type(module).__name__
+            for name, module in model.named_modules()
+        }
+
+    def all(self) -> list[str]:
+        """List the names."""
+        return list(self._names.values())
+
+    def match(self, pattern: str) -> bool:
+        """Tell whether a pattern such as "decoder.*" fits any of the names."""
+        return any(fnmatchcase(name, pattern) for name in self.all())
+
+    def site(self) -> Site | None:
+        """Go up the calls to the first function whose first argument is one of the modules.
+
+        Of the functions that are handed that module, its own method is the user's code.
+        """
+        frame: FrameType | None = sys._getframe(1)
+        found: Site | None = None
+        while frame is not None:
+            module = _first_argument(frame)
+            if isinstance(module, nn.Module) and id(module) in self._names:
+                if found is None or (module is found.module and _is_method(frame)):
+                    found = self._at(frame, module)
+                if module is not found.module or _is_method(frame):
+                    return found
+            frame = frame.f_back
+        return found
+
+    def _at(self, frame: FrameType, module: nn.Module) -> Site:
+        place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+        return Site(self._names[id(module)], place, module)
+
+
+def _first_argument(frame: FrameType) -> object:
+    code = frame.f_code
+    return frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+
+
+def _is_method(frame: FrameType) -> bool:
+    return frame.f_code.co_varnames[0] == "self"
+
+
+def _plain(name: str) -> str:
+    """Leave out what compiling and distributing put around a model."""
+    parts = [part for part in name.split(".") if part != "_orig_mod"]
+    return ".".join(parts[1:] if parts[:1] == ["module"] else parts)

@@ -1,0 +1,170 @@
+"""A trace told from what was seen: one sentence of the batch, and the names of its tokens."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from torch import Tensor
+from torch.nn.functional import pad
+
+from regard.errors import RegardError
+from regard.trace import Look, Reduced, Tokens, Trace
+from regard.trace.numbers import Array, array
+from regard.watching.reduce import Rows
+from regard.watching.watched import Watched
+
+Given = Tokens | Sequence[str] | None
+
+
+class Sides(NamedTuple):
+    """Which tokens look at which."""
+
+    queries: str
+    keys: str
+
+
+def told(
+    looks: Sequence[Watched],
+    source: Given,
+    target: Given,
+    sentence: int,
+    title: str,
+    model: str,
+    gold: Sequence[tuple[int, int]] | None,
+) -> Trace:
+    """Write looks as a trace, with numbers for the tokens that are not given."""
+    given = _named(looks, source, target)
+    lists = dict(given)
+    records = []
+    for look in looks:
+        if not 0 <= sentence < look.sizes[0]:
+            raise RegardError(
+                f"sentence must be from 0 to {look.sizes[0] - 1}, as {look.name} saw no more, "
+                f"but it is {sentence}"
+            )
+        sides = _sides(look, looks, given)
+        record = _record(look, sentence, sides)
+        for side, count in zip(sides, record.sizes[1:], strict=True):
+            lists.setdefault(side, Tokens(tuple(str(n) for n in range(count))))
+        records.append(record)
+    links = None if gold is None else tuple(gold)
+    trace = Trace(tokens=lists, looks=tuple(records), title=title, model=model, gold=links)
+    return replace(trace, tokens=_with_padding(trace, source, target))
+
+
+def _named(looks: Sequence[Watched], source: Given, target: Given) -> dict[str, Tokens]:
+    two = target is not None or _crosses(looks)
+    names = ("source", "target") if two else ("text",)
+    return {
+        name: tokens if isinstance(tokens, Tokens) else Tokens(tuple(tokens))
+        for name, tokens in zip(names, (source, target), strict=False)
+        if tokens is not None
+    }
+
+
+def _crosses(looks: Sequence[Watched]) -> bool:
+    return any(look.kind == "cross" for look in looks)
+
+
+def _sides(look: Watched, looks: Sequence[Watched], given: dict[str, Tokens]) -> Sides:
+    """Name both sides; lists that were not given are told apart by their lengths."""
+    two = "target" in given or _crosses(looks)
+    if look.kind == "cross":
+        sides = Sides("target", "source")
+    elif not two:
+        sides = Sides("text", "text")
+    else:
+        sides = Sides(*[_side(look, looks)] * 2)
+    sizes = _counts(look)
+    return Sides(*(_sized(s, n, looks, given) for s, n in zip(sides, sizes, strict=True)))
+
+
+def _side(look: Watched, looks: Sequence[Watched]) -> str:
+    """Tell whether a text that looks at itself is the one that is read or the one written."""
+    if look.kind == "causal":
+        return "target"
+    crosses = [other for other in looks if other.kind == "cross"]
+    read = {_counts(other)[1] for other in crosses}
+    written = {_counts(other)[0] for other in crosses}
+    count = _counts(look)[0]
+    if (count in read) != (count in written):
+        return "source" if count in read else "target"
+    return "target" if "decoder" in look.name.lower() else "source"
+
+
+def _counts(look: Watched) -> tuple[int, int]:
+    """Count queries and keys as they are told: those before the first query are told, too."""
+    _, queries, keys = look.sizes
+    if look.kind == "causal":
+        return look.offset + queries, min(keys, look.offset + queries)
+    return queries, keys
+
+
+def _sized(side: str, count: int, looks: Sequence[Watched], given: dict[str, Tokens]) -> str:
+    if side in given:
+        return side
+    usual = next((_counts(x)[0] for x in looks if x.kind != "cross"), count)
+    alone = {n for look in looks for n in _counts(look)} == {count}
+    if side == "text" and not alone and count != usual:
+        return f"text of {count}"
+    return side
+
+
+def _record(look: Watched, sentence: int, sides: Sides) -> Look:
+    weights, rows = look.weights, look.rows
+    before = look.offset if look.kind == "causal" else 0
+    return Look(
+        name=look.name,
+        kind=look.kind,
+        queries=sides.queries,
+        keys=sides.keys,
+        weights=None if weights is None else array(_shifted(weights[sentence], before, -2)),
+        reduced=None if rows is None else _reduced(rows, sentence, before),
+        heads=tuple(look.heads),
+        call=look.call,
+        place=look.place,
+        value_norms=_norms(look, sentence),
+    )
+
+
+def _shifted(rows: Tensor, before: int, axis: int) -> Tensor:
+    """Put empty rows where nobody watched."""
+    return pad(rows, (0, 0) * (-axis - 1) + (before, 0)) if before else rows
+
+
+def _reduced(rows: Rows, sentence: int, before: int) -> Reduced:
+    own = Rows(*(numbers[sentence] for numbers in rows))
+    return Reduced(
+        top=_shifted(own.top, before, -2).numpy().astype(np.int64),
+        top_weights=array(_shifted(own.top_weights, before, -2)),
+        left_out=array(_shifted(own.left_out, before, -1)),
+        tiles=array(own.tiles),
+        entropy=array(_shifted(own.entropy, before, -1)),
+        received=array(own.received),
+        distance=array(_shifted(own.distance, before, -1)),
+    )
+
+
+def _norms(look: Watched, sentence: int) -> Array | None:
+    if look.norms is None:
+        return None
+    return array(look.norms[sentence, :, : _counts(look)[1]])
+
+
+def _with_padding(trace: Trace, *given: Given) -> dict[str, Tokens]:
+    """Mark what nobody ever looks at, although it was there: padding."""
+    tokens = dict(trace.tokens)
+    for name, list_ in trace.tokens.items():
+        looks = [look for look in trace.looks if look.keys == name]
+        if looks and not any(list_ is one for one in given):
+            seen = np.stack([_received(look) for look in looks]).any(axis=0)
+            tokens[name] = replace(list_, padding=tuple(np.flatnonzero(~seen).tolist()))
+    return tokens
+
+
+def _received(look: Look) -> Array:
+    if look.reduced is not None:
+        return np.asarray(look.reduced.received.any(axis=0))
+    assert look.weights is not None, "what is not reduced is whole"
+    return np.asarray(look.weights.any(axis=(0, 1)))

@@ -1,0 +1,141 @@
+"""What was seen at one site in one call: rows of weights, whole or reduced, in order."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from regard.trace.record import Kind
+from regard.watching.asked import Asked, Whole
+from regard.watching.reduce import Rows, join, reduce
+
+Keep = Literal["auto", "all", "reduced"]
+KEEPS = ("auto", "all", "reduced")
+
+WHOLE_UP_TO = 2**22  # weights of one call, 16 MiB; "auto" reduces what is more
+
+
+@dataclass(slots=True)
+class Watched:
+    """The looks of one module in one call, or in the steps of one generation.
+
+    Steps of a generation go on where the last one stopped, and are stitched to one call.
+    """
+
+    name: str
+    place: str
+    call: int
+    kind: Kind
+    keep: Keep
+    heads: list[int]
+    every: int  # heads that the module has
+    offset: int  # the key on which the first query stands
+    steps: int = 0
+    sizes: tuple[int, int, int] = (0, 0, 0)  # sentences, queries, keys
+    norms: Tensor | None = None  # (batch, head, key)
+    _parts: list[Tensor | Rows] = field(default_factory=list)
+    _numbers: int = 0
+    _sample: Tensor | None = None
+
+    def add(self, asked: Asked) -> None:
+        """Keep the rows of a call behind those that are there."""
+        batch, _, queries, keys = asked.sizes
+        self.steps += 1
+        self.sizes = (batch, self.sizes[1] + queries, max(keys, self.sizes[2]))
+        self._numbers += batch * len(self.heads) * queries * keys
+        if self._reduces():
+            self._parts = [_reduced(part) for part in self._parts]
+            self._parts.append(reduce(asked, self.heads))
+        else:
+            weights = asked.weigh(slice(None), self.heads, slice(None))
+            self._parts.append(pad(weights, (0, keys - weights.shape[-1])).cpu())
+        self.norms = _norms(asked, self.heads)
+        self._sample = _sample(asked, self._seen(asked))
+
+    def goes_on(self, asked: Asked, kind: Kind) -> bool:
+        """Tell whether a call continues this one: the same keys, or those and the new rows."""
+        batch, heads, queries, keys = asked.sizes
+        if (batch, heads) != (self.sizes[0], self.every) or self._sample is None:
+            return False
+        if "cross" in (kind, self.kind):
+            fits = kind == self.kind and queries == 1 and keys == self.sizes[2]
+        else:
+            fits = asked.offset == self.offset + self.sizes[1]
+        sample = _sample(asked, self._end()) if fits else None
+        return sample is not None and torch.equal(sample, self._sample)
+
+    def go_on(self, asked: Asked) -> None:
+        """Stitch the rows of a step to those before it."""
+        if self.kind == "self":
+            self.kind = "causal"  # what grows step by step has not seen what came later
+        self.add(asked)
+
+    @property
+    def weights(self) -> Tensor | None:
+        """The weights, (batch, head, query, key), if they were kept whole."""
+        if any(isinstance(part, Rows) for part in self._parts):
+            return None
+        width = self._width()
+        parts = [part for part in self._parts if isinstance(part, Tensor)]
+        parts = [pad(part, (0, max(0, width - part.shape[-1])))[..., :width] for part in parts]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-2)
+
+    @property
+    def rows(self) -> Rows | None:
+        """What the weights were reduced to, if they were."""
+        parts = [part for part in self._parts if isinstance(part, Rows)]
+        return join(parts, self._width()) if parts else None
+
+    @property
+    def kept(self) -> str:
+        """Say what was kept."""
+        some = "" if len(self.heads) == self.every else f"heads {_listed(self.heads)} of "
+        some += f"{self.every}, " if some else ""
+        return some + ("whole weights" if self.rows is None else "reduced to top 8 and tiles")
+
+    def _reduces(self) -> bool:
+        if self.keep == "auto":
+            return self._numbers > WHOLE_UP_TO
+        return self.keep == "reduced"
+
+    def _width(self) -> int:
+        """Count the keys; of a cache with room to spare, only those that were filled."""
+        _, queries, keys = self.sizes
+        return min(keys, self.offset + queries) if self.kind == "causal" else keys
+
+    def _end(self) -> int:
+        return self.sizes[2] if self.kind == "cross" else self.offset + self.sizes[1]
+
+    def _seen(self, asked: Asked) -> int:
+        return min(self._end(), asked.sizes[3])
+
+
+def _reduced(part: Tensor | Rows) -> Rows:
+    if isinstance(part, Rows):
+        return part
+    return reduce(Whole(part), list(range(part.shape[1])))
+
+
+def _norms(asked: Asked, heads: list[int]) -> Tensor | None:
+    """Measure how long each value is, for each head that gathers it."""
+    if asked.values is None:
+        return None
+    batch, every, _, keys = asked.sizes
+    norms = torch.linalg.vector_norm(asked.values.float(), dim=-1)
+    own: Tensor = norms[:, [head * norms.shape[1] // every for head in heads]]
+    return own.expand(batch, len(heads), keys).cpu()
+
+
+def _sample(asked: Asked, end: int) -> Tensor | None:
+    """Take some keys of each head by which to know the others again: first, middle and last."""
+    memory, every = asked.memory, asked.sizes[1]
+    if memory is None or memory.shape[-2] < end or end < 1:
+        return None
+    sample: Tensor = memory[:, :, [0, end // 2, end - 1]]
+    return sample[:, [head * sample.shape[1] // every for head in range(every)]]
+
+
+def _listed(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers[:6])) + (", …" if len(numbers) > 6 else "")

@@ -1,0 +1,198 @@
+"""Attention written by hand: what softmax gives, followed until it gathers values."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from regard.watching.asked import Whole
+from regard.watching.lineage import LAYOUT, Lineage, tensors
+
+_SAME_PLACE = {"contiguous", "clone", "detach", "to", "type", "type_as", "float", "half"}
+_SAME_PLACE |= {"bfloat16", "double", "dropout", "dropout_", "alpha_dropout", "native_dropout"}
+_CHANGES = {"masked_fill", "masked_fill_", "where", "nan_to_num", "div", "__truediv__", "mul"}
+_CHANGES |= {"__mul__", "mul_", "multiply", "__rmul__"}
+_PRODUCTS = {"matmul", "__matmul__", "bmm", "baddbmm"}
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Weights on their way from softmax to the values, before dropout."""
+
+    weights: Tensor  # in the layout that the values will meet
+    places: Tensor  # in the same layout, numbers that grow along the axis of the softmax only
+    before: torch.Size  # the shape that softmax gave
+    same: bool | None  # whether rows look at themselves
+    values: Tensor | None = None  # that it was multiplied with, to be summed up next
+
+    def moved(self, move: Callable[[Tensor], Tensor]) -> "Held":
+        """Lay weights and places out anew."""
+        return replace(self, weights=move(self.weights), places=move(self.places))
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """A look that was completed."""
+
+    asked: Whole
+    same: bool | None
+
+
+class Written:
+    """Follows softmax results through layouts, masks and dropout."""
+
+    def __init__(self, lineage: Lineage) -> None:
+        self._held: Any = WeakTensorKeyDictionary()
+        self._lineage = lineage
+
+    def save(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Copy weights that are about to be dropped in place."""
+        in_place = name == "dropout_" or kwargs.get("inplace") or (len(args) > 3 and args[3])
+        if "dropout" in name and in_place and args and args[0] in self._held:
+            held = self._held[args[0]]
+            self._held[args[0]] = replace(held, weights=held.weights.clone())
+
+    def follow(
+        self,
+        function: Callable[..., Any],
+        name: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        out: Any,
+        heads: int,
+    ) -> Gathered | None:
+        """Hold what softmax gives, and return a look when it meets values."""
+        if name in ("softmax", "_softmax") and isinstance(out, Tensor):
+            self._hold_softmax(args, kwargs, out)
+            return None
+        at, held = self._found(args)
+        if held is None:
+            return None
+        if name in _PRODUCTS or name == "einsum" or (name == "sum" and held.values is not None):
+            turned = _turned(name, args, kwargs, at, held)
+            return None if turned is None else _gathered(turned, heads)
+        self._pass_on(function, name, args, kwargs, out, at, held)
+        return None
+
+    def _hold_softmax(self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Tensor) -> None:
+        scores = next(tensors((*args, *kwargs.values())))
+        same = self._lineage.same_in_scores(scores)
+        axis = kwargs.get("dim", args[1] if len(args) > 1 else -1)
+        places = torch.arange(out.shape[axis] if out.ndim else 1, device=out.device)
+        along = [-1 if n == axis % out.ndim else 1 for n in range(out.ndim)]
+        self._held[out] = Held(out.detach(), places.view(along).expand(out.shape), out.shape, same)
+
+    def _found(self, args: tuple[Any, ...]) -> tuple[int, Held | None]:
+        for at, tensor in enumerate(tensors(args)):
+            if tensor in self._held:
+                return at, self._held[tensor]
+        return 0, None
+
+    def _pass_on(
+        self,
+        function: Callable[..., Any],
+        name: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        out: Any,
+        at: int,
+        held: Held,
+    ) -> None:
+        if held.values is not None:
+            return
+        if name in _SAME_PLACE and isinstance(out, Tensor):
+            self._held[out] = held
+        elif name in LAYOUT and at == 0:
+            moved = [function(x, *args[1:], **kwargs) for x in (held.weights, held.places)]
+            for tensor, *both in zip(*(tensors((x,)) for x in (out, *moved)), strict=True):
+                self._held[tensor] = replace(held, weights=both[0], places=both[1])
+        elif name in _CHANGES and isinstance(out, Tensor):
+            if out.shape == held.weights.shape:
+                self._held[out] = replace(held, weights=out.detach())
+            elif "mul" in name:
+                other = next(x for n, x in enumerate(tensors(args)) if n != at)
+                met = held.moved(lambda x: x[(None,) * (out.ndim - x.ndim)])
+                self._held[out] = replace(met, values=other.detach())
+
+
+def _turned(
+    name: str, args: tuple[Any, ...], kwargs: dict[str, Any], at: int, held: Held
+) -> Held | None:
+    """Turn weights so that queries and keys come last, and values likewise."""
+    if name == "sum":
+        return _from_sum(args, kwargs, held)
+    given = list(tensors(args))
+    if name == "einsum":
+        return _from_einsum(args[0], at, held) if len(given) == 2 else None
+    if name == "baddbmm":
+        given, at = given[1:], at - 1
+    if at not in (0, 1) or len(given) != 2 or isinstance(given[1 - at], nn.Parameter):
+        return None  # a mixture of learned vectors looks at no position
+    other = given[1 - at].detach()
+    if at == 0:
+        return replace(held, values=other)
+    return replace(held.moved(lambda x: x.transpose(-2, -1)), values=other.transpose(-2, -1))
+
+
+def _from_sum(args: tuple[Any, ...], kwargs: dict[str, Any], held: Held) -> Held | None:
+    """Read (weights * values).sum(keys), where weights have one number for all of a value."""
+    axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
+    axis = axis[0] if isinstance(axis, list | tuple) and len(axis) == 1 else axis
+    if not isinstance(axis, int) or held.weights.shape[-1] != 1 or held.values is None:
+        return None
+    axis %= held.weights.ndim
+    single = axis == held.weights.ndim - 2 and held.weights.ndim == 3
+    values = held.values.movedim(axis - held.weights.ndim, -2)
+    values = values.squeeze(-3) if values.ndim == held.weights.ndim and not single else values
+    turned = held.moved(lambda x: x.movedim(axis, -1).squeeze(-2))
+    turned = turned.moved(lambda x: x[:, None]) if single else turned
+    return replace(turned, values=values)
+
+
+def _from_einsum(equation: Any, at: int, held: Held) -> Held | None:
+    """Read queries and keys from the letters: keys are summed over, queries only in weights."""
+    if not isinstance(equation, str) or "->" not in equation or "." in equation:
+        return None
+    sides, result = equation.replace(" ", "").split("->")
+    mine, theirs = sides.split(",")[at], sides.split(",")[1 - at]
+    keys = [axis for axis in mine if axis in theirs and axis not in result]
+    queries = [axis for axis in mine if axis in result and axis not in theirs]
+    rest = [axis for axis in mine if axis in result and axis in theirs]
+    if len(keys) != 1 or len(queries) > 1 or len(rest) + len(queries) + 1 != len(mine):
+        return None
+    order = [mine.index(axis) for axis in (*rest, *queries, *keys)]
+    turned = held.moved(lambda x: x.permute(order))
+    return turned if queries else turned.moved(lambda x: x.unsqueeze(-2))
+
+
+def _gathered(turned: Held, heads: int) -> Gathered | None:
+    first = turned.places[(0,) * (turned.places.ndim - 1)]
+    if len(first) > 1 and first[0] == first[1]:
+        return None  # what is summed over is not what the softmax shared out
+    weights = turned.weights
+    if weights.shape[-2:] == turned.before[-2:] and len(turned.before) == 4:
+        weights = weights.reshape(turned.before)
+    weights = _four_axes(weights, heads)
+    values = None if turned.values is None else _values(turned.values, weights, heads)
+    return Gathered(Whole(weights, values), turned.same)
+
+
+def _four_axes(rows: Tensor, heads: int) -> Tensor:
+    if rows.ndim == 3:
+        return rows.unflatten(0, (-1, heads)) if heads > 1 else rows[:, None]
+    if rows.ndim == 2:
+        return rows[None, None]
+    return rows.flatten(0, rows.ndim - 4) if rows.ndim > 4 else rows
+
+
+def _values(values: Tensor, weights: Tensor, heads: int) -> Tensor | None:
+    if values.ndim < 2:
+        return None
+    if values.ndim == 3 and values.shape[0] == weights.shape[0] * weights.shape[1]:
+        heads = weights.shape[1]
+    values = _four_axes(values, heads)
+    fits = values.shape[2] == weights.shape[3] and weights.shape[1] % values.shape[1] == 0
+    return values if fits and len(values) in (1, len(weights)) else None

@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+import torch
+
+from regard.trace.reduced import reduce as reduce_whole
+from regard.watching import reduce as blocks
+from regard.watching.asked import Dot, Whole
+from regard.watching.reduce import Rows, join, reduce, top
+
+ALL = slice(None)
+
+
+def brute(weights):
+    """Reduce by the plain formulas of `regard.trace`."""
+    return [reduce_whole(sentence.double().numpy()) for sentence in weights]
+
+
+def assert_reduced(rows, weights):
+    for b, expected in enumerate(brute(weights)):
+        for name in Rows._fields:
+            mine, theirs = getattr(rows, name)[b].numpy(), getattr(expected, name)
+            if name == "top":
+                mine = np.take_along_axis(weights[b].numpy(), mine.astype(int), -1)
+                mine = mine * (rows.top_weights[b].numpy() > 0)  # places of nothing do not matter
+                theirs = expected.top_weights
+            np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=2e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("queries, keys", [(5, 7), (70, 70), (130, 130), (200, 1100)])
+def test_blocks_are_reduced_as_the_whole_would_be(queries, keys, causal, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK", 2**11)  # so that there are many blocks
+    q, k = torch.randn(2, 3, queries, 8) * 2, torch.randn(2, 3, keys, 8)
+    asked = Dot(q, k, k, is_causal=causal)
+    asked.offset = 0
+    weights = torch.zeros(2, 3, queries, keys)
+    found = asked.weigh(ALL, [0, 1, 2], ALL)
+    weights[..., : found.shape[-1]] = found
+    assert_reduced(reduce(asked, [0, 1, 2]), weights)
+
+
+def test_some_heads_only():
+    weights = torch.rand(2, 4, 5, 7).softmax(-1)
+    rows = reduce(Whole(weights, offset=0), [3, 1])
+    assert_reduced(rows, weights[:, [3, 1]])
+
+
+def test_heads_that_are_computed_together(monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK", 2**9)
+    weights = torch.rand(2, 4, 50, 7).softmax(-1)
+    asked = Whole(weights, offset=0)
+    asked.apart = False
+    assert_reduced(reduce(asked, [0, 1, 2, 3]), weights)
+
+
+def test_a_query_that_looks_nowhere_does_not_count():
+    weights = torch.rand(2, 3, 5, 7).softmax(-1)
+    weights[1, :, 2] = 0
+    assert_reduced(reduce(Whole(weights, offset=0), [0, 1, 2]), weights)
+
+
+@pytest.mark.parametrize("keys", [5, 64, 1024, 1100])
+def test_the_strongest_are_found_in_rows_of_any_length(keys):
+    weights = torch.rand(2, 3, keys)
+    values, places = top(weights, 8)
+    expected = weights.topk(min(8, keys)).values
+    assert torch.equal(values, expected)
+    assert torch.equal(weights.gather(-1, places), expected)
+
+
+def test_distance_is_counted_from_where_a_query_stands():
+    weights = torch.zeros(1, 1, 2, 7)
+    weights[..., 0] = 1
+    asked = Whole(weights)
+    assert reduce(asked, [0]).distance.tolist() == [[[5.0, 6.0]]]
+
+
+def test_steps_are_put_below_each_other():
+    weights = torch.rand(1, 2, 6, 6).tril()
+    weights = weights / weights.sum(-1, keepdim=True)
+    steps = [
+        Whole(weights[:, :, :3, :3]),
+        *(Whole(weights[:, :, n : n + 1, : n + 1]) for n in (3, 4, 5)),
+    ]
+    joined = join([reduce(step, [0, 1]) for step in steps], 6)
+    assert_reduced(joined, weights)
+
+
+def test_steps_of_long_texts_are_drawn_from_their_strongest_keys():
+    weights = torch.rand(1, 2, 100, 100).tril() ** 30 + 1e-9
+    weights = (weights / weights.sum(-1, keepdim=True)).tril()
+    steps = [Whole(weights[:, :, n : n + 1, : n + 1]) for n in range(100)]
+    joined = join([reduce(step, [0, 1]) for step in steps], 100)
+    expected = torch.tensor(brute(weights)[0].tiles)[None]
+    assert (joined.tiles - expected).abs().max() < 0.1
+    assert torch.allclose(joined.tiles.sum(), expected.sum(), rtol=0.05)

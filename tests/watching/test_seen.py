@@ -1,0 +1,129 @@
+import pytest
+import torch
+from torch import nn
+
+from regard import RegardError, load_trace, watch
+from regard.attention import MultiHead
+from regard.watching.asked import Whole
+from regard.watching.seen import kind_of
+
+
+class Pair(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = MultiHead(12, 3), MultiHead(12, 3)
+
+    def forward(self, rows, memory):
+        return self.second(self.first(rows), memory)
+
+
+@pytest.fixture
+def model():
+    return Pair()
+
+
+@pytest.fixture
+def seen(model):
+    with watch(model) as seen:
+        model(torch.randn(2, 5, 12), torch.randn(2, 7, 12))
+    return seen
+
+
+def test_what_was_seen_prints_as_a_table(seen):
+    head, first, second = str(seen).splitlines()
+    assert " ".join(head.split()) == "site place kind heads queries × keys calls kept"
+    place = seen[0].place
+    assert " ".join(first.split()) == f"first {place} self 3 5 × 5 1 whole weights"
+    assert " ".join(second.split()) == f"second {place} cross 3 5 × 7 1 whole weights"
+    assert repr(seen) == "<Seen of Pair: 2 looks at 2 modules>"
+
+
+def test_calls_of_one_site_share_a_line(model):
+    with watch(model) as seen:
+        for _ in range(3):
+            model(torch.randn(2, 5, 12), torch.randn(2, 7, 12))
+    assert [look.call for look in seen] == [0, 0, 1, 1, 2, 2]
+    assert len(str(seen).splitlines()) == 3
+    assert "5 × 7           3      whole weights" in str(seen)
+
+
+def test_weights_are_found_by_name(seen):
+    assert seen.weights("second").shape == (2, 3, 5, 7)
+    assert seen.weights("second") is not None and len(seen) == 2
+    with pytest.raises(RegardError, match="no module that looked is called 'secnd'. Did you mean"):
+        seen.weights("secnd")
+    with pytest.raises(RegardError, match="first looked, but not in a call 4"):
+        seen.weights("first", call=4)
+
+
+def test_only_some_modules(model):
+    with watch(model, only="sec*") as seen:
+        model(torch.randn(2, 5, 12), torch.randn(2, 7, 12))
+    assert seen.names == ("second",)
+    assert str(seen).endswith("not kept: 1 modules outside only='sec*'")
+
+
+def test_only_some_heads(model):
+    with watch(model, heads=[2]) as seen:
+        model(torch.randn(2, 5, 12), torch.randn(2, 7, 12))
+    assert seen[0].weights.shape == (2, 1, 5, 5)
+    assert "heads 2 of 3, whole weights" in str(seen)
+    assert seen.trace().looks[0].heads == (2,)
+
+
+def test_reduced_weights_are_not_whole(model):
+    with watch(model, keep="reduced") as seen:
+        model(torch.randn(2, 5, 12), torch.randn(2, 7, 12))
+    with pytest.raises(RegardError, match="the weights of first were reduced, not kept whole"):
+        seen.weights("first")
+    assert "reduced to top 8 and tiles" in str(seen)
+
+
+def test_leaving_before_any_call_says_so(model):
+    with watch(model) as seen:
+        pass
+    sentence = "nothing was seen: Pair was not called inside `with watch"
+    assert sentence in str(seen)
+    for ask in (seen.trace, seen.check, lambda: seen.save("x"), lambda: seen.weights("first")):
+        with pytest.raises(RegardError, match=sentence):
+            ask()
+
+
+def test_a_model_without_attention_is_told_what_was_looked_for():
+    model = nn.Linear(3, 3)
+    with watch(model) as seen:
+        model(torch.randn(2, 3))
+    with pytest.raises(RegardError, match="no attention was found in Linear; looked for .*softmax"):
+        seen.trace()
+
+
+def test_only_modules_without_attention_keep_nothing(model):
+    with watch(model, only="first.query") as seen:
+        model(torch.randn(2, 5, 12), torch.randn(2, 7, 12))
+    with pytest.raises(RegardError, match="only='first.query' leaves out first, second"):
+        seen.trace()
+
+
+def test_what_was_seen_is_saved(seen, tmp_path):
+    seen.save(tmp_path / "a.json.gz", list("abcdefg"), list("vwxyz"))
+    trace = load_trace(tmp_path / "a.json.gz")
+    assert trace.tokens["target"].pieces == tuple("vwxyz")
+    assert [look.kind for look in trace.looks] == ["self", "cross"]
+
+
+@pytest.mark.parametrize(
+    "queries, keys, stairs, same, kind",
+    [
+        (5, 5, False, True, "self"),
+        (5, 5, True, True, "causal"),
+        (1, 6, False, True, "causal"),
+        (5, 5, False, False, "cross"),
+        (5, 7, False, None, "cross"),
+        (5, 5, False, None, "self"),
+        (2, 5, True, None, "causal"),
+    ],
+)
+def test_kinds(queries, keys, stairs, same, kind):
+    weights = torch.ones(1, 1, queries, keys)
+    asked = Whole(weights.tril(keys - queries) if stairs else weights)
+    assert kind_of(asked, same) == kind

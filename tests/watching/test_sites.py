@@ -1,0 +1,85 @@
+import inspect
+
+import torch
+from torch import nn
+
+from regard.watching.sites import Names
+
+
+def helper(module, names):
+    return names.site()
+
+
+class Inner(nn.Module):
+    def forward(self, names):
+        return names.site()
+
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([Inner(), Inner()])
+
+    def forward(self, names, way):
+        if way == "inner":
+            return self.layers[1](names)
+        if way == "helper":
+            return helper(self, names)
+        if way == "handed on":
+            return helper(self.layers[0], names)
+        return (lambda names: names.site())(names)
+
+
+def line_of(function, text):
+    lines, first = inspect.getsourcelines(function)
+    return first + next(n for n, line in enumerate(lines) if text in line)
+
+
+def test_the_module_that_looked_is_named_with_its_line():
+    model = Outer()
+    site = model(Names(model), "inner")
+    assert site.name == "layers.1" and site.module is model.layers[1]
+    assert site.place == f"test_sites.py:{line_of(Inner.forward, 'names.site')}"
+
+
+def test_the_line_is_the_modules_own_not_that_of_a_function_it_calls():
+    model = Outer()
+    site = model(Names(model), "helper")
+    assert site.name == "Outer"
+    assert site.place == f"test_sites.py:{line_of(Outer.forward, 'helper(self, names)')}"
+
+
+def test_a_function_that_is_handed_a_module_speaks_for_it():
+    model = Outer()
+    site = model(Names(model), "handed on")
+    assert site.name == "layers.0"
+    assert site.place == f"test_sites.py:{line_of(helper, 'names.site')}"
+
+
+def test_a_function_inside_a_module_belongs_to_it():
+    model = Outer()
+    assert model(Names(model), "lambda").name == "Outer"
+
+
+def test_calls_outside_the_model_have_no_site():
+    model = Outer()
+    assert Names(model).site() is None
+    assert Outer()(Names(model), "inner") is None
+
+
+def test_what_wraps_a_model_is_left_out_of_names():
+    model = Outer()
+    compiled = torch.compile(model, backend="eager")
+    assert "layers.1" in Names(compiled).all()
+
+    class Parallel(nn.Module):
+        def __init__(self, module):
+            super().__init__()
+            self.module = module
+
+    assert "layers.1" in Names(Parallel(model)).all()
+
+
+def test_patterns_fit_names():
+    names = Names(Outer())
+    assert names.match("layers.*") and names.match("Outer") and not names.match("decoder.*")

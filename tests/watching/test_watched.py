@@ -1,0 +1,124 @@
+import pytest
+import torch
+
+from regard import masks, watch
+from regard.attention import Cache, MultiHead
+from regard.watching import watched
+from regard.watching.asked import Whole
+from regard.watching.watched import Watched
+
+
+def fresh(kind="causal", keep="auto", heads=(0, 1, 2), offset=0):
+    return Watched("layer", "model.py:1", 0, kind, keep, list(heads), 3, offset)
+
+
+def steps(count=6, keys=None):
+    """Cut causal weights into a first pass of three rows and single steps."""
+    weights = torch.rand(2, 3, count, count).tril()
+    weights = weights / weights.sum(-1, keepdim=True)
+    values = torch.randn(2, 3, count, 4)
+    cuts = [(0, 3), *((n, n + 1) for n in range(3, count))]
+    return weights, [Whole(weights[:, :, a:b, :b], values[:, :, :b]) for a, b in cuts]
+
+
+def test_steps_are_stitched_by_position():
+    weights, asked = steps()
+    look = fresh()
+    look.add(asked[0])
+    for step in asked[1:]:
+        assert look.goes_on(step, "causal")
+        look.go_on(step)
+    assert look.steps == 4 and look.sizes == (2, 6, 6)
+    assert torch.equal(look.weights, weights)
+
+
+def test_a_first_step_of_one_row_becomes_causal_as_it_grows():
+    weights, asked = steps()
+    look = fresh("self")
+    first = Whole(weights[:, :, :1, :1], asked[0].values[:, :, :1])
+    look.add(first)
+    second = Whole(weights[:, :, 1:2, :2], asked[0].values[:, :, :2])
+    assert look.goes_on(second, "causal")
+    look.go_on(second)
+    assert look.kind == "causal"
+
+
+@pytest.mark.parametrize("wrong", ["other keys", "gap", "other batch", "swapped sentences"])
+def test_what_does_not_go_on_is_not_stitched(wrong):
+    _, asked = steps()
+    look = fresh()
+    look.add(asked[0])
+    step = asked[1]
+    if wrong == "other keys":
+        step = Whole(step.weights, torch.randn_like(step.values))
+    elif wrong == "gap":
+        step = asked[2]
+    elif wrong == "other batch":
+        step = Whole(step.weights[:1], step.values[:1])
+    else:
+        step = Whole(step.weights.flip(0), step.values.flip(0))
+    assert not look.goes_on(step, "causal")
+
+
+def test_steps_over_the_same_memory_are_stitched():
+    memory, weights = torch.randn(2, 3, 7, 4), torch.rand(2, 3, 4, 7).softmax(-1)
+    look = fresh("cross")
+    look.add(Whole(weights[:, :, :1], memory))
+    for n in (1, 2, 3):
+        step = Whole(weights[:, :, n : n + 1], memory)
+        assert look.goes_on(step, "cross")
+        look.go_on(step)
+    assert torch.equal(look.weights, weights)
+    assert not look.goes_on(Whole(weights[:, :, :1], memory + 1), "cross")
+    assert not look.goes_on(Whole(weights[:, :, :2], memory), "cross")
+
+
+def test_auto_keeps_what_is_small_and_reduces_what_grew(monkeypatch):
+    weights, asked = steps()
+    monkeypatch.setattr(watched, "WHOLE_UP_TO", 2 * 3 * (9 + 4 + 5))
+    look = fresh()
+    for step in asked[:3]:
+        look.add(step)
+    assert look.weights is not None and look.rows is None
+    look.add(asked[3])
+    assert look.weights is None
+    received = weights.sum(-2) / 6
+    torch.testing.assert_close(look.rows.received, received)
+    assert "reduced" in look.kept
+
+
+@pytest.mark.parametrize("keep, whole", [("all", True), ("reduced", False), ("auto", True)])
+def test_what_is_asked_for_is_kept(keep, whole):
+    look = fresh(keep=keep)
+    look.add(steps()[1][0])
+    assert (look.weights is not None) == whole
+    assert (look.rows is None) == whole
+
+
+def test_some_heads_only():
+    weights, asked = steps()
+    look = fresh(heads=[2, 0])
+    look.add(asked[0])
+    assert torch.equal(look.weights, weights[:, [2, 0], :3, :3])
+    assert look.kept == "heads 2, 0 of 3, whole weights"
+    assert look.norms.shape == (2, 2, 3)
+
+
+def test_the_cache_of_regard_is_stitched():
+    model = MultiHead(12, 4, key_heads=2)
+    rows = torch.randn(2, 6, 12)
+    with torch.no_grad():
+        expected = model.look(rows, mask=masks.causal()).weights
+        with watch(model) as seen:
+            cache = Cache()
+            for part in (rows[:, :3], rows[:, 3:4], rows[:, 4:5], rows[:, 5:]):
+                _, cache = model.step(part, cache)
+    assert [(look.steps, look.kind) for look in seen] == [(4, "causal")]
+    torch.testing.assert_close(seen[0].weights, expected)
+
+
+def test_weights_outlive_the_model_and_hold_no_gradients():
+    model, rows = MultiHead(12, 4), torch.randn(2, 6, 12, requires_grad=True)
+    with watch(model) as seen:
+        model(rows)
+    assert not seen[0].weights.requires_grad
