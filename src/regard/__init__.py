@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from regard.attention.multihead import MultiHead as MultiHead
     from regard.attention.regression import NadarayaWatson as NadarayaWatson
     from regard.errors import RegardError as RegardError
+    from regard.pictures import show as show
     from regard.trace import Trace as Trace
     from regard.trace import load_trace as load_trace
     from regard.watching import probe as probe
@@ -57,6 +58,7 @@ _NAMES = {
     "load_trace": "regard.trace",
     "look": "regard.attention",
     "probe": "regard.watching",
+    "show": "regard.pictures",
     "watch": "regard.watching",
     "weights": "regard.attention",
 }

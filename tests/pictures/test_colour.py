@@ -12,6 +12,7 @@ from regard.pictures.colour import (
     ink,
     lightness,
     paint,
+    paint_halves,
     shade,
 )
 
@@ -103,3 +104,9 @@ def test_shades_hold_more_ink_for_more_weight():
 )
 def test_the_environment_says_how_many_colours(environment, is_terminal, wanted):
     assert depth(environment, is_terminal) == wanted
+
+
+def test_two_halves_have_a_colour_each():
+    assert paint_halves(1.0, 0.0, "24-bit") == "\x1b[38;2;254;232;56;48;2;0;34;78m▀\x1b[0m"
+    assert paint_halves(1.0, 0.0, "256") == "\x1b[38;5;227;48;5;17m▀\x1b[0m"
+    assert paint_halves(0.0, None, "256") == "\x1b[38;5;17m▀\x1b[0m"

@@ -75,9 +75,23 @@ def paint(text: str, share: float, colours: Depth) -> str:
     return f"\x1b[48;2;{back};38;2;{front}m{text}\x1b[0m"
 
 
+def paint_halves(upper: float, lower: float | None, colours: Depth) -> str:
+    """Draw two shares of the scale, one above the other, in one column; the lower may be absent."""
+    front = _code(upper, colours)
+    back = "" if lower is None else f";48;{_code(lower, colours)}"
+    return f"\x1b[38;{front}{back}m▀\x1b[0m"
+
+
 def shade(share: float) -> str:
     """Give the character whose ink stands for a share of the scale."""
     return SHADES[_step(share, len(SHADES))]
+
+
+def _code(share: float, colours: Depth) -> str:
+    """Name the colour of a share as a terminal wants it."""
+    if colours == "256":
+        return f"5;{XTERM[_step(share, len(XTERM))]}"
+    return "2;" + ";".join(map(str, cividis(share)))
 
 
 def _step(share: float, steps: int) -> int:

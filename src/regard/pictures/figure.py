@@ -1,13 +1,15 @@
 """Weights as a figure for a page: a heat map in PNG, SVG or PDF."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, filterwarnings
 
 from regard.errors import RegardError
 from regard.pictures.colour import cividis, ink
 from regard.pictures.columns import columns, cut
+from regard.pictures.fonts import families, missing
 from regard.pictures.grid import Grid, Matrix, grid, number, safe
 
 if TYPE_CHECKING:
@@ -23,19 +25,6 @@ WORD_APART = 0.17  # least distance of two words of 10 points
 COLUMN = 0.085  # width of a letter of 10 points
 LONGEST_WORD = 24  # columns; the rest of a longer one is cut
 
-# matplotlib's own font has no Chinese, Japanese or Korean: also try those that are installed
-EAST_ASIAN = (
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",
-    "Noto Sans SC",
-    "Source Han Sans SC",
-    "WenQuanYi Zen Hei",
-    "PingFang SC",
-    "Hiragino Sans GB",
-    "Microsoft YaHei",
-    "SimHei",
-)
-
 
 def heat_map(
     weights: Matrix,
@@ -44,39 +33,56 @@ def heat_map(
     *,
     title: str | None = None,
     top: float | None = None,
+    caption: str | None = None,
+    marked: Iterable[tuple[int, int]] = (),
 ) -> "matplotlib.figure.Figure":
     """Draw where each query looks: a row per query, a column per key.
 
-    `top` is the weight at the end of the colour scale, 1 by default.
+    `top` is the weight at the end of the colour scale, 1 by default; `marked` are cells
+    (query, key) to outline, and the caption stands below.
     """
     chart = grid(weights, queries, keys, top)
-    figure = _blank(chart)
+    cell = _cell(chart)
+    across, up = _reach(chart.queries), 0.0 if _fits(chart) else _reach(chart.keys)
+    # the rest is for the scale and the three titles
+    figure = blank(1.9 + across + cell * len(chart.keys), 1.3 + up + cell * len(chart.queries))
     axes = figure.add_subplot()
     image = axes.imshow(chart.rows, cmap="cividis", vmin=0.0, vmax=chart.top)
     _write_words(axes, chart)
     if _is_small(chart):
         _write_numbers(axes, chart)
+    outline(axes, chart, marked)
     _add_scale(image, axes, chart)
-    if title:
-        figure.suptitle(safe(title), parse_math=False, fontfamily=_families())
+    entitle(figure, title, caption)
     return figure
 
 
 def save(figure: "matplotlib.figure.Figure", path: Path) -> None:
     """Write a figure to a file, in the format of the file's ending (PNG if it has none)."""
+    from matplotlib import rc_context
+    from matplotlib.text import Text
+
     kind = path.suffix[1:].lower() or "png"
     known = figure.canvas.get_supported_filetypes()
     if kind not in known:
         choices = ", ".join(sorted(known))
         raise RegardError(f"no picture format is called {kind!r} ({path}). Choose from: {choices}.")
+    unknown = missing(text.get_text() for text in figure.findobj(Text))
+    if unknown and kind not in ("svg", "svgz"):
+        raise RegardError(
+            f"no font of this computer has {unknown[:20]!r}, and {path} would show boxes; an .svg "
+            "or .html is shown in its reader's fonts, and so would do, or install Noto Sans CJK"
+        )
     try:
-        figure.savefig(path, format=kind, dpi=160, bbox_inches="tight")
+        with rc_context({"svg.fonttype": "none"}), catch_warnings():  # text stays text
+            filterwarnings("ignore", "Glyph .* missing from", UserWarning)
+            figure.savefig(path, format=kind, dpi=160, bbox_inches="tight")
     except OSError as error:
         raise RegardError(f"cannot write {path}: {error.strerror}") from error
 
 
-def _blank(chart: Grid) -> "matplotlib.figure.Figure":
-    """Open an empty figure on which the map and its words have room."""
+def blank(width: float, height: float) -> "matplotlib.figure.Figure":
+    """Open an empty figure of so many inches."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -85,13 +91,28 @@ def _blank(chart: Grid) -> "matplotlib.figure.Figure":
             "a figure is drawn by matplotlib, which is not installed; "
             "pip install 'regard[pictures]' would do"
         ) from error
-    cell = _cell(chart)
-    across, up = _reach(chart.queries), 0.0 if _fits(chart) else _reach(chart.keys)
-    # the rest is for the scale and the three titles
-    size = (1.9 + across + cell * len(chart.keys), 1.3 + up + cell * len(chart.queries))
-    figure = Figure(figsize=size, layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)  # no pyplot: nothing is kept alive, no window is opened
     return figure
+
+
+def entitle(figure: "matplotlib.figure.Figure", title: str | None, caption: str | None) -> None:
+    """Write the title above and the caption below."""
+    style: dict[str, Any] = {"parse_math": False, "fontfamily": families()}
+    if title:
+        figure.suptitle(safe(title), **style)
+    if caption:
+        figure.supxlabel(safe(caption), fontsize="medium", **style)
+
+
+def outline(axes: "matplotlib.axes.Axes", chart: Grid, cells: Iterable[tuple[int, int]]) -> None:
+    """Draw a frame within cells (query, key), in the ink that their colour wants."""
+    from matplotlib.patches import Rectangle
+
+    for query, key in cells:
+        colour = _ink(chart.rows[query][key] / chart.top)
+        corner = (key - 0.42, query - 0.42)
+        axes.add_patch(Rectangle(corner, 0.84, 0.84, fill=False, edgecolor=colour, linewidth=1.2))
 
 
 def _is_small(chart: Grid) -> bool:
@@ -124,7 +145,7 @@ def _write_words(axes: "matplotlib.axes.Axes", chart: Grid) -> None:
     queries = [cut(word, LONGEST_WORD) for word in chart.queries[::every]]
     keys = [cut(word, LONGEST_WORD) for word in chart.keys[::every]]
     # a word is never markup: "$" would start a formula
-    style: dict[str, Any] = {"parse_math": False, "fontfamily": _families()}
+    style: dict[str, Any] = {"parse_math": False, "fontfamily": families()}
     turn: dict[str, Any] = {"rotation": 60, "ha": "left", "rotation_mode": "anchor"}
     axes.set_yticks(range(0, len(chart.queries), every), queries, **style)
     axes.set_xticks(
@@ -139,9 +160,13 @@ def _write_words(axes: "matplotlib.axes.Axes", chart: Grid) -> None:
 def _write_numbers(axes: "matplotlib.axes.Axes", chart: Grid) -> None:
     for query, row in enumerate(chart.rows):
         for key, weight in enumerate(row):
-            red, green, blue = ink(cividis(weight / chart.top))
-            colour = (red / 255, green / 255, blue / 255)
+            colour = _ink(weight / chart.top)
             axes.text(key, query, number(weight), ha="center", va="center", color=colour)
+
+
+def _ink(share: float) -> tuple[float, float, float]:
+    red, green, blue = ink(cividis(share))
+    return red / 255, green / 255, blue / 255
 
 
 def _add_scale(
@@ -152,12 +177,3 @@ def _add_scale(
     beside = axes.inset_axes((1 + 0.2 * inch, 0, 0.17 * inch, 1))
     extend = "max" if chart.overflows else "neither"
     axes.figure.colorbar(image, cax=beside, label="weight", extend=extend)
-
-
-def _families() -> list[str]:
-    """Name the fonts to try, sign by sign."""
-    from matplotlib import rcParams
-    from matplotlib.font_manager import get_font_names
-
-    installed = set(get_font_names())
-    return [*rcParams["font.family"], *(name for name in EAST_ASIAN if name in installed)]

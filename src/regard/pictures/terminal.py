@@ -47,14 +47,15 @@ def heat_map(
         width: columns to fill; by default those of the terminal. A wider map goes on below.
     """
     chart = grid(weights, queries, keys, top)
-    colours = depth(os.environ, sys.stdout.isatty()) if colour is None else _known(colour)
+    colours = depth(os.environ, sys.stdout.isatty()) if colour is None else known_depth(colour)
     layout = _fit(chart, width or get_terminal_size().columns, _number_room(colours))
     blocks = [
         _block(chart, range(first, min(first + layout.cells, len(chart.keys))), layout, colours)
         for first in range(0, len(chart.keys), layout.cells)
     ]
     heading = [f"{safe(title)}\n"] if title else []
-    return "\n".join([*heading, "\n\n".join(blocks), "", _legend(chart, layout, colours)])
+    legend = " " * layout.words + scale(chart.top, chart.overflows, colours)
+    return "\n".join([*heading, "\n\n".join(blocks), "", legend])
 
 
 def strongest(weights: Matrix, queries: Sequence[str], keys: Sequence[str]) -> str:
@@ -77,7 +78,8 @@ def _strongest(row: Sequence[float], keys: Sequence[str]) -> str:
     return f"looks most at {', '.join(best)} ({number(most)}{shared})"
 
 
-def _known(colour: str) -> Depth:
+def known_depth(colour: str) -> Depth:
+    """Check the name of a number of colours."""
     for known in get_args(Depth):
         if colour == known:
             return cast(Depth, known)
@@ -127,12 +129,11 @@ def _cell(weight: float, top: float, cell: int, colours: Depth) -> str:
     return centred(f"{text:>4} {shade(share) * 2}", cell) if text else shade(share) * cell
 
 
-def _legend(chart: Grid, layout: _Layout, colours: Depth) -> str:
+def scale(top: float, overflows: bool, colours: Depth) -> str:
     """Show the scale, and say when a weight is beyond it."""
     if colours == "plain":
-        scale = f"[{SHADES}]"
+        steps = f"[{SHADES}]"
     else:
         shares = (step / (LEGEND - 1) for step in range(LEGEND))
-        scale = "".join(paint(" ", share, colours) for share in shares)
-    more = " or more" if chart.overflows else ""
-    return f"{' ' * layout.words} 0 {scale} {chart.top:g}{more}"
+        steps = "".join(paint(" ", share, colours) for share in shares)
+    return f" 0 {steps} {top:g}{' or more' if overflows else ''}"

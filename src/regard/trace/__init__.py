@@ -52,4 +52,5 @@ from regard.trace.record import Tokens as Tokens
 from regard.trace.record import Trace as Trace
 from regard.trace.record import translation as translation
 from regard.trace.reduced import reduced as reduced
+from regard.trace.special import fold_special as fold_special
 from regard.trace.words import merged as merged

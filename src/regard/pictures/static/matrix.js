@@ -1,0 +1,230 @@
+/** One head as a matrix: a row per query, a column per key, near or far. */
+import { cividis, css, ink, pixels } from "./colour.js";
+import { number } from "./view.js";
+
+const LARGEST = 60; // pixels of a cell when all are shown
+const NEAREST = 72; // and when zoomed in
+const NUMBERED = 34; // from here on a cell shows its number
+const LONGEST = 130; // pixels of a word's label
+const APART = 15; // from one label to the next
+const SLANT = -55; // degrees
+const FOOT = 60; // room for the scale and notes
+
+/** Place the matrix: where it begins, how large a cell is, and which part is seen. */
+export function layout(size, view, zoom, measure) {
+  const widest = (groups) => Math.min(LONGEST, groups.reduce((most, { text }) => Math.max(most, measure(text)), 0));
+  const words = Math.ceil(widest(view.queries)) + 28;
+  const keyWidth = widest(view.keys);
+  const [down, across] = [view.queries.length, view.keys.length];
+  const upright = 24;
+  const slanted = Math.ceil(keyWidth * 0.82) + 24;
+  const room = (top, right) => ({ width: size.width - words - right, height: size.height - top - FOOT });
+  const fits = (area) => Math.min(LARGEST, area.width / across, area.height / down);
+  let [top, right] = [upright, 16];
+  let area = room(top, right);
+  if (keyWidth + 8 > fits(area) * zoom.scale) {
+    [top, right] = [slanted, Math.ceil(keyWidth * 0.58) + 8];
+    area = room(top, right);
+  }
+  const fit = Math.max(fits(area), 0.05);
+  const cell = Math.max(fit, Math.min(fit * zoom.scale, Math.max(NEAREST, fit)));
+  const seen = { across: Math.min(across, area.width / cell), down: Math.min(down, area.height / cell) };
+  return {
+    left: words + Math.floor((area.width - seen.across * cell) / 2),
+    top,
+    cell,
+    isUpright: top === upright,
+    width: seen.across * cell,
+    height: seen.down * cell,
+    area,
+    seen,
+    zoom: {
+      scale: cell / fit,
+      x: Math.min(Math.max(zoom.x, 0), across - seen.across),
+      y: Math.min(Math.max(zoom.y, 0), down - seen.down),
+    },
+  };
+}
+
+/** Zoom by a factor, while the cell under the pixel (x, y) stays where it is. */
+export function zoomed(placed, factor, x, y) {
+  const scale = Math.max(1, Math.min(placed.zoom.scale * factor, (NEAREST / placed.cell) * placed.zoom.scale));
+  const cell = (placed.cell * scale) / placed.zoom.scale;
+  const [across, down] = [x - placed.left, y - placed.top];
+  return {
+    scale,
+    x: placed.zoom.x + across / placed.cell - across / cell,
+    y: placed.zoom.y + down / placed.cell - down / cell,
+  };
+}
+
+/** Move the seen part by pixels. */
+export function panned({ zoom, cell }, across, down) {
+  return { ...zoom, x: zoom.x + across / cell, y: zoom.y + down / cell };
+}
+
+/** Move the seen part as little as needed to show a query and a key. */
+export function revealed({ zoom, seen }, query, key) {
+  const into = (first, count, place) =>
+    place === null ? first : Math.min(Math.max(first, place + 1 - count), place);
+  return { ...zoom, x: into(zoom.x, seen.across, key), y: into(zoom.y, seen.down, query) };
+}
+
+/** Tell what is under a pixel: a cell, a word at the edge, or nothing. */
+export function hit(placed, view, x, y) {
+  const { left, top, cell, width, height, zoom } = placed;
+  const inColumns = x >= left && x < left + width;
+  const inRows = y >= top && y < top + height;
+  const query = inRows && x < left + width ? Math.floor(zoom.y + (y - top) / cell) : null;
+  const key = inColumns && y < top + height ? Math.floor(zoom.x + (x - left) / cell) : null;
+  if (query === null && key === null) return null;
+  return {
+    query: query === null ? null : Math.min(query, view.queries.length - 1),
+    key: key === null ? null : Math.min(key, view.keys.length - 1),
+  };
+}
+
+/** Draw the matrix, its words and its scale. */
+export function draw(pen, view, placed, { top, threshold, theme, texts, names, ratio = 1 }) {
+  drawCells(pen, view, placed, top, threshold, ratio);
+  pen.clipped(placed.left, placed.top, placed.width, placed.height, () => {
+    if (placed.cell >= NUMBERED) drawNumbers(pen, view, placed, top, threshold);
+    drawGold(pen, view, placed, top);
+  });
+  drawWords(pen, view, placed, theme);
+  drawScale(pen, view, placed, { top, theme, texts, names });
+}
+
+/** The cells that are seen, whole or in part. */
+export function visible({ zoom, seen }, view) {
+  return {
+    top: Math.floor(zoom.y),
+    left: Math.floor(zoom.x),
+    bottom: Math.min(view.queries.length, Math.ceil(zoom.y + seen.down)),
+    right: Math.min(view.keys.length, Math.ceil(zoom.x + seen.across)),
+  };
+}
+
+function drawCells(pen, view, placed, top, threshold, ratio) {
+  const area = visible(placed, view);
+  const { cell, left, zoom } = placed;
+  const [rows, columns] = [area.bottom - area.top, area.right - area.left];
+  // cells smaller than a pixel share one, which shows the strongest of them
+  const height = Math.max(1, Math.min(rows, Math.floor(rows * cell * ratio)));
+  const width = Math.max(1, Math.min(columns, Math.floor(columns * cell * ratio)));
+  const bytes = pixels(view.raster(area, height, width), top, threshold);
+  const x = left + (area.left - zoom.x) * cell;
+  const y = placed.top + (area.top - zoom.y) * cell;
+  pen.clipped(left, placed.top, placed.width, placed.height, () =>
+    pen.image(bytes, width, height, x, y, columns * cell, rows * cell),
+  );
+}
+
+function corner({ left, top, cell, zoom }, query, key) {
+  return [left + (key - zoom.x) * cell, top + (query - zoom.y) * cell];
+}
+
+function drawNumbers(pen, view, placed, top, threshold) {
+  const area = visible(placed, view);
+  for (let query = area.top; query < area.bottom; query++) {
+    for (let key = area.left; key < area.right; key++) {
+      const weight = view.at(query, key);
+      if (weight === null) continue;
+      const [x, y] = corner(placed, query, key);
+      const colour = ink(cividis(weight < threshold ? 0 : weight / top));
+      const middle = placed.cell / 2;
+      const size = placed.cell < 44 ? 11 : 13;
+      pen.text(number(weight, view.step), x + middle, y + middle, { align: "center", colour, size });
+    }
+  }
+}
+
+function drawGold(pen, view, placed, top) {
+  if (placed.cell < 5) return;
+  const area = visible(placed, view);
+  for (const name of view.gold) {
+    const [query, key] = name.split(",").map(Number);
+    if (query < area.top || query >= area.bottom || key < area.left || key >= area.right) continue;
+    const [x, y] = corner(placed, query, key);
+    const inset = Math.max(1, placed.cell * 0.07);
+    const side = placed.cell - 2 * inset;
+    const stroke = ink(cividis((view.at(query, key) ?? 0) / top));
+    pen.rect(x + inset, y + inset, side, side, { stroke, line: 1.5 });
+  }
+}
+
+function drawWords(pen, view, placed, theme) {
+  const every = Math.ceil(APART / placed.cell);
+  const area = visible(placed, view);
+  for (let query = area.top; query < area.bottom; query++) {
+    if (query % every === 0) drawWord(pen, view, placed, "query", query, theme, false);
+  }
+  for (let key = area.left; key < area.right; key++) {
+    if (key % every === 0) drawWord(pen, view, placed, "key", key, theme, false);
+  }
+}
+
+function drawWord(pen, view, placed, side, place, theme, pointed) {
+  const group = (side === "query" ? view.queries : view.keys)[place];
+  const text = shortened(group.text);
+  const [x, y] = corner(placed, side === "query" ? place : placed.zoom.y, side === "key" ? place : placed.zoom.x);
+  const middle = placed.cell / 2;
+  const colour = pointed ? theme.accent : group.special ? theme.faint : theme.ink;
+  if (side === "query") {
+    if (y + middle < placed.top || y + middle > placed.top + placed.height) return;
+    pen.text(text, placed.left - 8, y + middle, { align: "right", colour, bold: pointed });
+    return;
+  }
+  if (x + middle < placed.left || x + middle > placed.left + placed.width) return;
+  if (placed.isUpright) {
+    pen.text(text, x + middle, placed.top - 12, { align: "center", colour, bold: pointed });
+  } else {
+    pen.text(text, x + middle, placed.top - 9, { colour, bold: pointed, turn: SLANT });
+  }
+}
+
+/** Cut a text that would not fit. */
+export function shortened(text, most = 18) {
+  const signs = [...text];
+  return signs.length > most ? `${signs.slice(0, most - 1).join("")}…` : text;
+}
+
+function drawScale(pen, view, placed, { top, theme, texts, names }) {
+  const [x, y, width, height] = [placed.left, placed.top + placed.height + 16, 120, 8];
+  const shares = Float32Array.from({ length: 60 }, (_, n) => n / 59);
+  pen.image(pixels(shares, 1), 60, 1, x, y, width, height);
+  const style = { colour: theme.faint, size: 11 };
+  pen.text("0", x - 5, y + 4, { ...style, align: "right" });
+  const end = `${Number(top.toFixed(2))} ${texts.weight}`;
+  const gold = view.gold.size ? `  ·  ${texts.gold}` : "";
+  pen.text(end + gold, x + width + 6, y + 4, style);
+  pen.text(texts.axes(names.queries, names.keys), x, y + 21, style);
+  if (!view.whole) pen.text(texts.coarse, x, y + 37, style);
+}
+
+/** Draw what is pointed at over the matrix: its row, its column and their words. */
+export function drawPointer(pen, view, placed, { query, key }, theme) {
+  const { left, top, width, height, cell } = placed;
+  const line = { stroke: theme.pointer, line: 1.5 };
+  pen.clipped(left - 1, top - 1, width + 2, height + 2, () => {
+    if (query !== null) pen.rect(left, corner(placed, query, 0)[1], width, cell, { ...line, alpha: key === null ? 1 : 0.55 });
+    if (key !== null) pen.rect(corner(placed, 0, key)[0], top, cell, height, { ...line, alpha: query === null ? 1 : 0.55 });
+    if (query !== null && key !== null) pen.rect(...corner(placed, query, key), cell, cell, { ...line, line: 2.5 });
+  });
+  for (const [side, place] of [["query", query], ["key", key]]) {
+    if (place === null) continue;
+    backing(pen, view, placed, side, place, theme);
+    drawWord(pen, view, placed, side, place, theme, true);
+  }
+}
+
+/** Clear the paper under a pointed word: it is bold, and its neighbours may be near. */
+function backing(pen, view, placed, side, place, theme) {
+  if (side === "query") {
+    const y = corner(placed, place, 0)[1] + placed.cell / 2;
+    pen.rect(placed.left - LONGEST - 28, y - 9, LONGEST + 24, 18, { fill: theme.paper });
+  } else if (placed.isUpright) {
+    const [x] = corner(placed, 0, place);
+    pen.rect(x, placed.top - 22, placed.cell, 20, { fill: theme.paper });
+  }
+}

@@ -1,0 +1,56 @@
+/** All heads of one attention at a glance: a row per layer, a column per head. */
+import { pixels } from "./colour.js";
+
+const THUMBNAIL = { least: 16, most: 64 }; // pixels
+const GAP = 5;
+const EDGE = { left: 26, top: 22 }; // room for the numbers of layers and heads
+
+/** Place the thumbnails in a width. */
+export function layout(width, stack) {
+  const heads = Math.max(...stack.looks.map((look) => look.heads.length));
+  const room = (width - EDGE.left) / heads - GAP;
+  const side = Math.floor(Math.min(THUMBNAIL.most, Math.max(THUMBNAIL.least, room)));
+  const pitch = side + GAP;
+  return {
+    side,
+    pitch,
+    width: EDGE.left + heads * pitch,
+    height: EDGE.top + stack.looks.length * pitch,
+  };
+}
+
+/** Tell which head is under a pixel. */
+export function hit({ pitch }, stack, x, y) {
+  const [head, layer] = [Math.floor((x - EDGE.left) / pitch), Math.floor((y - EDGE.top) / pitch)];
+  const isThere = layer >= 0 && head >= 0 && head < (stack.looks[layer]?.heads.length ?? 0);
+  return isThere ? { layer, head } : null;
+}
+
+/** Draw the thumbnails. `thumbnail(layer, head, side)` gives weights of side × side. */
+export function draw(pen, stack, placed, { thumbnail, theme, ratio = 1, top }) {
+  const style = { colour: theme.faint, size: 11 };
+  const most = Math.max(...stack.looks.map((look) => look.heads.length));
+  const common = stack.looks.find((look) => look.heads.length === most).heads;
+  const every = Math.ceil(18 / placed.pitch);
+  common.forEach((head, place) => {
+    const x = EDGE.left + place * placed.pitch + placed.side / 2;
+    if (place % every === 0) pen.text(String(head), x, 10, { ...style, align: "center" });
+  });
+  stack.looks.forEach((look, layer) => {
+    const y = EDGE.top + layer * placed.pitch;
+    pen.text(String(layer), EDGE.left - 8, y + placed.side / 2, { ...style, align: "right" });
+    look.heads.forEach((_, head) => {
+      const [query, key] = [look.sizes[1], look.sizes[2]];
+      const most = Math.floor(placed.side * ratio);
+      const [rows, columns] = [Math.min(most, query), Math.min(most, key)];
+      const bytes = pixels(thumbnail(layer, head, rows, columns), top(layer, head));
+      pen.image(bytes, columns, rows, EDGE.left + head * placed.pitch, y, placed.side, placed.side);
+    });
+  });
+}
+
+/** Frame the chosen head. */
+export function drawChosen(pen, placed, layer, head, theme) {
+  const [x, y] = [EDGE.left + head * placed.pitch, EDGE.top + layer * placed.pitch];
+  pen.rect(x - 2, y - 2, placed.side + 4, placed.side + 4, { stroke: theme.accent, line: 2.5 });
+}

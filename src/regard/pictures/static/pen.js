@@ -1,0 +1,129 @@
+/** One set of strokes for the screen and for a file: a pen on a canvas, or one that writes SVG. */
+
+const FONT = 'system-ui, -apple-system, "Segoe UI", "Noto Sans", "Noto Sans CJK SC", sans-serif';
+const RIGHT_TO_LEFT = /^[^\p{L}]*[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/u;
+
+/** A text is written from the right if its first letter is Hebrew, Arabic or a kin of theirs. */
+export function direction(text) {
+  return RIGHT_TO_LEFT.test(text) ? "rtl" : "ltr";
+}
+
+/** Draw on a canvas. `toImage` makes a canvas of pixels. */
+export function canvasPen(context, toImage) {
+  return {
+    rect(x, y, width, height, { fill, stroke, line = 1, alpha = 1 } = {}) {
+      context.globalAlpha = alpha;
+      if (fill) {
+        context.fillStyle = fill;
+        context.fillRect(x, y, width, height);
+      }
+      if (stroke) {
+        context.strokeStyle = stroke;
+        context.lineWidth = line;
+        context.strokeRect(x, y, width, height);
+      }
+      context.globalAlpha = 1;
+    },
+    text(text, x, y, { align = "left", colour, size = 13, bold = false, turn = 0 }) {
+      context.save();
+      context.translate(x, y);
+      context.rotate((turn * Math.PI) / 180);
+      context.font = `${bold ? "600 " : ""}${size}px ${FONT}`;
+      context.direction = direction(text);
+      context.textAlign = align;
+      context.textBaseline = "middle";
+      context.fillStyle = colour;
+      context.fillText(text, 0, 0);
+      context.restore();
+    },
+    curve(x0, y0, x1, y1, { colour, line, alpha }) {
+      const middle = (x0 + x1) / 2;
+      context.globalAlpha = alpha;
+      context.strokeStyle = colour;
+      context.lineWidth = line;
+      context.beginPath();
+      context.moveTo(x0, y0);
+      context.bezierCurveTo(middle, y0, middle, y1, x1, y1);
+      context.stroke();
+      context.globalAlpha = 1;
+    },
+    image(bytes, columns, rows, x, y, width, height) {
+      context.imageSmoothingEnabled = false;
+      context.drawImage(toImage(bytes, columns, rows), x, y, width, height);
+    },
+    clipped(x, y, width, height, draw) {
+      context.save();
+      context.beginPath();
+      context.rect(x, y, width, height);
+      context.clip();
+      draw();
+      context.restore();
+    },
+  };
+}
+
+/** Write SVG. `toUrl` makes a data URL of pixels; without it each pixel is a rectangle. */
+export function svgPen(width, height, toUrl) {
+  const parts = [];
+  let clips = 0;
+  const shown = (n) => String(Math.round(n * 100) / 100);
+  const pen = {
+    rect(x, y, w, h, { fill = "none", stroke, line = 1, alpha = 1 } = {}) {
+      const edge = stroke ? ` stroke="${stroke}" stroke-width="${shown(line)}"` : "";
+      const faint = alpha < 1 ? ` opacity="${shown(alpha)}"` : "";
+      parts.push(
+        `<rect x="${shown(x)}" y="${shown(y)}" width="${shown(w)}" height="${shown(h)}" fill="${fill}"${edge}${faint}/>`,
+      );
+    },
+    text(text, x, y, { align = "left", colour, size = 13, bold = false, turn = 0 }) {
+      const rtl = direction(text) === "rtl";
+      // an anchor counts from where the text starts, and Arabic starts at the right
+      const anchor = { center: "middle", left: rtl ? "end" : "start", right: rtl ? "start" : "end" }[align];
+      const turned = turn ? ` transform="rotate(${turn} ${shown(x)} ${shown(y)})"` : "";
+      const from = rtl ? ' direction="rtl"' : "";
+      const weight = bold ? ' font-weight="600"' : "";
+      parts.push(
+        `<text x="${shown(x)}" y="${shown(y)}" dy="0.35em" text-anchor="${anchor}" font-size="${size}" fill="${colour}"${weight}${from}${turned}>${escaped(text)}</text>`,
+      );
+    },
+    curve(x0, y0, x1, y1, { colour, line, alpha }) {
+      const middle = shown((x0 + x1) / 2);
+      parts.push(
+        `<path d="M${shown(x0)} ${shown(y0)}C${middle} ${shown(y0)} ${middle} ${shown(y1)} ${shown(x1)} ${shown(y1)}" fill="none" stroke="${colour}" stroke-width="${shown(line)}" opacity="${shown(alpha)}"/>`,
+      );
+    },
+    image(bytes, columns, rows, x, y, w, h) {
+      if (toUrl && columns * rows > 4096) {
+        parts.push(
+          `<image x="${shown(x)}" y="${shown(y)}" width="${shown(w)}" height="${shown(h)}" preserveAspectRatio="none" image-rendering="pixelated" href="${toUrl(bytes, columns, rows)}"/>`,
+        );
+        return;
+      }
+      for (let n = 0; n < columns * rows; n++) {
+        const fill = `rgb(${bytes.slice(4 * n, 4 * n + 3).join(",")})`;
+        const [column, row] = [n % columns, Math.floor(n / columns)];
+        pen.rect(x + (column * w) / columns, y + (row * h) / rows, w / columns, h / rows, { fill });
+      }
+    },
+    clipped(x, y, w, h, draw) {
+      const name = `clip${clips++}`;
+      parts.push(
+        `<clipPath id="${name}"><rect x="${shown(x)}" y="${shown(y)}" width="${shown(w)}" height="${shown(h)}"/></clipPath><g clip-path="url(#${name})">`,
+      );
+      draw();
+      parts.push("</g>");
+    },
+    done() {
+      return (
+        `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="${escaped(FONT)}">` +
+        `${parts.join("")}</svg>\n`
+      );
+    },
+  };
+  return pen;
+}
+
+function escaped(text) {
+  const entities = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+  return text.replace(/[&<>"]/g, (sign) => entities[sign]);
+}

@@ -1,0 +1,102 @@
+/** What is chosen, pointed at and locked; every change is a new state. */
+
+/**
+ * @typedef {{tab: number, layer: number, head: number, mode: "matrix"|"lines", words: boolean,
+ *   folded: boolean, stretched: boolean, threshold: number, query: number|null, key: number|null,
+ *   locked: boolean, zoom: {scale: number, x: number, y: number}, scroll: number}} State
+ * `tab`, `layer` and `head` are places, not names.
+ */
+
+export const WHOLE = Object.freeze({ scale: 1, x: 0, y: 0 });
+const NOTHING = { query: null, key: null, locked: false };
+
+/** Begin with cross-attention if there is any, or where the page was told to. @returns {State} */
+export function initial(stacks, start = {}) {
+  const named = stacks.findIndex((stack) => stack.name === (start.kind ?? "cross"));
+  const tab = Math.max(0, named);
+  const layer = within(start.layer ?? 0, stacks[tab].looks.length);
+  const head = Math.max(0, stacks[tab].looks[layer].heads.indexOf(start.head));
+  return {
+    tab,
+    layer,
+    head,
+    mode: "matrix",
+    words: false,
+    folded: false,
+    stretched: false,
+    threshold: 0.02,
+    ...NOTHING,
+    zoom: WHOLE,
+    scroll: 0,
+  };
+}
+
+/** Take one action. `shown` counts the queries and keys on the screen. @returns {State} */
+export function step(state, action, stacks, shown = { queries: 0, keys: 0 }) {
+  switch (action.type) {
+    case "tab": {
+      const tab = turn(action.to ?? state.tab + action.by, stacks.length);
+      // other tokens: nothing is pointed at any more
+      return chosen({ ...state, tab, ...NOTHING, zoom: WHOLE, scroll: 0 }, stacks);
+    }
+    case "layer":
+      return chosen({ ...state, layer: action.to ?? state.layer + action.by }, stacks);
+    case "head":
+      return chosen({ ...state, head: action.to ?? state.head + action.by }, stacks);
+    case "pick":
+      return chosen({ ...state, layer: action.layer, head: action.head }, stacks);
+    case "mode":
+      return { ...state, mode: action.to };
+    case "words":
+    case "folded":
+      return { ...state, [action.type]: !state[action.type], ...NOTHING, zoom: WHOLE, scroll: 0 };
+    case "stretched":
+      return { ...state, stretched: !state.stretched };
+    case "threshold":
+      return { ...state, threshold: Math.min(Math.max(action.to, 0), 1) };
+    case "point":
+      return state.locked ? state : { ...state, query: action.query, key: action.key };
+    case "lock":
+      return lock(state, action);
+    case "move":
+      return moved(state, action, shown);
+    case "clear":
+      return { ...state, ...NOTHING };
+    case "zoom":
+      return { ...state, zoom: action.to };
+    case "scroll":
+      return { ...state, scroll: action.to };
+    default:
+      throw new Error(`no action is called ${action.type}`);
+  }
+}
+
+/** Keep the layer and the head within what there is. */
+function chosen(state, stacks) {
+  const { looks } = stacks[state.tab];
+  const layer = within(state.layer, looks.length);
+  return { ...state, layer, head: within(state.head, looks[layer].heads.length) };
+}
+
+function lock(state, { query, key }) {
+  const same = state.locked && state.query === query && state.key === key;
+  return same ? { ...state, locked: false } : { ...state, query, key, locked: true };
+}
+
+function moved(state, { query = 0, key = 0 }, shown) {
+  const to = (place, by, count) => (by === 0 ? place : within(place === null ? 0 : place + by, count));
+  return {
+    ...state,
+    query: to(state.query, query, shown.queries),
+    key: to(state.key, key, shown.keys),
+    locked: true,
+  };
+}
+
+function within(place, count) {
+  return Math.min(Math.max(place, 0), count - 1);
+}
+
+function turn(place, count) {
+  return ((place % count) + count) % count;
+}
