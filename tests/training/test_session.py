@@ -183,8 +183,11 @@ def test_twenty_kills_at_random_change_nothing(tmp_path):
 
 
 def test_two_processes_learn_what_one_does(tmp_path):
-    """Without dropout the loss curves are the same to rounding; resuming needs no second one."""
+    """Without dropout the loss curves are the same to rounding, also with parts unlike in length."""
     tsv = write_tsv(tmp_path / "pairs.tsv")
+    with tsv.open("a") as file:
+        for words in (40, 30, 20):
+            file.write(f"{'the dog ' * words}\t{'le chien ' * words}\n")
     plain = ("model.dropout=0.0", "train.steps=8")
     alone, both = tmp_path / "alone", tmp_path / "both"
     changes = [*SMALL, *map(parse, plain)]
