@@ -49,6 +49,8 @@ def test_some_verbs_last_and_some_have_their_place_behind(m):
     house = m.at("in", m.thing("house", "a", adjectives="big"))
     assert text(m.act("live", m.who("they"), place=house)) == "他们住在一座大房子里"
     assert text(m.act("stay", m.who("we"), None, "future", question="where")) == "我们会待在哪里"
+    hotel = m.at("at", m.thing("hotel"))
+    assert text(m.act("stay", m.who("we"), None, "past", place=hotel)) == "我们待在宾馆"
 
 
 def test_an_aspect_divides_a_verb_of_two_halves(m):
