@@ -77,6 +77,21 @@ def test_companions_and_receivers_stand_before_the_verb(m):
     assert text(told) == "他给他妈妈寄了一封信"
 
 
+def test_what_is_given_stands_before_the_verb_if_it_is_known(m):
+    girl = m.thing("girl")
+    told = m.act("give", m.who("I"), m.thing("book"), "past", recipient=girl, negated=True)
+    assert text(told) == "我没有把书给女孩"
+    told = m.act("give", m.who("I"), m.thing("hat", "my"), "past", recipient=girl)
+    assert text(told) == "我把我的帽子给了女孩"
+    told = m.act("give", m.who("I"), m.thing("book", "three", True), "past", recipient=girl)
+    assert text(told) == "我给了女孩三本书"
+
+
+def test_one_is_not_said_where_its_time_is_asked_for(m):
+    told = m.act("buy", m.who("you"), m.thing("car", "a"), "past", question="when")
+    assert text(told) == "你什么时候买的汽车"
+
+
 def test_a_question_is_marked_at_the_end_and_answers_do_in_english(m):
     words = clause(m.act("like", m.who("you"), m.thing("tea", ""), question="whether"))
     assert (words[-1].text, words[-1].marks) == ("吗", ("whether",))
