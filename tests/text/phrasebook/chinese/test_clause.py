@@ -81,8 +81,8 @@ def test_what_is_given_stands_before_the_verb_if_it_is_known(m):
     girl = m.thing("girl")
     told = m.act("give", m.who("I"), m.thing("book"), "past", recipient=girl, negated=True)
     assert text(told) == "我没有把书给女孩"
-    told = m.act("give", m.who("I"), m.thing("hat", "my"), "past", recipient=girl)
-    assert text(told) == "我把我的帽子给了女孩"
+    told = m.act("give", m.who("I"), m.thing("umbrella", "my"), "past", recipient=girl)
+    assert text(told) == "我把我的雨伞给了女孩"
     told = m.act("give", m.who("I"), m.thing("book", "three", True), "past", recipient=girl)
     assert text(told) == "我给了女孩三本书"
 
