@@ -12,17 +12,20 @@ import pytest
 DRAW = """
 import pickle, sys
 from regard.text.phrasebook import phrases
-drawn = phrases(sys.argv[1], count=20_000)
+drawn = phrases(sys.argv[1], count=int(sys.argv[2]))
 assert "torch" not in sys.modules
 sys.stdout.buffer.write(pickle.dumps(drawn))
 """
 
 
 @cache
-def draw(language):
+def draw(language, count=20_000):
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     run = subprocess.run(
-        [sys.executable, "-c", DRAW, language], env=env, stdout=subprocess.PIPE, check=True
+        [sys.executable, "-c", DRAW, language, str(count)],
+        env=env,
+        stdout=subprocess.PIPE,
+        check=True,
     )
     return pickle.loads(run.stdout)
 

@@ -49,6 +49,8 @@ def test_some_verbs_last_and_some_have_their_place_behind(m):
     house = m.at("in", m.thing("house", "a", adjectives="big"))
     assert text(m.act("live", m.who("they"), place=house)) == "他们住在一座大房子里"
     assert text(m.act("stay", m.who("we"), None, "future", question="where")) == "我们会待在哪里"
+    hotel = m.at("at", m.thing("hotel"))
+    assert text(m.act("stay", m.who("we"), None, "past", place=hotel)) == "我们待在宾馆"
 
 
 def test_an_aspect_divides_a_verb_of_two_halves(m):
@@ -73,6 +75,21 @@ def test_companions_and_receivers_stand_before_the_verb(m):
     letter = m.thing("letter", "a")
     told = m.act("send", m.who("he"), letter, "past", recipient=m.thing("mother", "his"))
     assert text(told) == "他给他妈妈寄了一封信"
+
+
+def test_what_is_given_stands_before_the_verb_if_it_is_known(m):
+    girl = m.thing("girl")
+    told = m.act("give", m.who("I"), m.thing("book"), "past", recipient=girl, negated=True)
+    assert text(told) == "我没有把书给女孩"
+    told = m.act("give", m.who("I"), m.thing("umbrella", "my"), "past", recipient=girl)
+    assert text(told) == "我把我的雨伞给了女孩"
+    told = m.act("give", m.who("I"), m.thing("book", "three", True), "past", recipient=girl)
+    assert text(told) == "我给了女孩三本书"
+
+
+def test_one_is_not_said_where_its_time_is_asked_for(m):
+    told = m.act("buy", m.who("you"), m.thing("car", "a"), "past", question="when")
+    assert text(told) == "你什么时候买的汽车"
 
 
 def test_a_question_is_marked_at_the_end_and_answers_do_in_english(m):

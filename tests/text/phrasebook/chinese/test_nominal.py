@@ -49,6 +49,8 @@ def test_a_measure_word_belongs_to_the_number_and_the_noun(m):
 
 def test_what_need_not_exist_is_not_counted(m):
     assert text(nominal(m.thing("car", "a"), "", clause, indefinite=False)) == "汽车"
+    glass = m.portion("glass", "a", "water")
+    assert text(nominal(glass, "", clause, indefinite=False)) == "一 杯 水"
 
 
 def test_relative_clauses_stand_before_the_noun_and_after_one(m):

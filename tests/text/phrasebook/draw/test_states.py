@@ -40,6 +40,8 @@ def test_everything_is_somewhere():
 def test_two_are_compared_that_are_not_one():
     for told in many(states.comparison):
         assert told.than != told.subject and told.predicate.comparative
+        if isinstance(told.subject, Nominal):
+            assert {told.subject.determiner, told.than.determiner} != {"his", "her"}
 
 
 def test_what_there_is_is_new_to_the_listener():

@@ -7,6 +7,7 @@ from regard.text.phrasebook.words import Word
 
 MODALS = {"can": "能", "must": "必须", "want": "想", "like": "喜欢"}
 DENIED = {"can": ("不", "能"), "must": ("不", "可以"), "want": ("不", "想"), "like": ("不", "喜欢")}
+COUNTED = ("two", "three", "four", "five", "six", "ten", "many", "which", "how many")
 ADVERBS = {"why": "为什么", "when": "什么时候"}
 
 
@@ -74,9 +75,20 @@ def _before(told: Clause, mark: str) -> list[Word]:
         words.append(Word("跟", (f"{mark}with",)))
         words += participant(told.companion, f"{mark}companion.", clause)
         words.append(Word("一起", (f"{mark}with",)))
+    if _handed(told):
+        words.append(Word("把", (f"{mark}verb",)))
+        words += _thing(told, mark)
     if told.recipient and told.frame.chinese != "给":
         words += _recipient(told.recipient, told, mark)
     return words
+
+
+def _handed(told: Clause) -> bool:
+    """What is given stands before the verb when the listener knows it."""
+    thing = told.object
+    if told.frame.chinese != "给" or not isinstance(thing, Nominal):
+        return False
+    return told.gap != "object" and thing.determiner not in ("a", "some", "any", "", *COUNTED)
 
 
 def _where(told: Clause, mark: str, merged: bool) -> list[Word]:
@@ -143,7 +155,12 @@ def _behind(told: Clause, mark: str) -> list[Word]:
 def _object(told: Clause, mark: str) -> list[Word]:
     if told.question == "what":
         return [Word("什么", (f"{mark}asked",))]
-    if told.object is None or told.gap == "object":
+    if told.object is None or told.gap == "object" or _handed(told):
         return []
-    denied = told.negated or told.often == OFTEN["never"]
-    return participant(told.object, f"{mark}object.", clause, indefinite=not denied)
+    return _thing(told, mark)
+
+
+def _thing(told: Clause, mark: str) -> list[Word]:
+    assert told.object
+    unsure = told.negated or told.often == OFTEN["never"] or _aspect(told) == "的"
+    return participant(told.object, f"{mark}object.", clause, indefinite=not unsure)

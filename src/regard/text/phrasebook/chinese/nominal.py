@@ -78,7 +78,7 @@ def nominal(thing: Nominal, mark: str, told: Told, indefinite: bool = True) -> l
     words = _relative(thing, mark, told)
     if thing.determiner != "a":
         words += _determiner(thing, mark)
-    elif indefinite:
+    elif indefinite or thing.content:
         words = _determiner(thing, mark) + words
     if thing.content:
         return [*words, Word(thing.content.chinese, (f"{mark}content",))]

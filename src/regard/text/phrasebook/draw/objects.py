@@ -19,7 +19,7 @@ from regard.text.phrasebook.lexicon.verbs import verbs_called
 from regard.text.phrasebook.meaning import Nominal, Participant
 
 _OLD = verbs_called("open close know lose find help chase repair wash look wait love")
-_NEW = verbs_called("write make send")
+NEW = verbs_called("write make send")
 
 
 def thing(
@@ -66,9 +66,10 @@ def _drawn(chance: Random, frame: Frame, noun: Noun, subject: Participant, usual
         return known(chance, noun, subject)
     if usual and frame.tenses != {"simple"} and luck < 0.7:
         return _usual(chance, noun)
-    if verb not in _NEW and luck < 0.5:
+    if verb not in NEW and luck < 0.5:
         return pointed(chance, noun) if verb == "buy" else known(chance, noun, subject)
-    return single(chance, noun) if verb == "wear" else fresh(chance, noun)
+    one = verb in ("wear", "drive") or (verb in NEW and not noun.counted)
+    return single(chance, noun) if one else fresh(chance, noun)
 
 
 def _usual(chance: Random, noun: Noun) -> Nominal:

@@ -16,6 +16,7 @@ from regard.text.phrasebook.draw.nominals import (
     single,
     someone,
 )
+from regard.text.phrasebook.draw.objects import NEW
 from regard.text.phrasebook.draw.questions import question
 from regard.text.phrasebook.draw.relatives import described
 from regard.text.phrasebook.draw.states import (
@@ -58,7 +59,8 @@ def statement(chance: Random) -> Clause:
         return told
     if _open(told.subject):
         return told._replace(subject=described(chance, told.subject, told))
-    if _open(told.object) and not (told.negated or told.often or told.recipient):
+    made = told.frame.verb.base in NEW
+    if _open(told.object) and not (made or told.negated or told.often or told.recipient):
         # the time goes to the front, where it cannot be heard as part of the relative clause
         shown = described(chance, told.object, told)
         fronted = told.time is not None

@@ -139,7 +139,9 @@ def comparison(chance: Random) -> State:
         words = [word for word in _OF_NAMES if word.comparative and word.predicate]
         return State(one, pick(chance, words), than=two)
     noun = pick(chance, _RIVALS)
-    mine, yours = chance.sample((pick(chance, ("my", "our")), "your", "his", "her", "their"), 2)
+    # "his" and "her" are one word in French, and "my" is a part of "our"
+    owners = (pick(chance, ("my", "our")), "your", pick(chance, ("his", "her")), "their")
+    mine, yours = chance.sample(owners, 2)
     plural = noun in SEVERAL and chance.random() < 0.25
     word = pick(chance, _COMPARED[noun])
     return State(Nominal(noun, mine, plural), word, than=Nominal(noun, yours, plural))
