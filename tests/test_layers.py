@@ -47,6 +47,7 @@ MAY_IMPORT = {
     "score": {"config", "errors", "insight", "retrace", "run", "text", "training", "translate"},
     "pictures": {"pictures", "trace", "errors"},
     "five_words": {"attention", "masks", "pictures", "errors"},
+    "gaze": {"errors", "pictures", "retrace", "run", "trace", "translate", "watching"},
     "demo": {
         "errors",
         "insight",
@@ -64,6 +65,7 @@ MAY_IMPORT = {
         "errors",
         "five_words",
         "files",
+        "gaze",
         "presets",
         "retrace",
         "run",

@@ -150,6 +150,36 @@ def translate(
 
 
 @app.command()
+def look(
+    what: Annotated[
+        list[str], typer.Argument(metavar="[RUN] TEXT", help="A run folder and a text; or a text.")
+    ],
+    hf: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="A Hugging Face model instead of a run.")
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="What the run shall say.")] = None,
+    kind: Annotated[str | None, typer.Option(help="encoder, decoder or cross.")] = None,
+    layer: Annotated[int, typer.Option(help="From 0; -1 is the last.")] = 0,
+    head: Annotated[int | None, typer.Option(help="From 0.")] = None,
+    words: Annotated[bool, typer.Option(help="Merge pieces into words.")] = True,
+    png: Annotated[Path | None, typer.Option(help="Write a picture.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Write a drawing.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page with every head.")] = None,
+) -> None:
+    """Show where a model looks as it reads a text, here or in a file."""
+    from regard.gaze import Place, draw, of_hugging_face, of_run
+
+    if len(what) != (2 if hf is None else 1):
+        raise RegardError("look needs a run folder and a text, or --hf and a text; quote the text")
+    if hf is None:
+        trace = of_run(Path(what[0]), what[1], target)
+    else:
+        trace = of_hugging_face(hf, what[0])
+    paths = [path for path in (png, svg, html) if path is not None]
+    typer.echo(draw(trace, Place(kind, layer, head), words, paths))
+
+
+@app.command()
 def score(
     run: RunFolder,
     source: Annotated[Path, typer.Argument(help="Sentences, one a line.")],

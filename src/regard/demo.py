@@ -163,7 +163,7 @@ def _picture(run: Run, phrase: Phrase, head: Head, out: Path) -> str:
     gold = torch.zeros(weights.shape)
     for left, right in phrase.links:
         gold[right, left] = 1.0
-    title = f"Layer {head.layer + 1}, head {head.head + 1}"
+    title = f"Layer {head.layer}, head {head.head}"
     figure.save(figure.heat_map(weights, *words, title=title), out / "attention.png")
     width = get_terminal_size().columns // 2 - 2
     maps = (
@@ -186,6 +186,7 @@ def _next(out: Path, sentence: str) -> str:
     return f"""To try next:
 
   regard translate {out} "{sentence}"
+  regard look {out} "{sentence}" --html look.html   every layer and head, in a browser
   regard demo --to zh --out {out}-zh          Chinese instead of French
   regard demo --model bahdanau --out {out}-b  the recurrent translator of 2015
   regard train your-pairs.tsv --out your-run  your own text

@@ -54,9 +54,7 @@ def alignment(run: Run, pairs: Sequence[Pair]) -> str:
     layer, head, *_ = best_head(stacks)
     found = [align(stack[layer, head], symmetric=True) for stack in stacks]
     rate = alignment_error_rate(*(_numbered(links) for links in (found, gold)))
-    return (
-        f"alignment error rate {rate:.3f} (cross-attention of layer {layer + 1}, head {head + 1})"
-    )
+    return f"alignment error rate {rate:.3f} (cross-attention, layer {layer}, head {head})"
 
 
 def _words(pair: Pair) -> Words:
