@@ -71,6 +71,11 @@ def test_each_epoch_and_each_seed_has_other_batches_in_another_order():
         assert len(contents(one) & contents(other)) < len(one) / 4, "not the same ones again"
 
 
+def test_each_epoch_cuts_at_other_lengths():
+    sizes = [sorted(map(len, plan(CAPTIONS, 4096, seed=1, epoch=epoch))) for epoch in range(2)]
+    assert sizes[0] != sizes[1]
+
+
 def test_the_order_has_nothing_to_do_with_length():
     lengths = CAPTIONS.lengths[1]
     means = [lengths[rows].mean() for rows in plan(CAPTIONS, 4096, 0, 0)]

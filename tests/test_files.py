@@ -65,6 +65,14 @@ def test_a_reader_sees_the_old_file_until_the_new_one_is_whole(tmp_path):
     assert path.read_text() == "new"
 
 
+def test_a_reader_that_has_begun_reads_the_old_file_to_its_end(tmp_path):
+    path = tmp_path / "file"
+    files.write(path, "old and long")
+    with path.open() as reader:
+        files.write(path, "new")
+        assert reader.read() == "old and long"
+
+
 def test_an_error_while_writing_leaves_the_old_file_and_no_draft(tmp_path):
     path = tmp_path / "file"
     files.write(path, "old")

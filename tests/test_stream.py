@@ -1,5 +1,6 @@
 import os
 from io import BytesIO
+from threading import Timer
 
 import pytest
 from hypothesis import given
@@ -49,6 +50,8 @@ def test_lines_end_at_line_feeds_alone(data, lines):
 def test_a_line_is_given_before_the_next_is_written():
     reader, writer = os.pipe()
     with open(reader, "rb") as file, open(writer, "wb", buffering=0) as pen:  # noqa: PTH123
+        late = Timer(9, pen.close)  # else whoever waits for more would wait for ever
+        late.start()
         chunks = stream.chunks(file)
         pen.write(b"one\n")
         assert next(chunks) == ["one"]
@@ -56,6 +59,7 @@ def test_a_line_is_given_before_the_next_is_written():
         assert next(chunks) == ["two"]
         pen.write(b"ee\nfour\nfi")
         assert next(chunks) == ["three", "four"]
+        late.cancel()
         pen.close()
         assert list(chunks) == [["fi"]]
 

@@ -68,6 +68,11 @@ def test_lines_are_parted_at_line_feeds_and_columns_at_tabs(tmp_path, data, pair
     assert pairs_of(tmp_path / "pairs.tsv", data) == pairs
 
 
+def test_of_a_line_its_end_alone_is_taken(tmp_path):
+    path = file(tmp_path / "some", "\ufeff a \r\n\ufeffb\r\r\n\rc")
+    assert list(lines(path)) == [" a ", "\ufeffb\r", "\rc"]
+
+
 clean = st.text(st.characters(codec="utf-8", exclude_characters="\n\r\t\0\ufeff")).map(str.strip)
 
 
