@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,3 +12,43 @@ FIXTURE = Path(__file__).parents[1] / "data" / "trace.json"
 def trace():
     """The trace that the page's own tests read too."""
     return load_trace(FIXTURE)
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """A real browser; tests that need one are skipped where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("Chromium is not installed")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(
+            executable_path=path,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(chromium, tmp_path):
+    """Open a page in a window without network; `asked` lists what it tried to fetch."""
+    contexts = []
+
+    def open_page(html, **options):
+        file = tmp_path / f"page{len(contexts)}.html"
+        file.write_text(html, encoding="utf-8")
+        options = {"locale": "en-US", "viewport": {"width": 1200, "height": 800}} | options
+        contexts.append(chromium.new_context(offline=True, **options))
+        window = contexts[-1].new_page()
+        window.asked, window.errors = [], []
+        window.on("request", lambda request: window.asked.append(request.url))
+        window.on("pageerror", lambda error: window.errors.append(str(error)))
+        window.goto(file.as_uri())
+        window.wait_for_selector(".sentence:not(:empty)")
+        window.wait_for_timeout(100)
+        return window
+
+    yield open_page
+    for context in contexts:
+        context.close()

@@ -63,6 +63,10 @@ test("zooming keeps the cell under the pointer, never leaves the map, and ends",
   assert.deepEqual(matrix.revealed({ zoom: whole, seen: { across: 10, down: 10 } }, 30, 5), { scale: 1, x: 0, y: 21 });
 });
 
+test("words are named as dense as they fit, far ones by round positions", () => {
+  assert.deepEqual([60, 15, 7, 5, 1, 0.2].map(matrix.spacing), [1, 1, 3, 3, 50, 200]);
+});
+
 test("a word is found in its column, and nothing between", () => {
   const placed = lines.layout(size, view, 0);
   const y = placed.top + 1.5 * placed.row;

@@ -8,8 +8,16 @@ export const FOLDED = "⋯";
  * @typedef {{text: string, places: number[], special: boolean, word: number|null}} Group
  */
 
-/** List what is shown of a side, in order. @returns {Group[]} */
+const known = new WeakMap();
+
+/** List what is shown of a side, in order; asked for again, it is the same list. @returns {Group[]} */
 export function groups(tokens, { words = false, folded = false } = {}) {
+  if (!known.has(tokens)) known.set(tokens, {});
+  const lists = known.get(tokens);
+  return (lists[`${words} ${folded}`] ??= listed(tokens, words, folded));
+}
+
+function listed(tokens, words, folded) {
   const special = new Set([...tokens.special, ...tokens.padding]);
   const found = [];
   let before = null;

@@ -7,6 +7,7 @@ const NEAREST = 72; // and when zoomed in
 const NUMBERED = 34; // from here on a cell shows its number
 const LONGEST = 130; // pixels of a word's label
 const APART = 15; // from one label to the next
+const FAR = 3; // words that are not shown between two that are
 const SLANT = -55; // degrees
 const FOOT = 60; // room for the scale and notes
 
@@ -154,7 +155,7 @@ function drawGold(pen, view, placed, top) {
 }
 
 function drawWords(pen, view, placed, theme) {
-  const every = Math.ceil(APART / placed.cell);
+  const every = spacing(placed.cell);
   const area = visible(placed, view);
   for (let query = area.top; query < area.bottom; query++) {
     if (query % every === 0) drawWord(pen, view, placed, "query", query, theme, false);
@@ -164,22 +165,31 @@ function drawWords(pen, view, placed, theme) {
   }
 }
 
+/** Every how many tokens one is named: by words as dense as they fit, by positions in round steps. */
+export function spacing(cell) {
+  if (APART / cell <= FAR) return Math.ceil(APART / cell);
+  return [5, 10, 20, 50, 100, 200, 500, 1000].find((steps) => steps * cell >= 2 * APART) ?? 2000;
+}
+
 function drawWord(pen, view, placed, side, place, theme, pointed) {
   const group = (side === "query" ? view.queries : view.keys)[place];
-  const text = shortened(group.text);
+  // far apart, words make no text any more: their positions say more
+  const text = pointed || APART / placed.cell <= FAR ? shortened(group.text) : String(place);
   const [x, y] = corner(placed, side === "query" ? place : placed.zoom.y, side === "key" ? place : placed.zoom.x);
   const middle = placed.cell / 2;
-  const colour = pointed ? theme.accent : group.special ? theme.faint : theme.ink;
+  const isFaint = group.special || text === String(place);
+  const colour = pointed ? theme.accent : isFaint ? theme.faint : theme.ink;
+  const style = { colour, bold: pointed, halo: pointed ? theme.paper : undefined };
   if (side === "query") {
     if (y + middle < placed.top || y + middle > placed.top + placed.height) return;
-    pen.text(text, placed.left - 8, y + middle, { align: "right", colour, bold: pointed });
+    pen.text(text, placed.left - 8, y + middle, { ...style, align: "right" });
     return;
   }
   if (x + middle < placed.left || x + middle > placed.left + placed.width) return;
   if (placed.isUpright) {
-    pen.text(text, x + middle, placed.top - 12, { align: "center", colour, bold: pointed });
+    pen.text(text, x + middle, placed.top - 12, { ...style, align: "center" });
   } else {
-    pen.text(text, x + middle, placed.top - 9, { colour, bold: pointed, turn: SLANT });
+    pen.text(text, x + middle, placed.top - 9, { ...style, turn: SLANT });
   }
 }
 
@@ -212,19 +222,6 @@ export function drawPointer(pen, view, placed, { query, key }, theme) {
     if (query !== null && key !== null) pen.rect(...corner(placed, query, key), cell, cell, { ...line, line: 2.5 });
   });
   for (const [side, place] of [["query", query], ["key", key]]) {
-    if (place === null) continue;
-    backing(pen, view, placed, side, place, theme);
-    drawWord(pen, view, placed, side, place, theme, true);
-  }
-}
-
-/** Clear the paper under a pointed word: it is bold, and its neighbours may be near. */
-function backing(pen, view, placed, side, place, theme) {
-  if (side === "query") {
-    const y = corner(placed, place, 0)[1] + placed.cell / 2;
-    pen.rect(placed.left - LONGEST - 28, y - 9, LONGEST + 24, 18, { fill: theme.paper });
-  } else if (placed.isUpright) {
-    const [x] = corner(placed, 0, place);
-    pen.rect(x, placed.top - 22, placed.cell, 20, { fill: theme.paper });
+    if (place !== null) drawWord(pen, view, placed, side, place, theme, true);
   }
 }

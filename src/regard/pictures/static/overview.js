@@ -26,8 +26,8 @@ export function hit({ pitch }, stack, x, y) {
   return isThere ? { layer, head } : null;
 }
 
-/** Draw the thumbnails. `thumbnail(layer, head, side)` gives weights of side × side. */
-export function draw(pen, stack, placed, { thumbnail, theme, ratio = 1, top }) {
+/** Number the layers and the heads. */
+export function drawNumbers(pen, stack, placed, theme) {
   const style = { colour: theme.faint, size: 11 };
   const most = Math.max(...stack.looks.map((look) => look.heads.length));
   const common = stack.looks.find((look) => look.heads.length === most).heads;
@@ -36,16 +36,23 @@ export function draw(pen, stack, placed, { thumbnail, theme, ratio = 1, top }) {
     const x = EDGE.left + place * placed.pitch + placed.side / 2;
     if (place % every === 0) pen.text(String(head), x, 10, { ...style, align: "center" });
   });
-  stack.looks.forEach((look, layer) => {
-    const y = EDGE.top + layer * placed.pitch;
-    pen.text(String(layer), EDGE.left - 8, y + placed.side / 2, { ...style, align: "right" });
-    look.heads.forEach((_, head) => {
-      const [query, key] = [look.sizes[1], look.sizes[2]];
-      const most = Math.floor(placed.side * ratio);
-      const [rows, columns] = [Math.min(most, query), Math.min(most, key)];
-      const bytes = pixels(thumbnail(layer, head, rows, columns), top(layer, head));
-      pen.image(bytes, columns, rows, EDGE.left + head * placed.pitch, y, placed.side, placed.side);
-    });
+  stack.looks.forEach((_, layer) => {
+    const y = EDGE.top + layer * placed.pitch + placed.side / 2;
+    pen.text(String(layer), EDGE.left - 8, y, { ...style, align: "right" });
+  });
+}
+
+/** Draw one layer's thumbnails. `viewOf(layer, head)` gives a head, `top(view)` its scale. */
+export function drawLayer(pen, stack, placed, layer, { viewOf, top, ratio = 1 }) {
+  const [, queries, keys] = stack.looks[layer].sizes;
+  const most = Math.floor(placed.side * ratio);
+  const [rows, columns] = [Math.min(most, queries), Math.min(most, keys)];
+  const area = { top: 0, left: 0, bottom: queries, right: keys };
+  stack.looks[layer].heads.forEach((_, head) => {
+    const view = viewOf(layer, head);
+    const bytes = pixels(view.raster(area, rows, columns), top(view));
+    const [x, y] = [EDGE.left + head * placed.pitch, EDGE.top + layer * placed.pitch];
+    pen.image(bytes, columns, rows, x, y, placed.side, placed.side);
   });
 }
 

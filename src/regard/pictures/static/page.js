@@ -34,11 +34,11 @@ function show(root, trace, start, language) {
   let waiting = false;
 
   /** One head, told as the state wants it. */
-  function view(layer = state.layer, head = state.head, { words, folded } = state) {
-    const key = [state.tab, layer, head, words, folded].join();
+  function view(layer = state.layer, head = state.head, { tab, words, folded } = state) {
+    const key = [tab, layer, head, words, folded].join();
     if (!views.has(key)) {
       if (views.size >= REMEMBERED) views.delete(views.keys().next().value);
-      views.set(key, headView(trace, stacks[state.tab].looks[layer], head, { words, folded }));
+      views.set(key, headView(trace, stacks[tab].looks[layer], head, { words, folded }));
     }
     return views.get(key);
   }

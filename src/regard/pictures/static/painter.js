@@ -78,22 +78,35 @@ export class Painter {
     const room = this.parts.overview.parentElement.clientWidth;
     const placed = overview.layout(room, stack);
     this.overview = placed;
-    const plain = { words: false, folded: false };
-    this.changed("thumbnails", [state.tab, room, theme.name, state.stretched], () => {
-      this.thumbnails = document.createElement("canvas");
-      const pen = canvasPen(fresh(this.thumbnails, placed), this.toCanvas);
-      const thumbnail = (layer, head, rows, columns) => {
-        const view = viewOf(layer, head, plain);
-        const area = { top: 0, left: 0, bottom: view.queries.length, right: view.keys.length };
-        return view.raster(area, rows, columns);
-      };
-      const top = (layer, head) => (state.stretched ? viewOf(layer, head, plain).maximum || 1 : 1);
-      overview.draw(pen, stack, placed, { thumbnail, theme, ratio: devicePixelRatio, top });
-    });
-    this.changed("overview", [state.tab, state.layer, state.head, room, theme.name, state.stretched], () => {
+    this.showOverview = () => {
       const context = fresh(this.parts.overview, placed);
       context.drawImage(this.thumbnails, 0, 0, placed.width, placed.height);
       overview.drawChosen(canvasPen(context), placed, state.layer, state.head, theme);
+    };
+    const shared = [state.tab, room, theme.name, state.stretched];
+    this.changed("thumbnails", shared, () => {
+      this.thumbnails = document.createElement("canvas");
+      const pen = canvasPen(fresh(this.thumbnails, placed), this.toCanvas);
+      overview.drawNumbers(pen, stack, placed, theme);
+      const pieces = { tab: state.tab, words: false, folded: false };
+      const how = {
+        viewOf: (layer, head) => viewOf(layer, head, pieces),
+        top: (view) => (state.stretched ? view.maximum || 1 : 1),
+        ratio: devicePixelRatio,
+      };
+      const draw = (layer) => overview.drawLayer(pen, stack, placed, layer, how);
+      this.layerByLayer(this.thumbnails, stack.looks.length, draw);
+    });
+    this.changed("overview", [...shared, state.layer, state.head], () => this.showOverview());
+  }
+
+  /** Draw thumbnails in between other work: the chosen head need not wait for a hundred others. */
+  layerByLayer(canvas, layers, draw, layer = 0) {
+    setTimeout(() => {
+      if (canvas !== this.thumbnails || layer === layers) return;
+      draw(layer);
+      this.showOverview();
+      this.layerByLayer(canvas, layers, draw, layer + 1);
     });
   }
 

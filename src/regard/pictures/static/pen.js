@@ -24,7 +24,7 @@ export function canvasPen(context, toImage) {
       }
       context.globalAlpha = 1;
     },
-    text(text, x, y, { align = "left", colour, size = 13, bold = false, turn = 0 }) {
+    text(text, x, y, { align = "left", colour, size = 13, bold = false, turn = 0, halo }) {
       context.save();
       context.translate(x, y);
       context.rotate((turn * Math.PI) / 180);
@@ -32,6 +32,10 @@ export function canvasPen(context, toImage) {
       context.direction = direction(text);
       context.textAlign = align;
       context.textBaseline = "middle";
+      if (halo) {
+        [context.strokeStyle, context.lineWidth, context.lineJoin] = [halo, 6, "round"];
+        context.strokeText(text, 0, 0);
+      }
       context.fillStyle = colour;
       context.fillText(text, 0, 0);
       context.restore();
@@ -75,15 +79,16 @@ export function svgPen(width, height, toUrl) {
         `<rect x="${shown(x)}" y="${shown(y)}" width="${shown(w)}" height="${shown(h)}" fill="${fill}"${edge}${faint}/>`,
       );
     },
-    text(text, x, y, { align = "left", colour, size = 13, bold = false, turn = 0 }) {
+    text(text, x, y, { align = "left", colour, size = 13, bold = false, turn = 0, halo }) {
       const rtl = direction(text) === "rtl";
       // an anchor counts from where the text starts, and Arabic starts at the right
       const anchor = { center: "middle", left: rtl ? "end" : "start", right: rtl ? "start" : "end" }[align];
       const turned = turn ? ` transform="rotate(${turn} ${shown(x)} ${shown(y)})"` : "";
       const from = rtl ? ' direction="rtl"' : "";
       const weight = bold ? ' font-weight="600"' : "";
+      const around = halo ? ` stroke="${halo}" stroke-width="6" stroke-linejoin="round" paint-order="stroke"` : "";
       parts.push(
-        `<text x="${shown(x)}" y="${shown(y)}" dy="0.35em" text-anchor="${anchor}" font-size="${size}" fill="${colour}"${weight}${from}${turned}>${escaped(text)}</text>`,
+        `<text x="${shown(x)}" y="${shown(y)}" dy="0.35em" text-anchor="${anchor}" font-size="${size}" fill="${colour}"${weight}${around}${from}${turned}>${escaped(text)}</text>`,
       );
     },
     curve(x0, y0, x1, y1, { colour, line, alpha }) {

@@ -77,6 +77,7 @@ function characterLength(lead) {
 }
 
 function decoded(bytes) {
+  if (bytes.length === 1 && bytes[0] < 0x80) return String.fromCharCode(bytes[0]);
   try {
     return UTF8.decode(bytes);
   } catch {
