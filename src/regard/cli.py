@@ -171,10 +171,8 @@ def look(
 
     if len(what) != (2 if hf is None else 1):
         raise RegardError("look needs a run folder and a text, or --hf and a text; quote the text")
-    if hf is None:
-        trace = of_run(Path(what[0]), what[1], target)
-    else:
-        trace = of_hugging_face(hf, what[0])
+    text = what[-1]
+    trace = of_run(Path(what[0]), text, target) if hf is None else of_hugging_face(hf, text)
     paths = [path for path in (png, svg, html) if path is not None]
     typer.echo(draw(trace, Place(kind, layer, head), words, paths))
 

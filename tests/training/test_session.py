@@ -183,7 +183,7 @@ def test_twenty_kills_at_random_change_nothing(tmp_path):
 
 
 def test_two_processes_learn_what_one_does(tmp_path):
-    """Without dropout the loss curves are the same to rounding, also with parts unlike in length."""
+    """Without dropout the losses are the same to rounding, also of parts unlike in length."""
     tsv = write_tsv(tmp_path / "pairs.tsv")
     with tsv.open("a") as file:
         for words in (40, 30, 20):
