@@ -3,19 +3,16 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import Any, Literal, NamedTuple, cast
-
-import torch
+from typing import Any, Literal, cast
 
 from regard.errors import unknown_name
-from regard.insight import best_head
-from regard.insight.alignment import between_words
+from regard.insight import Reading, best_reading, between_words
 from regard.pictures import beside, figure, terminal
 from regard.retrace import Words, retrace
 from regard.run import Run, load
 from regard.text.corpus import Corpus, Pair, spans
 from regard.text.phrasebook import Phrase, corpus
-from regard.trace import Trace, merged
+from regard.trace import Trace
 from regard.training import train
 from regard.training.metrics import bleu, exact_match, is_chinese
 from regard.translate import translate
@@ -104,19 +101,10 @@ def located(phrase: Phrase) -> Words:
     return Words(source, target, phrase.links)
 
 
-class Head(NamedTuple):
-    """The head that shows best which word translates which, and its error rate."""
-
-    layer: int
-    head: int
-    error_rate: float
-
-
-def choose_head(run: Run, phrases: Sequence[Phrase]) -> Head:
+def choose_head(run: Run, phrases: Sequence[Phrase]) -> Reading:
     """Find the head of the lowest alignment error rate over some phrases with gold alignments."""
-    stacks = [between_words(_forced(run, phrase))[0] for phrase in phrases]
-    best = best_head(stacks, [phrase.links for phrase in phrases])
-    return Head(best.layer, best.head, best.value)
+    traces = [_forced(run, phrase) for phrase in phrases]
+    return best_reading(traces, [phrase.links for phrase in phrases])
 
 
 def _forced(run: Run, phrase: Phrase) -> Trace:
@@ -151,18 +139,12 @@ def _worth_showing(phrases: Sequence[Phrase]) -> Phrase:
     return max(fitting or phrases, key=crossings)
 
 
-def _picture(run: Run, phrase: Phrase, head: Head, out: Path) -> str:
+def _picture(run: Run, phrase: Phrase, head: Reading, out: Path) -> str:
     """Draw where the head looks beside the gold alignment, in the terminal and as a figure."""
-    trace = merged(_forced(run, phrase))
-    look = trace.layers("cross")[head.layer]
-    assert look.weights is not None, "whole weights were kept"
-    target, source = trace.tokens["target"], trace.tokens["source"]
-    rows = [n for n in range(len(target)) if n not in target.special]  # the start is no word
-    weights = look.weights[head.head][rows]
-    words = [target.pieces[row].strip() for row in rows], [piece.strip() for piece in source.pieces]
-    gold = torch.zeros(weights.shape)
-    for left, right in phrase.links:
-        gold[right, left] = 1.0
+    stack, sources, targets = between_words(_forced(run, phrase), head.step)
+    weights = stack[head.layer, head.head]
+    words = [phrase.target_words[n] for n in targets], [phrase.source_words[n] for n in sources]
+    gold = [[float((s, t) in phrase.links) for s in sources] for t in targets]
     title = f"Layer {head.layer}, head {head.head}"
     figure.save(figure.heat_map(weights, *words, title=title), out / "attention.png")
     width = get_terminal_size().columns // 2 - 2
@@ -177,7 +159,7 @@ def _picture(run: Run, phrase: Phrase, head: Head, out: Path) -> str:
 {beside(*maps)}
 
 Of all heads this one agrees best with the gold alignments of {ALIGNED} other sentences:
-alignment error rate {head.error_rate:.2f}. It was never shown any.
+alignment error rate {head.value:.2f}. It was never shown any.
 The picture: {out / "attention.png"}
 """
 

@@ -53,8 +53,8 @@ def retrace(
     log_probabilities, looks = _pass(model, ids, tokens)
     spans = words or Words(tokenizers.source.words(source), tokenizers.target.words(text))
     return translation(
-        _tokens(tokenizers.source, source, spans.source),
-        _target(tokenizers.target, text, spans.target, log_probabilities, model.looks_late),
+        _tokens(tokenizers.source, ids, spans.source),
+        _target(tokenizers.target, tokens, spans.target, log_probabilities, model.looks_late),
         encoder=[layer[0] for layer in looks.encoder],
         decoder=[layer[0] for layer in looks.decoder],
         cross=[layer[0] for layer in looks.cross],
@@ -76,20 +76,20 @@ def _pass(model: Translator, ids: list[int], tokens: list[int]) -> tuple[Tensor,
     return scores.gather(1, chosen[:, None])[:, 0], looks
 
 
-def _tokens(tokenizer: Tokenizer, text: str, words: Sequence[Span]) -> Tokens:
-    located = tokenizer.locate(text)
+def _tokens(tokenizer: Tokenizer, ids: Sequence[int], words: Sequence[Span]) -> Tokens:
+    located = tokenizer.spread(ids)
     return Tokens(tuple(tokenizer.show(located.ids)), _numbered(located.spans, words))
 
 
 def _target(
     tokenizer: Tokenizer,
-    text: str,
+    ids: Sequence[int],
     words: Sequence[Span],
     log_probabilities: Tensor,
     late: bool,
 ) -> Tokens:
     """Name the rows: the start and each token as it is read, or each token and the end."""
-    plain = _tokens(tokenizer, text, words)
+    plain = _tokens(tokenizer, ids, words)
     likely, numbers = log_probabilities.tolist(), plain.words or ()
     if late:
         return Tokens(

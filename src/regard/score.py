@@ -7,8 +7,7 @@ from tempfile import TemporaryDirectory
 
 from regard.config import Data
 from regard.errors import RegardError
-from regard.insight import align, alignment_error_rate, best_head
-from regard.insight.alignment import between_words
+from regard.insight import alignment_error_rate, best_reading, read_alignment
 from regard.retrace import Words, retrace
 from regard.run import Run
 from regard.text import encoded
@@ -45,14 +44,15 @@ def alignment(run: Run, pairs: Sequence[Pair]) -> str:
 
     The head is chosen without them: a figure for text whose links are not known, too.
     """
-    stacks, gold = [], []
+    traces, gold = [], []
     for pair in pairs:
         words = _words(pair)
-        trace = retrace(run.model, run.tokenizers, pair.source, pair.target, words=words)
-        stacks.append(between_words(trace)[0])
+        traces.append(
+            retrace(run.model, run.tokenizers, pair.source, pair.target, words=words)
+        )
         gold.append(set(words.links or ()))
-    layer, head, *_ = best_head(stacks)
-    found = [align(stack[layer, head], symmetric=True) for stack in stacks]
+    layer, head, step, *_ = best_reading(traces)
+    found = [read_alignment(trace, layer, head, step=step) for trace in traces]
     rate = alignment_error_rate(*(_numbered(links) for links in (found, gold)))
     return f"alignment error rate {rate:.3f} (cross-attention, layer {layer}, head {head})"
 

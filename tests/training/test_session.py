@@ -1,4 +1,5 @@
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -18,6 +19,10 @@ from regard.training import Interrupted, train
 from regard.training.checkpoint import Checkpoints
 
 pytestmark = pytest.mark.usefixtures("unchecked")
+
+
+# sums are grouped by threads: as many as the tests themselves have
+ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
 def silent(line):
@@ -132,7 +137,7 @@ def test_a_damaged_state_is_found_and_the_one_before_is_used(damage, whole, tmp_
 
 def killed(command, out, after, patience=60.0):
     """Start a training, and kill it without warning once something is there."""
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen(command, stderr=-1, stdout=-1, env=ONE_THREAD)
     start = time.monotonic()
     while not after(out) and process.poll() is None and time.monotonic() - start < patience:
         time.sleep(0.002)
@@ -159,7 +164,9 @@ def test_a_killed_process_goes_on_to_the_same_weights(tmp_path):
     train(Corpus.of_files([tsv]), calm, changes=[*SMALL, *map(parse, longer)], say=silent)
     out = tmp_path / "killed"
     assert killed(command(tsv, out, *longer), out, has_state(8)) == -signal.SIGKILL
-    done = subprocess.run(command(tsv, out, *longer), capture_output=True, text=True)
+    done = subprocess.run(
+        command(tsv, out, *longer), capture_output=True, text=True, env=ONE_THREAD
+    )
     assert done.returncode == 0, done.stderr
     assert "going on from step" in done.stderr
     assert same(weights(calm), weights(out))
@@ -177,7 +184,9 @@ def test_twenty_kills_at_random_change_nothing(tmp_path):
         delay = 2.0 + 4.0 * torch.rand((), generator=chance).item()
         end = time.monotonic() + delay
         killed(command(tsv, out, *longer), out, lambda _, end=end: time.monotonic() > end)
-    done = subprocess.run(command(tsv, out, *longer), capture_output=True, text=True)
+    done = subprocess.run(
+        command(tsv, out, *longer), capture_output=True, text=True, env=ONE_THREAD
+    )
     assert done.returncode == 0, done.stderr
     assert same(weights(calm), weights(out))
 
@@ -195,7 +204,7 @@ def test_two_processes_learn_what_one_does(tmp_path):
     single = command(tsv, both, *plain)
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     crew = [single[0], *torchrun, *single[1:]]
-    done = subprocess.run(crew, capture_output=True, text=True)
+    done = subprocess.run(crew, capture_output=True, text=True, env=ONE_THREAD)
     assert done.returncode == 0, done.stderr
     losses = [
         [json.loads(line)["valid_loss"] for line in Folder(run).log.read_text().splitlines()]

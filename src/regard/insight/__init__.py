@@ -4,9 +4,12 @@ Weights show where values were read from, not why a model decided as it did.
 """
 
 from regard.insight.alignment import BestHead as BestHead
+from regard.insight.alignment import Reading as Reading
 from regard.insight.alignment import align as align
 from regard.insight.alignment import alignment_error_rate as alignment_error_rate
 from regard.insight.alignment import best_head as best_head
+from regard.insight.alignment import best_reading as best_reading
+from regard.insight.alignment import between_words as between_words
 from regard.insight.alignment import read_alignment as read_alignment
 from regard.insight.alignment import symmetrise as symmetrise
 from regard.insight.difference import Change as Change

@@ -6,11 +6,10 @@ ever taken for a special token, whatever it looks like.
 """
 
 import json
-from bisect import bisect_left, bisect_right
+from codecs import getincrementaldecoder
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -31,8 +30,11 @@ FIRST_BYTE = len(SPECIAL)
 FIRST_PIECE = FIRST_BYTE + len(BYTES)
 VERSION = 1
 
-# letters with the space before them, digits one by one, marks in runs, other spaces
-WORD = Regex(r" ?[\p{L}\p{M}]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s")
+# letters with the space before them, Han characters and digits one by one, marks in runs,
+# other spaces
+WORD = Regex(
+    r" ?\p{Han}| ?[[\p{L}\p{M}]&&[^\p{Han}]]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s"
+)
 
 
 class Tokens(NamedTuple):
@@ -75,15 +77,20 @@ class Tokenizer:
 
     def locate(self, text: str) -> Tokens:
         """Encode a text, and tell which characters each token covers."""
-        ids = self.encode(text)
-        ends = list(accumulate(len(self._bytes[token]) for token in ids))
-        # where each character of the text ends, in bytes; one space was put before it
-        letters = list(accumulate((len(letter.encode()) for letter in _readable(text)), initial=1))
-        spans = []
-        for start, end in zip([0, *ends], ends, strict=False):
-            first = max(bisect_right(letters, start) - 1, 0)
-            spans.append((first, max(bisect_left(letters, end), first)))
-        return Tokens(tuple(ids), tuple(spans))
+        return self.spread(self.encode(text))
+
+    def spread(self, ids: Sequence[int]) -> Tokens:
+        """Tell which characters of their text each of some tokens covers."""
+        reader = getincrementaldecoder("utf-8")("replace")
+        read, spans = "", []
+        for token in ids:
+            start = len(read)
+            read += reader.decode(self._bytes[token])
+            halfway = bool(reader.getstate()[0])  # within a character of several bytes
+            spans.append((start, len(read) + halfway))
+        before = int(read.startswith(" "))  # the space that was put before the text
+        moved = ((max(start - before, 0), max(end - before, 0)) for start, end in spans)
+        return Tokens(tuple(ids), tuple(moved))
 
     def words(self, text: str) -> list[tuple[int, int]]:
         """Tell where the words and marks of a text are, spaces left out."""
