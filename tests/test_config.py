@@ -142,7 +142,6 @@ settings = st.builds(
 @given(settings)
 def test_settings_come_back_from_json_as_they_were(some):
     back = Settings.from_json(some.to_json())
-    # the word for nothing is the one text that cannot be kept apart, and no text may be nothing
     assert back == some
     assert type(back.train.betas) is tuple
 

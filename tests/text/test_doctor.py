@@ -32,6 +32,13 @@ def test_a_clean_corpus_has_no_findings(tmp_path):
     ]
 
 
+def test_all_that_some_programs_take_for_the_end_of_a_line_are_traps():
+    letters = map(chr, range(0x3000))
+    ends = {letter for letter in letters if len(f"a{letter}b".splitlines()) > 1}
+    # line feeds do end a line; separators of files, groups and records are in no text
+    assert ends - set("\n\x1c\x1d\x1e") <= set(TRAPS)
+
+
 @pytest.mark.parametrize("sign", TRAPS, ids=lambda sign: f"U+{ord(sign):04X}")
 @pytest.mark.parametrize("side", [0, 1])
 def test_each_trap_is_found_and_named_with_its_line(tmp_path, sign, side):
@@ -72,6 +79,7 @@ def test_sources_that_are_also_in_the_test_are_found(tmp_path):
 
 
 def test_three_lines_are_named_and_more_are_counted(tmp_path):
+    assert found(tmp_path, "a\tb\n" * 4) == ["3 × the same pair again (line 2, 3, 4)"]
     assert found(tmp_path, "a\tb\n" * 5) == ["4 × the same pair again (line 2, 3, 4, …)"]
 
 

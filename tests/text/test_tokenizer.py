@@ -219,6 +219,11 @@ def test_learning_again_learns_the_same(kind):
     assert train(TEXTS, kind, 340).to_dict() == LEARNED[kind].to_dict()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_order_of_the_texts_changes_nothing(kind):
+    assert train(TEXTS[::-1], kind, 300).to_dict() == train(TEXTS, kind, 300).to_dict()
+
+
 @pytest.mark.parametrize("joint", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_saved_is_loaded(tmp_path, kind, joint):

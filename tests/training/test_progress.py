@@ -91,7 +91,10 @@ def test_a_time_box_that_is_full_plans_no_more():
 
 
 def test_without_a_time_box_or_a_step_the_plan_stays():
-    for progress, minutes in ((Progress(step=5, seconds=9.0, planned=7), None), (Progress(), 3.0)):
+    for progress, minutes in (
+        (Progress(step=5, seconds=9.0, planned=7), None),
+        (Progress(planned=7), 3.0),
+    ):
         before = progress.planned
         progress.replan(Train(minutes=minutes))
         assert progress.planned == before
