@@ -13,13 +13,18 @@ from regard.pictures.page import page
 from regard.trace import Tokens, translation
 
 
+def settle(window):
+    """Wait until what was done is on the screen."""
+    window.evaluate("() => new Promise((r) => requestAnimationFrame(() => setTimeout(r)))")
+
+
 def said(window):
-    window.wait_for_timeout(60)  # a frame or two
+    settle(window)
     return window.locator(".sentence").inner_text()
 
 
 def caption(window):
-    window.wait_for_timeout(60)
+    settle(window)
     return window.locator(".caption").inner_text()
 
 
@@ -199,7 +204,7 @@ def test_the_wheel_zooms_into_the_matrix(opened):
     small = (seen(window)[0] == cividis(1.0)).all(-1).sum()
     for _ in range(6):
         window.mouse.wheel(0, -100)
-        window.wait_for_timeout(40)
+        settle(window)
     assert said(window) == told  # the same cell is under the pointer
     large = (seen(window)[0] == cividis(1.0)).all(-1).sum()
     assert large > 2 * small
