@@ -46,7 +46,6 @@ def opened(chromium, tmp_path):
         window.on("pageerror", lambda error: window.errors.append(str(error)))
         window.goto(file.as_uri())
         window.wait_for_selector(".sentence:not(:empty)")
-        window.wait_for_timeout(100)
         return window
 
     yield open_page

@@ -37,3 +37,8 @@ test("who looks nowhere is said to", () => {
 test("the language is the browser's, if it is known", () => {
   assert.deepEqual(["zh", "zh-CN", "ZH-tw", "en-GB", "fr", undefined].map(chosenLanguage), ["zh", "zh", "zh", "en", "en", "en"]);
 });
+
+test("a word from the right does not turn the sentence around", () => {
+  const arabic = { ...decoder, queries: [{ text: "قطة" }], row: () => [] };
+  assert.equal(sentence(arabic, at(0, null), TEXTS.en), "“\u2068قطة\u2069” looks nowhere.");
+});

@@ -34,7 +34,7 @@ export function build(root, trace, stacks, act, ask) {
     stage: element("canvas", { tabIndex: 0, role: "img", className: "stage" }),
     overlay: element("canvas", { className: "overlay", "aria-hidden": "true" }),
     caption: element("p", { className: "caption" }),
-    sentence: element("p", { className: "sentence", role: "status", "aria-live": "polite", dir: "auto" }),
+    sentence: element("p", { className: "sentence", role: "status", "aria-live": "polite" }),
     help: element("p", { className: "help" }),
   };
   parts.threshold.oninput = () => act({ type: "threshold", to: Number(parts.threshold.value) });

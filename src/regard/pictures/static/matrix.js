@@ -30,11 +30,13 @@ export function layout(size, view, zoom, measure) {
   const fit = Math.max(fits(area), 0.05);
   const cell = Math.max(fit, Math.min(fit * zoom.scale, Math.max(NEAREST, fit)));
   const seen = { across: Math.min(across, area.width / cell), down: Math.min(down, area.height / cell) };
+  const left = words + Math.floor((area.width - seen.across * cell) / 2);
   return {
-    left: words + Math.floor((area.width - seen.across * cell) / 2),
+    left,
     top,
     cell,
     isUpright: top === upright,
+    foot: size.width < 560 ? 20 : left, // a narrow window needs all its width for the notes
     width: seen.across * cell,
     height: seen.down * cell,
     area,
@@ -200,7 +202,7 @@ export function shortened(text, most = 18) {
 }
 
 function drawScale(pen, view, placed, { top, theme, texts, names }) {
-  const [x, y, width, height] = [placed.left, placed.top + placed.height + 16, 120, 8];
+  const [x, y, width, height] = [placed.foot, placed.top + placed.height + 16, 120, 8];
   const shares = Float32Array.from({ length: 60 }, (_, n) => n / 59);
   pen.image(pixels(shares, 1), 60, 1, x, y, width, height);
   const style = { colour: theme.faint, size: 11 };

@@ -1,7 +1,13 @@
 /** What is pointed at, as a sentence to read and to hear. */
+import { direction } from "./pen.js";
 import { number } from "./view.js";
 
 const MOST = 3; // links named in one sentence
+
+/** Keep a word written from the right from turning the sentence around it. */
+function isolated(word) {
+  return direction(word) === "rtl" ? `\u2068${word}\u2069` : word;
+}
 
 /** Say where a query looks, by whom a key is looked at, or how strong one link is. */
 export function sentence(view, { query, key, locked }, texts) {
@@ -11,11 +17,11 @@ export function sentence(view, { query, key, locked }, texts) {
 }
 
 function ofQuery(view, query, key, texts) {
-  const name = view.queries[query].text;
+  const name = isolated(view.queries[query].text);
   const parts = [];
   if (key !== null) {
     const weight = view.at(query, key);
-    const other = view.keys[key].text;
+    const other = isolated(view.keys[key].text);
     parts.push(
       weight === null
         ? texts.unknown(name, other)
@@ -31,10 +37,10 @@ function ofQuery(view, query, key, texts) {
 
 function ofKey(view, key, texts) {
   const links = view.column(key).slice(0, MOST);
-  const name = view.keys[key].text;
+  const name = isolated(view.keys[key].text);
   return links.length ? texts.from(name, listed(links, view.queries, view, texts)) : texts.nobody(name);
 }
 
 function listed(links, groups, view, texts) {
-  return texts.and(links.map(({ place, weight }) => texts.link(groups[place].text, number(weight, view.step))));
+  return texts.and(links.map(({ place, weight }) => texts.link(isolated(groups[place].text), number(weight, view.step))));
 }
