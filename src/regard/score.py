@@ -47,9 +47,7 @@ def alignment(run: Run, pairs: Sequence[Pair]) -> str:
     traces, gold = [], []
     for pair in pairs:
         words = _words(pair)
-        traces.append(
-            retrace(run.model, run.tokenizers, pair.source, pair.target, words=words)
-        )
+        traces.append(retrace(run.model, run.tokenizers, pair.source, pair.target, words=words))
         gold.append(set(words.links or ()))
     layer, head, step, *_ = best_reading(traces)
     found = [read_alignment(trace, layer, head, step=step) for trace in traces]

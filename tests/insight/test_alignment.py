@@ -2,7 +2,14 @@ import numpy as np
 import pytest
 import torch
 
-from regard.insight import align, alignment_error_rate, best_head, best_reading, read_alignment, symmetrise
+from regard.insight import (
+    align,
+    alignment_error_rate,
+    best_head,
+    best_reading,
+    read_alignment,
+    symmetrise,
+)
 from regard.trace import Tokens, translation
 
 

@@ -158,9 +158,7 @@ class Reading(NamedTuple):
     value: float
 
 
-def best_reading(
-    traces: Sequence[Trace], gold: Sequence[Iterable[Link]] | None = None
-) -> Reading:
+def best_reading(traces: Sequence[Trace], gold: Sequence[Iterable[Link]] | None = None) -> Reading:
     """Find the head, and the step at which it is read, of the best alignment over some traces.
 
     See `best_head` for the criterion. Which step is the better one depends on the depth of the
