@@ -83,6 +83,15 @@ def test_help_imports_neither_torch_nor_matplotlib():
     assert "Usage:" in found.stdout
 
 
+def test_threads_that_wait_sleep_unless_the_user_wants_otherwise(monkeypatch):
+    for before, after in ((None, "PASSIVE"), ("ACTIVE", "ACTIVE")):
+        monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+        if before is not None:
+            monkeypatch.setenv("OMP_WAIT_POLICY", before)
+        check = "import os, regard.cli; print(os.environ['OMP_WAIT_POLICY'])"
+        assert python("-c", check).stdout == f"{after}\n"
+
+
 def test_the_module_runs_as_the_command():
     found = python("-m", "regard", "--version")
     assert (found.returncode, found.stdout) == (0, f"regard {__version__}\n")

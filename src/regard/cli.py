@@ -1,5 +1,6 @@
 """The command: what `regard` does, one verb per function."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,10 @@ from typer.core import TyperGroup
 
 from regard import __version__
 from regard.errors import RegardError, unknown_name
+
+# Threads that wait shall sleep, not spin: where another program computes too, spinning takes the
+# processor from the very thread that is waited for. Read by OpenMP when torch is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 class _Verbs(TyperGroup):

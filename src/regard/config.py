@@ -69,6 +69,7 @@ class Train:
     save_every: float = 5.0  # minutes between states that a killed run goes on from
     guide: float = 0.0  # weight of the loss that pulls a head towards given alignments
     guide_layer: int = -2  # of the decoder, counted from the last if negative
+    threads: int = 0  # of one process; 0 is one for small models, which gain little from more
     compile: bool = False
     precision: Literal["float32", "bfloat16"] = "float32"  # bfloat16 on a GPU only
     seed: int = 0

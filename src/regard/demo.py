@@ -26,17 +26,17 @@ ALIGNED = 100  # phrases over which the head to show is chosen
 COMMON: dict[str, Any] = {
     "data": {"pieces": 2500},
     "train": {
-        "tokens": 2048,
-        "warmup": 150,
+        "tokens": 1024,
+        "warmup": 100,
         "schedule": "cosine",
         "average": 1,
-        "validate_every": 200,
+        "validate_every": 400,
         "patience": 0,
     },
 }
 MODELS: dict[str, dict[str, Any]] = {
     "transformer": {
-        "model": {"layers": 2, "width": 128, "hidden": 256, "dropout": 0.1},
+        "model": {"layers": 2, "width": 128, "hidden": 256, "dropout": 0.0},
         "train": {"rate": 3e-3},
     },
     "bahdanau": {
@@ -45,7 +45,7 @@ MODELS: dict[str, dict[str, Any]] = {
             "score": "additive",
             "layers": 1,
             "width": 128,
-            "dropout": 0.1,
+            "dropout": 0.0,
         },
         "train": {"rate": 5e-3},
     },

@@ -2,7 +2,8 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +32,8 @@ from regard.training.prepare import Changes, Prepared
 from regard.training.progress import Progress
 from regard.training.report import Bar, Log, duration
 
+SMALL = 4096 * 256  # tokens of a batch x width, up to which one thread is enough
+
 Say = Callable[[str], None]
 
 
@@ -58,7 +61,24 @@ def train(
             speak(f"{'going on with' if known else 'making'} {folder.path}: {count:,} pairs")
             prepare.prepare(folder, settings, corpus, valid, count)
         crew.wait()
-        return _Session(folder, prepare.opened(folder, settings), crew, speak).run()
+        with _threads(settings):
+            return _Session(folder, prepare.opened(folder, settings), crew, speak).run()
+
+
+@contextmanager
+def _threads(settings: Settings) -> Iterator[None]:
+    """Compute on as many threads as the settings say.
+
+    Two threads share the small products of a small model 1.2 times as fast as one computes them,
+    and ten times as slowly when another program runs: then each waits for the other's turn.
+    """
+    before = torch.get_num_threads()
+    small = settings.train.tokens * settings.model.width <= SMALL
+    torch.set_num_threads(settings.train.threads or (1 if small else before))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _check(settings: Settings) -> None:
