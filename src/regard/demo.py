@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from regard.errors import unknown_name
+from regard.errors import RegardError, unknown_name
 from regard.insight import Reading, best_reading, between_words
 from regard.pictures import beside, figure, terminal
 from regard.retrace import Words, retrace
@@ -16,6 +16,9 @@ from regard.trace import Trace
 from regard.training import train
 from regard.training.metrics import bleu, exact_match, is_chinese
 from regard.translate import translate
+
+if TYPE_CHECKING:
+    import matplotlib.figure
 
 Language = Literal["fr", "zh"]
 LANGUAGES = {"fr": "French", "zh": "Chinese"}
@@ -146,7 +149,15 @@ def _picture(run: Run, phrase: Phrase, head: Reading, out: Path) -> str:
     words = [phrase.target_words[n] for n in targets], [phrase.source_words[n] for n in sources]
     gold = [[float((s, t) in phrase.links) for s in sources] for t in targets]
     title = f"Layer {head.layer}, head {head.head}"
-    figure.save(figure.heat_map(weights, *words, title=title), out / "attention.png")
+    marked = [(t, s) for t, row in enumerate(gold) for s, mark in enumerate(row) if mark]
+    drawn = figure.heat_map(
+        weights,
+        *words,
+        title=phrase.target,
+        caption=f"cross-attention, layer {head.layer}, head {head.head} · outlined: gold alignment",
+        marked=marked,
+    )
+    saved = _saved(drawn, out)
     width = get_terminal_size().columns // 2 - 2
     maps = (
         terminal.heat_map(weights, *words, title=f"{title}: where it looks", width=width),
@@ -160,8 +171,18 @@ def _picture(run: Run, phrase: Phrase, head: Reading, out: Path) -> str:
 
 Of all heads this one agrees best with the gold alignments of {ALIGNED} other sentences:
 alignment error rate {head.value:.2f}. It was never shown any.
-The picture: {out / "attention.png"}
+The picture: {saved}
 """
+
+
+def _saved(drawn: "matplotlib.figure.Figure", out: Path) -> Path:
+    """Save a figure as PNG or, where no font has its letters, as SVG, for the reader's fonts."""
+    try:
+        figure.save(drawn, out / "attention.png")
+        return out / "attention.png"
+    except RegardError:
+        figure.save(drawn, out / "attention.svg")
+        return out / "attention.svg"
 
 
 def _next(out: Path, sentence: str) -> str:
