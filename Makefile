@@ -4,7 +4,7 @@ PYTHON ?= python3
 PYTHONS := $(PYTHON) python3.13 python3.12 python3.11  # tried in this order
 VENV := .venv
 RUN := $(VENV)/bin/python
-OUT ?= demo.png
+OUT ?= demo
 comma := ,
 
 pip_advice := check the network or name a mirror in PIP_INDEX_URL ('make clean' starts afresh)
@@ -25,7 +25,7 @@ endef
 help:  ## say what can be made
 	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile
 
-demo: $(VENV)/.pictures  ## show attention at work, and save demo.png
+demo: $(VENV)/.pictures  ## train a translator, let it translate, and show where it looks
 	@$(RUN) -m regard demo --out "$(OUT)"
 
 # bfloat16 products die on hosts that announce AMX but forbid it
@@ -42,9 +42,12 @@ test: $(VENV)/.dev  ## check format, style, types and tests
 slow: $(VENV)/.dev  ## run the tests that take more than a few seconds
 	$(call step,slow tests,$(RUN) -m pytest -q -m slow,the lines above say which)
 
+# with DATA=a folder of Multi30k training too, and with JOEYNMT=a python that has it, against it
 bench: $(VENV)/.bench  ## measure against torch, side by side
 	@$(RUN) bench/attention.py
 	@$(RUN) bench/decode.py
+	@[ -z "$(DATA)" ] \
+		|| $(RUN) bench/train.py --data "$(DATA)" $(if $(JOEYNMT),--joeynmt "$(JOEYNMT)")
 
 clean:  ## remove .venv and what was built
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,16 +1,171 @@
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from regard.config import Model
+from regard.config import Data, Model, Settings, Train, change, parse, read
+from regard.errors import RegardError
 
 
 def test_settings_cannot_be_changed_once_made():
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(FrozenInstanceError, match="cannot assign to field 'width'"):
         Model().width = 3
 
 
 def test_every_setting_has_a_default_and_is_named():
     assert {field.name for field in fields(Model)} >= {"kind", "width", "layers", "heads", "score"}
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="positional"):
         Model("transformer")
+
+
+def test_a_change_leaves_all_else_as_it_was():
+    before = Settings()
+    after = change(before, {"train": {"steps": 7, "seed": 3}, "model": {"width": 24}})
+    assert after.train == replace(before.train, steps=7, seed=3)
+    assert after.model == replace(before.model, width=24)
+    assert (after.data, after.search) == (before.data, before.search)
+    assert before == Settings()
+
+
+def test_no_change_is_no_change():
+    assert change(Settings(), {}) == Settings()
+    assert change(Settings(), {"train": {}}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"trian": {}}, r"no section is called 'trian'\. Did you mean 'train'\?"),
+        ({"zzz": {}}, r"no section is called 'zzz'\. Choose from: data, model, search, train\."),
+        ({"train": {"stepz": 3}}, r"no setting is called 'train.stepz'\. Did you mean 'train.step"),
+        ({"data": {"pices": 3}}, r"no setting is called 'data.pices'\. Did you mean 'data.pieces"),
+        (
+            {"model": {"norm": "pst"}},
+            r"no choice for model.norm is called 'pst'.*'post'.*post, pre",
+        ),
+        (
+            {"model": {"norm": 3}},
+            r"no choice for model.norm is called '3'\. Choose from: post, pre",
+        ),
+        ({"model": {"norm": ["post"]}}, "no choice for model.norm is called "),
+        ({"model": 3}, r"\[model\] must be a table of settings, but it is 3"),
+        ({"train": {"steps": 3.0}}, "train.steps must be a whole number, but it is 3.0"),
+        ({"train": {"steps": True}}, "train.steps must be a whole number, but it is True"),
+        ({"train": {"steps": "many"}}, "train.steps must be a whole number, but it is 'many'"),
+        ({"train": {"steps": None}}, "train.steps must be a whole number, but it is None"),
+        ({"train": {"rate": "fast"}}, "train.rate must be a number, but it is 'fast'"),
+        ({"train": {"rate": False}}, "train.rate must be a number, but it is False"),
+        ({"train": {"compile": 1}}, "train.compile must be true or false, but it is 1"),
+        ({"model": {"score": 1}}, "model.score must be text, but it is 1"),
+        ({"model": {"key_heads": 2.5}}, "model.key_heads must be a whole number, but it is 2.5"),
+        ({"train": {"betas": 0.9}}, "train.betas must be 2 numbers, but it is 0.9"),
+        ({"train": {"betas": [0.9]}}, r"train.betas must be 2 numbers, but it is \[0.9\]"),
+        ({"train": {"betas": [0.9, "x"]}}, "train.betas must be a number, but it is 'x'"),
+    ],
+)
+def test_what_does_not_exist_or_fit_is_refused_with_its_name(changes, words):
+    with pytest.raises(RegardError, match=words):
+        change(Settings(), changes)
+
+
+@pytest.mark.parametrize("one", fields(Settings), ids=lambda one: one.name)
+def test_each_setting_is_offered_when_a_letter_is_missing(one):
+    for setting in fields(one.default_factory):
+        short = setting.name[:-1]
+        with pytest.raises(RegardError, match="Did you mean"):
+            change(Settings(), {one.name: {short + "_": 1}})
+
+
+def test_a_whole_number_may_stand_for_a_number():
+    rate = change(Settings(), {"train": {"rate": 2}}).train.rate
+    assert (rate, type(rate)) == (2.0, float)
+
+
+def test_two_numbers_come_as_a_tuple():
+    betas = change(Settings(), {"train": {"betas": [1, 0.5]}}).train.betas
+    assert betas == (1.0, 0.5)
+    assert [type(beta) for beta in betas] == [float, float]
+
+
+@pytest.mark.parametrize("nothing", [None, "none"])
+def test_what_may_be_nothing_can_be_set_to_none(nothing):
+    given = replace(Settings(), train=Train(minutes=3.0), model=Model(key_heads=2))
+    after = change(given, {"train": {"minutes": nothing}, "model": {"key_heads": nothing}})
+    assert after == Settings()
+    assert change(after, {"train": {"minutes": 5}}).train.minutes == 5.0
+
+
+@pytest.mark.parametrize(
+    ("assignment", "meant"),
+    [
+        ("train.steps=200", {"train": {"steps": 200}}),
+        (" train.steps = 200 ", {"train": {"steps": 200}}),
+        ("train.rate=2e-3", {"train": {"rate": 2e-3}}),
+        ("train.compile=true", {"train": {"compile": True}}),
+        ("train.betas=[0.9, 0.98]", {"train": {"betas": [0.9, 0.98]}}),
+        ("model.score=scaled dot", {"model": {"score": "scaled dot"}}),
+        ('model.score="additive"', {"model": {"score": "additive"}}),
+        ("train.schedule = inverse square root", {"train": {"schedule": "inverse square root"}}),
+        ("model.key_heads=none", {"model": {"key_heads": "none"}}),
+        ("model.score=a=b", {"model": {"score": "a=b"}}),
+        ("train.seed=", {"train": {"seed": ""}}),
+        ("a.b.c=1", {"a": {"b.c": 1}}),
+    ],
+)
+def test_an_assignment_says_section_setting_and_value(assignment, meant):
+    assert parse(assignment) == meant
+
+
+@pytest.mark.parametrize(
+    "assignment", ["steps=3", "train.steps", "train.=3", ".steps=3", "=3", "", "train steps 3"]
+)
+def test_what_is_no_assignment_is_shown(assignment):
+    with pytest.raises(RegardError, match="must be section.key=value, but it is '"):
+        parse(assignment)
+
+
+settings = st.builds(
+    Settings,
+    data=st.builds(Data, pieces=st.integers(), ratio=st.floats(allow_nan=False)),
+    model=st.builds(Model, score=st.text(), key_heads=st.none() | st.integers()),
+    train=st.builds(
+        Train,
+        minutes=st.none() | st.floats(allow_nan=False),
+        betas=st.tuples(st.floats(0, 1), st.floats(0, 1)),
+        schedule=st.sampled_from(["inverse square root", "cosine", "constant"]),
+        compile=st.booleans(),
+    ),
+)
+
+
+@given(settings)
+def test_settings_come_back_from_json_as_they_were(some):
+    back = Settings.from_json(some.to_json())
+    assert back == some
+    assert type(back.train.betas) is tuple
+
+
+def test_json_names_every_setting_defaults_included():
+    text = Settings().to_json()
+    for section in fields(Settings):
+        for one in fields(section.default_factory):
+            assert f'"{one.name}":' in text
+
+
+def test_a_file_is_read_as_toml(tmp_path):
+    path = tmp_path / "some.toml"
+    path.write_text('[train]\nsteps = 3\n[model]\nscore = "ádditive"\n', encoding="utf-8")
+    assert read(path) == {"train": {"steps": 3}, "model": {"score": "ádditive"}}
+
+
+def test_a_file_that_is_not_toml_is_one_sentence(tmp_path):
+    path = tmp_path / "some.toml"
+    with pytest.raises(RegardError, match=r"cannot read the settings in .*some\.toml"):
+        read(path)
+    path.write_text("steps 3")
+    with pytest.raises(RegardError, match=r"some\.toml must be TOML, but it is not: .*line 1"):
+        read(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(RegardError, match=r"cannot read the settings in .*utf-8"):
+        read(path)

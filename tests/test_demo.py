@@ -1,75 +1,42 @@
-import re
-
 import pytest
-import torch
 
-from regard.demo import NEXT, demo
+from regard.demo import choose_head, demo, located, paired
 from regard.errors import RegardError
+from regard.run import load
+from regard.text.phrasebook import corpus
+
+pytestmark = pytest.mark.usefixtures("unchecked")
 
 
-@pytest.fixture
-def told(tmp_path, monkeypatch):
+def test_phrases_become_pairs_whose_parts_are_the_linked_words():
+    phrase = corpus("fr", train=10, valid=1, test=1).train[0]
+    (pair,) = paired([phrase])
+    found = [(pair.source[slice(*s)], pair.target[slice(*t)]) for s, t in pair.links]
+    wanted = [(phrase.source_words[s], phrase.target_words[t]) for s, t in phrase.links]
+    assert found == wanted
+    assert len(located(phrase).source) == len(phrase.source_words)
+
+
+@pytest.mark.parametrize(("to", "model"), [("fr", "transformer"), ("zh", "bahdanau")])
+def test_the_demo_trains_translates_and_shows_where_it_looked(to, model, tmp_path, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "80")
-    lines = []
-    demo(tmp_path / "five.png", lines.append)
-    return "\n".join(lines)
+    book = corpus(to, train=300, valid=20, test=20)
+    monkeypatch.setattr("regard.demo.corpus", lambda _: book)
+    out, told = tmp_path / "run", []
+    demo(out, to=to, model=model, minutes=0.03, say=told.append)
+    text = "\n".join(told)
+    assert "20 sentences it never saw: BLEU" in text
+    assert "where it looks" in text and "The gold alignment" in text
+    assert f"regard translate {out}" in text
+    assert (out / "attention.png").read_bytes().startswith(b"\x89PNG") or to == "zh"
+    assert load(out).settings.model.kind == ("recurrent" if model == "bahdanau" else "transformer")
+    head = choose_head(load(out), book.valid[:3])
+    assert 0.0 <= head.value <= 1.0
 
 
-def row(word, text, after):
-    """The numbers of the first row of that word after some heading."""
-    line = re.search(rf"^ *{word} +\d.*$", text[text.index(after) :], re.MULTILINE).group()
-    return [float(number) for number in re.findall(r"\d+(?:\.\d+)?", line)]
-
-
-def test_the_demo_tells_scores_weights_and_context_of_the_first_word(told):
-    weights = torch.tensor([1, 0, 0.5, 0.5, 0.75]).softmax(-1)
-    assert row("kitten", told, "1. Score") == [1, 0, 0.5, 0.5, 0.75]
-    assert row("kitten", told, "2. Weigh") == pytest.approx(weights.tolist(), abs=0.005)
-    kitten, train, horse, _, cat = weights.tolist()
-    alive, moves = kitten + horse + cat, train + horse + cat / 2
-    assert row("kitten", told, "3. Gather")[:2] == pytest.approx([alive, moves], abs=0.005)
-
-
-def test_the_parts_that_make_the_kitten_move_are_those_told(told):
-    total, horse, cat, train = map(
-        float, re.findall(r"\d\.\d\d", told[told.index("now moves") : told.index("the train")])
-    )
-    assert (horse, cat, train) == (0.18, 0.12, 0.11)
-    assert total == pytest.approx(horse + cat + train)
-
-
-def test_the_heat_map_shows_the_known_weights(told):
-    assert row("kitten", told, "Where each word looks") == [0.30, 0.11, 0.18, 0.18, 0.23]
-    assert row("train", told, "Where each word looks") == [0.12, 0.33, 0.20, 0.20, 0.15]
-    assert "train   looks most at train (0.33)" in told
-
-
-def test_with_the_causal_mask_no_word_looks_ahead(told):
-    assert row("kitten", told, "looking back only") == [1, 0, 0, 0, 0]
-    assert row("horse", told, "looking back only")[3:] == [0, 0]
-
-
-def test_the_demo_saves_its_picture_and_says_where(told, tmp_path):
-    assert (tmp_path / "five.png").read_bytes().startswith(b"\x89PNG")
-    assert f"picture: {tmp_path / 'five.png'}" in told
-
-
-def test_the_demo_fits_a_terminal_of_eighty_columns(told):
-    lines = [line for line in told.splitlines() if "five.png" not in line]
-    assert max(map(len, lines)) <= 80
-
-
-def test_what_to_try_next_works(capsys, monkeypatch):
-    monkeypatch.setenv("NO_COLOR", "1")
-    lines = [line[4:] for line in NEXT.splitlines() if line.startswith("    ")]
-    exec("\n".join(lines), {})
-    shown = capsys.readouterr().out
-    assert row("one", shown, "one")[2:] == [0, 0, 0]  # its window reaches one word
-
-
-def test_a_picture_that_cannot_be_written_is_said_after_the_text(tmp_path):
-    lines = []
-    with pytest.raises(RegardError, match="cannot write"):
-        demo(tmp_path / "nowhere" / "five.png", lines.append)
-    assert "looks most at" in "\n".join(lines)
+def test_another_language_or_model_is_refused_before_anything_is_done(tmp_path):
+    with pytest.raises(RegardError, match="no language of the phrasebook is called 'de'"):
+        demo(tmp_path / "run", to="de")
+    with pytest.raises(RegardError, match="no model of the demo is called 'lstm'"):
+        demo(tmp_path / "run", model="lstm")
+    assert not (tmp_path / "run").exists()

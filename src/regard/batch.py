@@ -66,8 +66,9 @@ def _parted(order: Rows, costs: Rows, budget: int, first: int) -> Iterator[Rows]
 
 def collate(pairs: Encoded, rows: Rows, linked: bool = False) -> Batch:
     """Pad some pairs into a batch."""
-    source, lengths = padded([pairs.pair(row)[0] for row in rows])
-    target, ends = padded([pairs.pair(row)[1] for row in rows])
+    some = [pairs.pair(row) for row in rows.tolist()]
+    source, lengths = padded([source for source, _ in some])
+    target, ends = padded([target for _, target in some])
     inputs = torch.nn.functional.pad(target, (1, 0), value=START)
     targets = torch.nn.functional.pad(target, (0, 1), value=PADDING)
     targets[torch.arange(len(rows)), ends] = END
@@ -87,7 +88,7 @@ def padded(sentences: Sequence[Sequence[int] | Rows]) -> tuple[Tensor, Tensor]:
 def _links(pairs: Encoded, rows: Rows, batch: Batch) -> Tensor:
     """Mark linked pieces; a target piece is the input one position after the start."""
     marks = torch.zeros(*batch.inputs.shape, batch.source.shape[1])
-    for number, row in enumerate(rows):
+    for number, row in enumerate(rows.tolist()):
         for source, target in pairs.linked(row):
             marks[number, int(target) + 1, int(source)] = 1.0
     return marks

@@ -1,6 +1,8 @@
 """The command: what `regard` does, one verb per function."""
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from regard import __version__
-from regard.errors import RegardError
+from regard.errors import RegardError, unknown_name
 
 
 class _Verbs(TyperGroup):
@@ -80,20 +82,16 @@ def train(
     minutes: Annotated[float | None, typer.Option(help="A time box to plan for.")] = None,
     changes: Sets = None,
 ) -> None:
-    """Train a translator on pairs of sentences; run again, it goes on where it stopped."""
+    """Train a translator on pairs of sentences, or go on where it stopped."""
     from regard.text.corpus import Corpus
-    from regard.training import Interrupted
     from regard.training import train as begin
 
     wanted = _changes(preset, settings, minutes, changes)
     if alignments is not None:
         wanted.insert(0, {"train": {"guide": 0.05}})
     others = Corpus.of_files(valid) if valid else None
-    try:
+    with _interruptible():
         begin(Corpus.of_files(pairs, alignments), out, valid=others, changes=wanted)
-    except Interrupted as stop:
-        typer.echo(f"regard: {stop}", err=True)
-        raise typer.Exit(130) from None
 
 
 def _changes(
@@ -123,10 +121,15 @@ def translate(
     sample: Annotated[bool, typer.Option("--sample", help="Draw instead of search.")] = False,
     temperature: Annotated[float, typer.Option(help="Of --sample; lower is bolder.")] = 1.0,
     seed: Annotated[int | None, typer.Option(help="Of --sample.")] = None,
+    traces: Annotated[
+        Path | None, typer.Option(help="Also write where the model looked, a line a sentence.")
+    ] = None,
 ) -> None:
     """Translate sentences, or the lines of stdin, in their order."""
     from dataclasses import replace
 
+    from regard import files
+    from regard.retrace import note
     from regard.run import load
     from regard.stream import chunks
     from regard.translate import Chance, told, translate
@@ -134,12 +137,44 @@ def translate(
     loaded = load(run)
     settings = replace(loaded.settings.search, **({} if beam is None else {"beams": beam}))
     chance = Chance(temperature, seed=seed) if sample else None
+    if traces is not None:
+        files.write(traces, "")
     for some in [sentences] if sentences else chunks(sys.stdin.buffer):
         found = translate(
             loaded.model, loaded.tokenizers, some, settings, nbest=nbest, chance=chance
         )
         for texts in found:
             typer.echo(told(texts))
+        if traces is not None:
+            note(traces, loaded, some, [texts[0] for texts in found])
+
+
+@app.command()
+def look(
+    what: Annotated[
+        list[str], typer.Argument(metavar="[RUN] TEXT", help="A run folder and a text; or a text.")
+    ],
+    hf: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="A Hugging Face model instead of a run.")
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="What the run shall say.")] = None,
+    kind: Annotated[str | None, typer.Option(help="encoder, decoder or cross.")] = None,
+    layer: Annotated[int, typer.Option(help="From 0; -1 is the last.")] = 0,
+    head: Annotated[int | None, typer.Option(help="From 0.")] = None,
+    words: Annotated[bool, typer.Option(help="Merge pieces into words.")] = True,
+    png: Annotated[Path | None, typer.Option(help="Write a picture.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Write a drawing.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page with every head.")] = None,
+) -> None:
+    """Show where a model looks as it reads a text, here or in a file."""
+    from regard.gaze import Place, draw, of_hugging_face, of_run
+
+    if len(what) != (2 if hf is None else 1):
+        raise RegardError("look needs a run folder and a text, or --hf and a text; quote the text")
+    text = what[-1]
+    trace = of_run(Path(what[0]), text, target) if hf is None else of_hugging_face(hf, text)
+    paths = [path for path in (png, svg, html) if path is not None]
+    typer.echo(draw(trace, Place(kind, layer, head), words, paths))
 
 
 @app.command()
@@ -152,7 +187,7 @@ def score(
     ] = None,
     beam: Beams = None,
 ) -> None:
-    """Score a run: BLEU and chrF with signatures and intervals, perplexity, alignment errors."""
+    """Score a run: BLEU, chrF, perplexity, and errors of alignment."""
     from regard.run import load
     from regard.score import report
 
@@ -167,53 +202,63 @@ def doctor(
         list[Path] | None, typer.Option(help="Pairs that must not be among the others.")
     ] = None,
 ) -> None:
-    """Examine pairs: what is odd about them, and what a training would leave out."""
+    """Examine pairs: what is odd, and what a training would leave out."""
     from regard.text.doctor import examine
 
     for line in examine(pairs, test):
         typer.echo(line)
 
 
-presets_app = typer.Typer(
-    no_args_is_help=False, rich_markup_mode=None, help="List, show or copy settings."
-)
-app.add_typer(presets_app, name="presets")
-
-
-@presets_app.callback(invoke_without_command=True)
-def list_presets(context: typer.Context) -> None:
-    """List, show or copy settings that are known to work."""
-    from regard import presets
-
-    if context.invoked_subcommand is None:
-        for name in presets.names():
-            typer.echo(f"{name:20} {presets.about(name)}")
-
-
-@presets_app.command()
-def show(name: str) -> None:
-    """Show a preset."""
-    from regard import presets
-
-    typer.echo(presets.text(name), nl=False)
-
-
-@presets_app.command()
-def copy(
-    name: str,
-    folder: Annotated[Path, typer.Option("--to", help="Where to.")] = Path(),
+@app.command()
+def presets(
+    act: Annotated[str, typer.Argument(help="list, show or copy.")] = "list",
+    name: Annotated[str, typer.Argument(help="Which one to show or copy.")] = "",
+    to: Annotated[Path, typer.Option(help="Where to copy it to.")] = Path(),
 ) -> None:
-    """Copy a preset, to be changed."""
-    from regard import presets
+    """List, show or copy settings that are known to work."""
+    from regard import presets as known
 
-    typer.echo(f"copied to {presets.copy(name, folder)}")
+    acts: dict[str, Callable[[], str]] = {
+        "list": known.listing,
+        "show": lambda: known.text(name).rstrip("\n"),
+        "copy": lambda: f"copied to {known.copy(name, to)}",
+    }
+    if act not in acts:
+        raise unknown_name("act of presets", act, acts)
+    typer.echo(acts[act]())
 
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Where to save the picture.")] = Path("demo.png"),
+    out: Annotated[Path, typer.Option(help="The run folder.")] = Path("demo"),
+    to: Annotated[str, typer.Option(help="fr for French, zh for Chinese.")] = "fr",
+    model: Annotated[str, typer.Option(help="transformer or bahdanau.")] = "transformer",
+    minutes: Annotated[float, typer.Option(help="How long to train.")] = 1.5,
 ) -> None:
-    """Show attention at work on five words, and save the picture of it."""
+    """Train a small translator, let it translate, and show where it looks."""
     from regard.demo import demo as show
 
-    show(out, typer.echo)
+    with _interruptible():
+        show(out, to=to, model=model, minutes=minutes, say=typer.echo)
+
+
+@app.command()
+def words(
+    out: Annotated[Path, typer.Option(help="Where to save the picture.")] = Path("words.png"),
+) -> None:
+    """Show attention at work on five words, step by step."""
+    from regard.five_words import five_words
+
+    five_words(out, typer.echo)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Say in one line that a training was stopped, and how it goes on."""
+    from regard.training import Interrupted
+
+    try:
+        yield
+    except Interrupted as stop:
+        typer.echo(f"regard: {stop}", err=True)
+        raise typer.Exit(130) from None

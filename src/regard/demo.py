@@ -1,97 +1,175 @@
-"""Attention at work on five words: scores, weights, context, and pictures of them."""
+"""The main job in two minutes: learn to translate from the phrasebook, and show where it looks."""
 
 from collections.abc import Callable, Sequence
-from math import ceil
 from pathlib import Path
+from shutil import get_terminal_size
+from typing import Any, Literal, cast
 
-import torch
+from regard.errors import unknown_name
+from regard.insight import Reading, best_reading, between_words
+from regard.pictures import beside, figure, terminal
+from regard.retrace import Words, retrace
+from regard.run import Run, load
+from regard.text.corpus import Corpus, Pair, spans
+from regard.text.phrasebook import Phrase, corpus
+from regard.trace import Trace
+from regard.training import train
+from regard.training.metrics import bleu, exact_match, is_chinese
+from regard.translate import translate
 
-from regard.attention import Looked, ScaledDot, look
-from regard.masks import causal
-from regard.pictures import figure, terminal
+Language = Literal["fr", "zh"]
+LANGUAGES = {"fr": "French", "zh": "Chinese"}
 
-WORDS = ("kitten", "train", "horse", "pebble", "cat")
-TRAITS = ("alive", "moves", "small", "thing")
-TOKENS = (
-    (1.0, 0.0, 1.0, 0.0),
-    (0.0, 1.0, 0.0, 1.0),
-    (1.0, 1.0, 0.0, 0.0),
-    (0.0, 0.0, 1.0, 1.0),
-    (1.0, 0.5, 0.5, 0.0),
-)
+SHOWN = 5  # translations
+ALIGNED = 100  # phrases over which the head to show is chosen
 
-TITLE = "Where each word looks"
-OPENING = """\
-Attention: each word looks at all words, and gathers what it finds.
-
-Five words, each told by four numbers:
-"""
-
-NEXT = """\
-To try next, in Python:
-
-    import regard, torch
-    tokens = torch.rand(5, 4)
-    looked = regard.look(tokens, score="gaussian", mask=regard.masks.window(1))
-    words = ["one", "two", "three", "four", "five"]
-    print(regard.pictures.terminal.heat_map(looked.weights, words, words))
-"""
-
-
-def demo(out: Path, say: Callable[[str], None] = print) -> None:
-    """Show attention at work on five words, and save the picture of it."""
-    tokens = torch.tensor(TOKENS)
-    freely, backwards = look(tokens), look(tokens, mask=causal())
-    say(OPENING)
-    say(_table(("", *TRAITS), WORDS, TOKENS))
-    say(_steps(tokens, freely))
-    say(_picture(freely, TITLE))
-    say(f"\n{terminal.strongest(freely.weights, WORDS, WORDS)}\n")
-    say("With a causal mask, a word may look only at itself and at the words before it.\n")
-    say(_picture(backwards, "The same, looking back only"))
-    _save(freely, TITLE, out)
-    say(f"\nThe first of the two maps is now also a picture: {out}\n")
-    say(NEXT)
-
-
-def _steps(tokens: torch.Tensor, looked: Looked) -> str:
-    """Tell the three steps of attention as the first word takes them."""
-    scores = ScaledDot()(tokens, tokens)
-    moves = looked.weights[0] * tokens[:, 1]
-    return f"""
-1. Score: the more two words share, the higher their (scaled dot product) score.
-
-{_table(("", *WORDS), WORDS[:1], scores[:1].tolist())}
-
-2. Weigh: a softmax turns the scores of a word into weights, which sum to one.
-
-{_table(("", *WORDS), WORDS[:1], looked.weights[:1].tolist())}
-
-3. Gather: the sum of all words, each times its weight, is the word's context.
-
-{_table(("", *TRAITS), WORDS[:1], looked.context[:1].tolist())}
-
-The kitten, which did not move, now moves a little: {moves.sum():.2f}, of which
-{moves[2]:.2f} comes from the horse, {moves[4]:.2f} from the cat and {moves[1]:.2f} from the train.
-"""
+COMMON: dict[str, Any] = {
+    "data": {"pieces": 2500},
+    "train": {
+        "tokens": 2048,
+        "warmup": 150,
+        "schedule": "cosine",
+        "average": 1,
+        "validate_every": 200,
+        "patience": 0,
+    },
+}
+MODELS: dict[str, dict[str, Any]] = {
+    "transformer": {
+        "model": {"layers": 2, "width": 128, "hidden": 256, "dropout": 0.1},
+        "train": {"rate": 3e-3},
+    },
+    "bahdanau": {
+        "model": {
+            "kind": "recurrent",
+            "score": "additive",
+            "layers": 1,
+            "width": 128,
+            "dropout": 0.1,
+        },
+        "train": {"rate": 5e-3},
+    },
+}
 
 
-def _table(head: Sequence[str], words: Sequence[str], rows: Sequence[Sequence[float]]) -> str:
-    lines = ["".join(f"{name:>8}" for name in head)]
-    for word, row in zip(words, rows, strict=True):
-        lines.append(f"{word:>8}" + "".join(f"{value:8.2f}" for value in row))
+def demo(
+    out: Path,
+    *,
+    to: str = "fr",
+    model: str = "transformer",
+    minutes: float = 1.5,
+    say: Callable[[str], None] = print,
+) -> None:
+    """Train on the phrasebook, translate what was never seen, and show where the model looked."""
+    if model not in MODELS:
+        raise unknown_name("model of the demo", model, MODELS)
+    if to not in LANGUAGES:
+        raise unknown_name("language of the phrasebook", to, LANGUAGES)
+    book = corpus(cast(Language, to))
+    say(f"Learning {LANGUAGES[to]} from {len(book.train):,} sentences, for {minutes:g} minutes.\n")
+    changes = [COMMON, MODELS[model], {"train": {"minutes": minutes}}]
+    train(
+        Corpus.of_pairs(f"phrasebook {to}, training", paired(book.train)),
+        out,
+        valid=Corpus.of_pairs(f"phrasebook {to}, validation", paired(book.valid)),
+        changes=changes,
+    )
+    run = load(out)
+    say(_quality(run, book.test))
+    head = choose_head(run, book.valid[:ALIGNED])
+    shown = _worth_showing(book.test)
+    say(_picture(run, shown, head, out))
+    say(_next(out, shown.source))
+
+
+def paired(phrases: Sequence[Phrase]) -> list[Pair]:
+    """Give phrases as pairs of texts, with the parts that belong together."""
+    pairs = []
+    for phrase in phrases:
+        words = located(phrase)
+        links = tuple((words.source[s], words.target[t]) for s, t in phrase.links)
+        pairs.append(Pair(phrase.source, phrase.target, links))
+    return pairs
+
+
+def located(phrase: Phrase) -> Words:
+    """Find the words of a phrase in its texts."""
+    source, target = (
+        spans(phrase.source, phrase.source_words),
+        spans(phrase.target, phrase.target_words),
+    )
+    return Words(source, target, phrase.links)
+
+
+def choose_head(run: Run, phrases: Sequence[Phrase]) -> Reading:
+    """Find the head of the lowest alignment error rate over some phrases with gold alignments."""
+    traces = [_forced(run, phrase) for phrase in phrases]
+    return best_reading(traces, [phrase.links for phrase in phrases])
+
+
+def _forced(run: Run, phrase: Phrase) -> Trace:
+    return retrace(run.model, run.tokenizers, phrase.source, phrase.target, words=located(phrase))
+
+
+def _quality(run: Run, phrases: Sequence[Phrase]) -> str:
+    """Translate phrases that were never seen; tell how many are right, and show some."""
+    found = translate(
+        run.model, run.tokenizers, [phrase.source for phrase in phrases], run.settings.search
+    )
+    texts, wanted = [best[0].text for best in found], [phrase.target for phrase in phrases]
+    score = bleu(texts, wanted, zh=is_chinese(wanted))
+    lines = [
+        f"{len(phrases)} sentences it never saw: BLEU {score:.1f}, "
+        f"{exact_match(texts, wanted):.0%} exactly as in the book.\n"
+    ]
+    for phrase, text in list(zip(phrases, texts, strict=True))[:SHOWN]:
+        right = "" if text == phrase.target else f"   (the book: {phrase.target})"
+        lines += [f"  {phrase.source}", f"    {text}{right}"]
     return "\n".join(lines)
 
 
-def _picture(looked: Looked, title: str) -> str:
-    return terminal.heat_map(looked.weights, WORDS, WORDS, title=title, top=_top(looked))
+def _worth_showing(phrases: Sequence[Phrase]) -> Phrase:
+    """Choose a phrase of middling length whose words come in another order in the translation."""
+
+    def crossings(phrase: Phrase) -> int:
+        links = phrase.links
+        return sum(a < c and b > d for n, (a, b) in enumerate(links) for c, d in links[n + 1 :])
+
+    fitting = [phrase for phrase in phrases if 7 <= len(phrase.source_words) <= 11]
+    return max(fitting or phrases, key=crossings)
 
 
-def _save(looked: Looked, title: str, out: Path) -> None:
-    drawn = figure.heat_map(looked.weights, WORDS, WORDS, title=title, top=_top(looked))
-    figure.save(drawn, out)
+def _picture(run: Run, phrase: Phrase, head: Reading, out: Path) -> str:
+    """Draw where the head looks beside the gold alignment, in the terminal and as a figure."""
+    stack, sources, targets = between_words(_forced(run, phrase), head.step)
+    weights = stack[head.layer, head.head]
+    words = [phrase.target_words[n] for n in targets], [phrase.source_words[n] for n in sources]
+    gold = [[float((s, t) in phrase.links) for s in sources] for t in targets]
+    title = f"Layer {head.layer}, head {head.head}"
+    figure.save(figure.heat_map(weights, *words, title=title), out / "attention.png")
+    width = get_terminal_size().columns // 2 - 2
+    maps = (
+        terminal.heat_map(weights, *words, title=f"{title}: where it looks", width=width),
+        terminal.heat_map(gold, *words, title="The gold alignment", width=width),
+    )
+    return f"""
+  {phrase.source}
+  {phrase.target}
+
+{beside(*maps)}
+
+Of all heads this one agrees best with the gold alignments of {ALIGNED} other sentences:
+alignment error rate {head.value:.2f}. It was never shown any.
+The picture: {out / "attention.png"}
+"""
 
 
-def _top(looked: Looked) -> float:
-    """Round the greatest weight up to a twentieth: the end of a scale that shows differences."""
-    return ceil(20 * looked.weights.max().item()) / 20
+def _next(out: Path, sentence: str) -> str:
+    return f"""To try next:
+
+  regard translate {out} "{sentence}"
+  regard look {out} "{sentence}" --html look.html   every layer and head, in a browser
+  regard demo --to zh --out {out}-zh          Chinese instead of French
+  regard demo --model bahdanau --out {out}-b  the recurrent translator of 2015
+  regard train your-pairs.tsv --out your-run  your own text
+"""

@@ -7,9 +7,11 @@ from tempfile import TemporaryDirectory
 
 from regard.config import Data
 from regard.errors import RegardError
+from regard.insight import alignment_error_rate, best_reading, read_alignment
+from regard.retrace import Words, retrace
 from regard.run import Run
 from regard.text import encoded
-from regard.text.corpus import Pair, read
+from regard.text.corpus import Pair, read, spans
 from regard.training import metrics
 from regard.training.distributed import Crew
 from regard.training.loop import validation_loss
@@ -33,6 +35,35 @@ def report(
         yield f"{score.name} {score.value:.2f}{interval}  {score.signature}"
     yield f"exact match {metrics.exact_match(texts, references):.1%}"
     yield f"perplexity {metrics.perplexity(loss(run, pairs)):.3f} per piece"
+    if alignments is not None:
+        yield alignment(run, pairs)
+
+
+def alignment(run: Run, pairs: Sequence[Pair]) -> str:
+    """Tell how far the head that agrees best with itself is from the given links.
+
+    The head is chosen without them: a figure for text whose links are not known, too.
+    """
+    traces, gold = [], []
+    for pair in pairs:
+        words = _words(pair)
+        traces.append(retrace(run.model, run.tokenizers, pair.source, pair.target, words=words))
+        gold.append(set(words.links or ()))
+    layer, head, step, *_ = best_reading(traces)
+    found = [read_alignment(trace, layer, head, step=step) for trace in traces]
+    rate = alignment_error_rate(*(_numbered(links) for links in (found, gold)))
+    return f"alignment error rate {rate:.3f} (cross-attention, layer {layer}, head {head})"
+
+
+def _words(pair: Pair) -> Words:
+    source, target = (spans(text, text.split()) for text in pair[:2])
+    links = [(source.index(left), target.index(right)) for left, right in pair.links]
+    return Words(source, target, links)
+
+
+def _numbered(sentences: Sequence[set[tuple[int, int]]]) -> list[tuple[int, int, int]]:
+    """Tell the links of all sentences apart, so that they count together."""
+    return [(number, *link) for number, links in enumerate(sentences) for link in links]
 
 
 def loss(run: Run, pairs: Sequence[Pair]) -> float:

@@ -187,14 +187,14 @@ class _Hunt:
             self.tokens = torch.cat([self.tokens, forced], dim=-1)
 
     def _next(self) -> tuple[Tensor, Tensor]:
-        """Score the next token: logits (sentence, continuation, token), and what to add to them.
+        """Score the next token: log probabilities (sentence, continuation, token), and the texts'.
 
         The sum of both is the log probability of the text with that token. It is not written out
         for all tokens, since only a few are chosen.
         """
         states, self.past = self.model.step(self.tokens[..., -1], self.past)
-        logits = self.model.output(states).float()
-        return logits, self.totals - logits.logsumexp(dim=-1)
+        # a copy, since a model may keep what it gave
+        return self.model.output(states).float().log_softmax(dim=-1), self.totals
 
     def _allowed(self, logits: Tensor, length: int) -> Tensor:
         for token in (PADDING, START):

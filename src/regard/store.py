@@ -20,7 +20,10 @@ def save(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any] | N
     ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     notes = json.dumps(about or {}, sort_keys=True)
     with files.replacing(path) as draft:
-        save_file(ready, draft, {"about": notes, "checksum": _checksum(ready, notes)})
+        try:
+            save_file(ready, draft, {"about": notes, "checksum": _checksum(ready, notes)})
+        except SafetensorError as problem:  # a full disk among others
+            raise OSError(str(problem)) from problem
 
 
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -58,6 +61,7 @@ def fill(model: nn.Module, tensors: Mapping[str, Tensor], where: Path) -> None:
                 f"{where} does not fit the settings and vocabulary beside it: {name!r} must be "
                 f"{tuple(tensor.shape)}, but it is {tuple(tensors[name].shape)}"
             )
+    for name, tensor in wanted.items():  # now that all of them fit
         tensor.copy_(tensors[name])
 
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from io import UnsupportedOperation
+from io import BytesIO, UnsupportedOperation
 from typing import IO
 
 from regard.errors import RegardError
@@ -10,7 +10,7 @@ from regard.errors import RegardError
 BLOCK = 1 << 16  # bytes read at a time, at most
 
 
-def chunks(file: IO[bytes]) -> Iterator[list[str]]:
+def chunks(file: IO[bytes] | BytesIO) -> Iterator[list[str]]:
     """Give the lines that have arrived, again and again, until the file ends.
 
     So a program that writes a line and waits gets its answer, and a long file is read block by
@@ -26,7 +26,7 @@ def chunks(file: IO[bytes]) -> Iterator[list[str]]:
         yield [_text(rest, number + 1)]
 
 
-def _read(file: IO[bytes]) -> bytes:
+def _read(file: IO[bytes] | BytesIO) -> bytes:
     try:
         return os.read(file.fileno(), BLOCK)  # what is there, without waiting for more
     except UnsupportedOperation:  # not a real file

@@ -1,6 +1,8 @@
 """Sentences in, translations out."""
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from math import ceil
 from typing import NamedTuple
 
 import torch
@@ -10,9 +12,11 @@ from regard import search
 from regard.batch import padded
 from regard.config import Search
 from regard.models.translator import Translator
+from regard.parallel import side_by_side
 from regard.search import Found, Limits
 from regard.text.tokenizer import Tokenizers
 
+STEP = 32  # tokens by which sources of like length differ at most
 CELLS = 8192  # tokens of a batch, times beams: enough to fill the kernels, little memory
 
 
@@ -52,8 +56,12 @@ def translate(
     sources = tokenizers.source.encode_all(sentences)
     results: list[list[Translation]] = [[Translation("", (), 0.0, 0.0)] for _ in sentences]
     beams = 1 if chance else settings.beams
-    for rows in _groups(sources, CELLS // beams):
-        found = _search(model, [sources[row] for row in rows], settings, nbest, chance)
+    groups = list(_groups(sources, CELLS // beams))
+
+    def search_group(rows: list[int]) -> list[list[Found]]:
+        return _search(model, [sources[row] for row in rows], settings, nbest, chance)
+
+    for rows, found in zip(groups, side_by_side(search_group, groups), strict=True):
         for row, texts in zip(rows, found, strict=True):
             results[row] = [_translation(text, tokenizers) for text in texts]
     return results
@@ -61,14 +69,19 @@ def translate(
 
 def _groups(sources: Sequence[Sequence[int]], cells: int) -> Iterator[list[int]]:
     """Part sentences that are not empty into groups of like length, longest first."""
-    order = sorted(
-        (row for row, source in enumerate(sources) if source), key=lambda r: -len(sources[r])
-    )
-    start = 0
-    while start < len(order):
-        together = max(cells // len(sources[order[start]]), 1)
-        yield order[start : start + together]
-        start += together
+    lengths = {row: len(source) for row, source in enumerate(sources) if source}
+    order = sorted(lengths, key=lambda row: -lengths[row])
+    for _, alike in groupby(order, key=lambda row: _longest(lengths[row])):
+        rows = list(alike)
+        while rows:
+            together = max(cells // lengths[rows[0]], 1)
+            yield rows[:together]
+            rows = rows[together:]
+
+
+def _longest(length: int) -> int:
+    """Give how long a translation may be; the same for all of a group, whoever is in it."""
+    return 2 * STEP * ceil(length / STEP) + 20
 
 
 @torch.inference_mode()
@@ -82,7 +95,7 @@ def _search(
     device = model.output_weight.device
     source, lengths = padded(sources)
     past = model.start(model.encode(source.to(device), lengths.to(device)))
-    limits = Limits(longest=2 * int(lengths.max()) + 20)
+    limits = Limits(longest=_longest(int(lengths.max())))
     if chance is not None:
         drawn = search.sample(model, past, len(sources), **chance._asdict(), limits=limits)
         return [[text] for text in drawn]
@@ -112,4 +125,4 @@ def told(texts: Sequence[Translation]) -> str:
 
 def _line(text: str) -> str:
     """Keep a text on its line, whatever the model wrote."""
-    return text.replace("\r", " ").replace("\n", " ")
+    return " ".join(text.splitlines())

@@ -2,7 +2,14 @@ import numpy as np
 import pytest
 import torch
 
-from regard.insight import align, alignment_error_rate, best_head, read_alignment, symmetrise
+from regard.insight import (
+    align,
+    alignment_error_rate,
+    best_head,
+    best_reading,
+    read_alignment,
+    symmetrise,
+)
 from regard.trace import Tokens, translation
 
 
@@ -105,3 +112,26 @@ def test_links_of_a_trace_count_words_and_leave_start_and_end_out():
 def test_a_trace_without_cross_attention_has_no_alignment():
     with pytest.raises(ValueError, match="read from cross-attention, but the trace has none"):
         read_alignment(translation(["a"], ["b"]))
+
+
+def test_a_word_can_be_given_the_row_that_read_it_or_the_row_that_chose_it():
+    """Four rows: the start and three words. Each row looks at the source of the next word."""
+    pieces = Tokens(("<start>", "a", "b", "c"), (None, 0, 1, 2), special=(0,))
+    looks = np.zeros((1, 4, 3))
+    for row, source in enumerate((2, 0, 1)):
+        looks[0, row, source] = 1.0
+    looks[0, 3] = 1 / 3
+    gold = [{(2, 0), (0, 1), (1, 2)}]
+    trace = translation(("x", "y", "z"), pieces, cross=[looks])
+    assert read_alignment(trace, 0, 0, symmetric=False, step="chosen") == gold[0]
+    assert read_alignment(trace, 0, 0, symmetric=False) != gold[0]
+    reading = best_reading([trace], gold)
+    assert (reading.step, reading.value) == ("chosen", 0.0)
+
+
+def test_rows_that_are_named_by_what_they_chose_stay_where_they_are():
+    pieces = Tokens(("a", "b", "<end>"), (0, 1, None), special=(2,))
+    looks = np.array([[[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]])
+    trace = translation(("x", "y"), pieces, cross=[looks])
+    for step in ("read", "chosen"):
+        assert read_alignment(trace, 0, 0, step=step) == {(0, 0), (1, 1)}

@@ -73,6 +73,14 @@ def test_two_models_may_be_watched_at_once():
     assert len(mine) == len(theirs) == 1
 
 
+def test_a_model_may_be_watched_twice_at_once():
+    model, rows = peaky(nn.MultiheadAttention(12, 4, batch_first=True)), torch.randn(2, 5, 12)
+    with watch(model) as outer, watch(model) as inner:
+        model(rows, rows, rows, need_weights=True)
+    assert torch.equal(outer[0].weights, inner[0].weights)
+    assert outer[0].weights.shape == (2, 4, 5, 5)
+
+
 @pytest.mark.parametrize("need_weights", [False, True])
 @pytest.mark.parametrize("batch_first", [False, True])
 @pytest.mark.parametrize("train", [False, True])

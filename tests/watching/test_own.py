@@ -67,6 +67,7 @@ def test_a_score_that_folds_is_asked_head_by_head():
         (masks.causal() & masks.lengths([4, 5]), True),
         (masks.window(2, ahead=0), True),
         (masks.window(2), False),
+        (masks.window(2, ahead=1), False),
         (masks.lengths([4, 5]), False),
         (None, False),
     ],

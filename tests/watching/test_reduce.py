@@ -27,7 +27,7 @@ def assert_reduced(rows, weights):
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("queries, keys", [(5, 7), (70, 70), (130, 130), (200, 1100)])
+@pytest.mark.parametrize("queries, keys", [(5, 7), (70, 70), (130, 130), (20, 1100)])
 def test_blocks_are_reduced_as_the_whole_would_be(queries, keys, causal, monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK", 2**11)  # so that there are many blocks
     q, k = torch.randn(2, 3, queries, 8) * 2, torch.randn(2, 3, keys, 8)

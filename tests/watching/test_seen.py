@@ -89,6 +89,24 @@ def test_leaving_before_any_call_says_so(model):
             ask()
 
 
+def test_what_goes_wrong_in_looking_does_not_hurt_the_model(model, monkeypatch):
+    def broken(*args):
+        raise RuntimeError("not for this kind of tensor\nand more")
+
+    from regard.watching import mode
+
+    monkeypatch.setattr(mode, "asked_of", broken)
+    rows, memory = torch.randn(2, 5, 12), torch.randn(2, 7, 12)
+    with watch(model) as seen:
+        watched = model(rows, memory)
+    assert torch.equal(watched, model(rows, memory))
+    lines = str(seen).splitlines()
+    assert len(lines) == 2 and lines[0].startswith("not seen: first (multihead.py:")
+    assert lines[0].endswith("not for this kind of tensor")
+    with pytest.raises(RegardError, match="not seen: first"):
+        seen.trace()
+
+
 def test_a_model_without_attention_is_told_what_was_looked_for():
     model = nn.Linear(3, 3)
     with watch(model) as seen:

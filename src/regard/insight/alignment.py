@@ -1,7 +1,8 @@
 """Which word was translated by which: links read from cross-attention, and how wrong they are."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from regard.trace.record import word_count
 
 Link = tuple[int, int]
 """(source word, target word)."""
+
+Step = Literal["read", "chosen"]
+"""At which step of a decoder a word's look is taken: where it is read, or where it is chosen."""
 
 _NEIGHBOURS = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
 
@@ -124,7 +128,11 @@ def best_head(
 
 
 def read_alignment(
-    trace: Trace, layer: int | None = None, head: int | None = None, symmetric: bool = True
+    trace: Trace,
+    layer: int | None = None,
+    head: int | None = None,
+    symmetric: bool = True,
+    step: Step = "read",
 ) -> set[Link]:
     """Read the links between the words of a translation's trace, as words are numbered there.
 
@@ -132,7 +140,7 @@ def read_alignment(
     Without a layer and head, those of the best head are taken. Start, end and padding are
     left out on both sides.
     """
-    stack, source, target = _words(trace)
+    stack, source, target = between_words(trace, step)
     if layer is None or head is None:
         chosen = best_head([stack])
         layer, head = chosen.layer, chosen.head
@@ -140,9 +148,38 @@ def read_alignment(
     return {(source[s], target[t]) for s, t in links}
 
 
-def _words(trace: Trace) -> tuple[Array, list[int], list[int]]:
-    """Give cross-attention over real words, (layer, head, target, source), and their numbers."""
-    told = merged(trace)
+class Reading(NamedTuple):
+    """Which looks of a translator are the best alignment, and by what."""
+
+    layer: int
+    head: int
+    step: Step
+    criterion: str
+    value: float
+
+
+def best_reading(traces: Sequence[Trace], gold: Sequence[Iterable[Link]] | None = None) -> Reading:
+    """Find the head, and the step at which it is read, of the best alignment over some traces.
+
+    See `best_head` for the criterion. Which step is the better one depends on the depth of the
+    model: where the last layers must find the next word, it is the step that chooses it.
+    """
+    steps: list[Step] = ["read", "chosen"]
+    found = [(best_head([between_words(t, step)[0] for t in traces], gold), step) for step in steps]
+    lowest = gold is not None
+    best, step = min(found, key=lambda one: one[0].value if lowest else -one[0].value)
+    return Reading(best.layer, best.head, step, best.criterion, best.value)
+
+
+def between_words(trace: Trace, step: Step = "read") -> tuple[Array, list[int], list[int]]:
+    """Give cross-attention over real words, (layer, head, target, source), and their numbers.
+
+    Args:
+        step: rows of a Transformer's trace are named by the token that is read. A word can also
+            be given the row that chose it, one before. Rows without a start token are those that
+            chose the word already.
+    """
+    told = merged(_chosen(trace) if step == "chosen" else trace)
     layers = told.layers("cross", "target")
     if not layers:
         raise ValueError("an alignment is read from cross-attention, but the trace has none")
@@ -156,6 +193,19 @@ def _words(trace: Trace) -> tuple[Array, list[int], list[int]]:
         numbers.append([word for n in kept if (word := words[n]) is not None])
     stack = _stack([look.weights for look in layers])
     return stack[:, :, places[0]][..., places[1]], numbers[1], numbers[0]
+
+
+def _chosen(trace: Trace) -> Trace:
+    """Move each row of cross-attention to the token that it chose, if it is at the one it read."""
+    if 0 not in trace.tokens["target"].special:
+        return trace
+    looks = [
+        replace(look, weights=np.roll(look.weights, 1, axis=1))
+        if look.kind == "cross" and look.weights is not None
+        else look
+        for look in trace.looks
+    ]
+    return replace(trace, looks=tuple(looks))
 
 
 def _stack(layers: Any) -> Array:

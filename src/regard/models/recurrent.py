@@ -46,6 +46,8 @@ class Past(NamedTuple):
 class Recurrent(nn.Module):
     """A bidirectional GRU reads; a GRU writes, looking at what was read before each word."""
 
+    looks_late = False
+
     def __init__(
         self,
         source: Embedding,

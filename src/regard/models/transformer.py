@@ -200,6 +200,8 @@ def _seen(source: Source | None) -> Mask | None:
 class Transformer(nn.Module):
     """An encoder and a decoder between embeddings (Vaswani et al. 2017, figure 1)."""
 
+    looks_late = True
+
     def __init__(
         self,
         source: Embedding,

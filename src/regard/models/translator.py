@@ -47,6 +47,7 @@ class Translator(Generator, Protocol):
     """A generator that is given a source sentence."""
 
     output_weight: Tensor  # (token, width): what `output` multiplies states with
+    looks_late: bool  # a word's own look is that of the step which reads it, not chooses it
 
     def encode(self, source: Tensor, lengths: Tensor) -> Any:
         """Read the source (batch, position) once."""

@@ -32,6 +32,11 @@ def about(name: str) -> str:
     return text(name).splitlines()[0].lstrip("# ")
 
 
+def listing() -> str:
+    """List all presets, and what each is for."""
+    return "\n".join(f"{name:20} {about(name)}" for name in names())
+
+
 def copy(name: str, folder: Path) -> Path:
     """Copy a preset, to be changed; nothing is overwritten."""
     path = folder / f"{name}.toml"

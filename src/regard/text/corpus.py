@@ -4,7 +4,7 @@ import gzip
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from io import BufferedReader
 from itertools import zip_longest
 from pathlib import Path
@@ -62,11 +62,9 @@ def fingerprint(paths: Sequence[Path]) -> str:
     for path in paths:
         try:
             with path.open("rb") as file:
-                for block in iter(lambda: file.read(1 << 20), b""):
-                    digest.update(block)
+                digest.update(file_digest(file, "sha256").digest())
         except OSError as problem:
             raise RegardError(f"cannot read {path}: {problem.strerror or problem}") from problem
-        digest.update(b"|")
     return digest.hexdigest()
 
 

@@ -1,10 +1,12 @@
 """Pairs as numbers in files that are mapped to memory: any size of corpus, little memory."""
 
 import json
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,38 +62,42 @@ def encode(pairs: Iterable[Pair], tokenizers: Tokenizers, settings: Data, folder
     """Encode pairs into files of a folder, leaving out those that the settings rule out."""
     wide = max(tokenizers.sizes) > np.iinfo(np.uint16).max
     kinds = {"source": "<u4" if wide else "<u2", "target": "<u4" if wide else "<u2", "links": "<u2"}
-    folder.mkdir(parents=True, exist_ok=True)
-    drafts = {name: folder / f"{name}.draft" for name in COLUMNS}
-    starts: dict[str, list[int]] = {name: [0] for name in COLUMNS}
+    starts = {name: array("q", [0]) for name in COLUMNS}
     dropped: dict[str, int] = {}
-    with files.explained(folder):
-        opened = {name: draft.open("wb") for name, draft in drafts.items()}
-        try:
-            for row in _rows(pairs, tokenizers, settings, dropped):
-                for name, numbers in zip(COLUMNS, row, strict=True):
-                    opened[name].write(np.asarray(numbers, dtype=kinds[name]).tobytes())
-                    starts[name].append(starts[name][-1] + len(numbers))
-        finally:
-            for file in opened.values():
-                file.close()
-        for name, draft in drafts.items():
-            files.write(folder / f"{name}.starts", np.asarray(starts[name], dtype="<i8").tobytes())
-            draft.replace(folder / f"{name}.tokens")
-    # written last: what has this file is complete
+    files.sweep(folder)
+    with ExitStack() as stack:
+        opened = {name: stack.enter_context(_new(folder / f"{name}.tokens")) for name in COLUMNS}
+        for row in _rows(pairs, tokenizers, settings, dropped):
+            for name, numbers in zip(COLUMNS, row, strict=True):
+                opened[name].write(np.asarray(numbers, dtype=kinds[name]).tobytes())
+                starts[name].append(starts[name][-1] + len(numbers))
+        # removed first and written last: what has this file is complete
+        (folder / "about.json").unlink(missing_ok=True)
+    for name in COLUMNS:
+        files.write(folder / f"{name}.starts", np.asarray(starts[name], dtype="<i8").tobytes())
     files.write(folder / "about.json", json.dumps({"kinds": kinds, "dropped": dropped}) + "\n")
     return load(folder)
+
+
+@contextmanager
+def _new(path: Path) -> Iterator[IO[bytes]]:
+    with files.replacing(path) as draft, draft.open("wb") as file:
+        yield file
 
 
 def load(folder: Path) -> Encoded:
     """Map what `encode` wrote."""
     try:
         about = json.loads((folder / "about.json").read_text())
-        columns = {}
+        columns: dict[str, Numbers] = {}
         for name in COLUMNS:
-            columns[name] = _mapped(folder / f"{name}.tokens", about["kinds"][name])
-            columns[f"{name}_starts"] = _mapped(folder / f"{name}.starts", "<i8")
+            numbers = _mapped(folder / f"{name}.tokens", about["kinds"][name])
+            starts = _mapped(folder / f"{name}.starts", "<i8")
+            if len(numbers) != starts[-1]:
+                raise ValueError(f"{name}.tokens must be {starts[-1]} numbers, not {len(numbers)}")
+            columns |= {name: numbers, f"{name}_starts": starts}
         return Encoded(**columns, dropped=about["dropped"])
-    except (OSError, ValueError, KeyError) as problem:
+    except (OSError, ValueError, LookupError, TypeError) as problem:
         raise RegardError(f"the encoded pairs in {folder} are damaged: {problem}") from problem
 
 

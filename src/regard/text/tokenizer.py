@@ -6,11 +6,10 @@ ever taken for a special token, whatever it looks like.
 """
 
 import json
-from bisect import bisect_left, bisect_right
+from codecs import getincrementaldecoder
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -31,8 +30,11 @@ FIRST_BYTE = len(SPECIAL)
 FIRST_PIECE = FIRST_BYTE + len(BYTES)
 VERSION = 1
 
-# letters with the space before them, digits one by one, marks in runs, other spaces
-WORD = Regex(r" ?[\p{L}\p{M}]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s")
+# letters with the space before them, Han characters and digits one by one, marks in runs,
+# other spaces
+WORD = Regex(
+    r" ?\p{Han}| ?[[\p{L}\p{M}]&&[^\p{Han}]]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s"
+)
 
 
 class Tokens(NamedTuple):
@@ -63,7 +65,7 @@ class Tokenizer:
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode many texts, faster than one by one."""
-        spaced = [f" {_readable(text)}" for text in texts]  # the first word looks like any other
+        spaced = [_spaced(text) for text in texts]
         if self.kind == "bpe":
             return [encoding.ids for encoding in self._engine.encode_batch_fast(spaced)]
         return [[n for part in self._parts(text) for n in self._spelled(part)] for text in spaced]
@@ -75,15 +77,25 @@ class Tokenizer:
 
     def locate(self, text: str) -> Tokens:
         """Encode a text, and tell which characters each token covers."""
-        ids = self.encode(text)
-        ends = list(accumulate(len(self._bytes[token]) for token in ids))
-        # where each character of the text ends, in bytes; one space was put before it
-        letters = list(accumulate((len(letter.encode()) for letter in _readable(text)), initial=1))
-        spans = []
-        for start, end in zip([0, *ends], ends, strict=False):
-            first = max(bisect_right(letters, start) - 1, 0)
-            spans.append((first, max(bisect_left(letters, end), first)))
-        return Tokens(tuple(ids), tuple(spans))
+        return self.spread(self.encode(text))
+
+    def spread(self, ids: Sequence[int]) -> Tokens:
+        """Tell which characters of their text each of some tokens covers."""
+        reader = getincrementaldecoder("utf-8")("replace")
+        read, spans = "", []
+        for token in ids:
+            start = len(read)
+            read += reader.decode(self._bytes[token])
+            halfway = bool(reader.getstate()[0])  # within a character of several bytes
+            spans.append((start, len(read) + halfway))
+        before = int(read.startswith(" "))  # the space that was put before the text
+        moved = ((max(start - before, 0), max(end - before, 0)) for start, end in spans)
+        return Tokens(tuple(ids), tuple(moved))
+
+    def words(self, text: str) -> list[tuple[int, int]]:
+        """Tell where the words and marks of a text are, spaces left out."""
+        parts = self._split.pre_tokenize_str(text)
+        return [(end - len(part.lstrip()), end) for part, (_, end) in parts if not part.isspace()]
 
     def show(self, ids: Iterable[int]) -> list[str]:
         """Name each token as a reader should see it; a leading space is kept."""
@@ -141,7 +153,7 @@ def train(texts: Iterable[str], kind: Kind = "bpe", pieces: int = 8000) -> Token
             f"data.pieces must be above {FIRST_PIECE}, the special tokens and bytes, "
             f"but it is {pieces}"
         )
-    spaced = (f" {_readable(text)}" for text in texts)
+    spaced = (_spaced(text) for text in texts)
     if kind == "bpe":
         return _train_bpe(spaced, room)
     parts = Tokenizer(kind, ())
@@ -150,8 +162,8 @@ def train(texts: Iterable[str], kind: Kind = "bpe", pieces: int = 8000) -> Token
     for part, count in counts.items():
         letters.update(dict.fromkeys(part, count))
     kept = [letter for letter, _ in _commonest(letters, room // 4 if kind == "words" else room)]
-    words = [part for part, _ in _commonest(counts, room) if part not in set(kept)]
-    return Tokenizer(kind, (kept + words)[:room])
+    words = [part for part, _ in _commonest(counts, room)]
+    return Tokenizer(kind, list(dict.fromkeys(kept + words))[:room])
 
 
 def _commonest(counts: Counter[str], most: int) -> list[tuple[str, int]]:
@@ -162,16 +174,35 @@ def _commonest(counts: Counter[str], most: int) -> list[tuple[str, int]]:
 def _train_bpe(texts: Iterable[str], room: int) -> Tokenizer:
     engine = Engine(BPE())
     engine.pre_tokenizer = Split(WORD, "isolated")
+    letters = max(room // 2, 1)
     trainer = BpeTrainer(
-        vocab_size=room, min_frequency=2, limit_alphabet=max(room // 2, 1), show_progress=False
+        vocab_size=room, min_frequency=2, limit_alphabet=letters, show_progress=False
     )
-    engine.train_from_iterator(texts, trainer)
+    engine.train_from_iterator(_favoured(texts, letters), trainer)
     learned = json.loads(engine.to_str())["model"]
     pieces = sorted(learned["vocab"], key=learned["vocab"].__getitem__)
     names = {*SPECIAL, *BYTES}  # a piece that looks like one of these would stand for it
     kept = [piece for piece in pieces if piece not in names]
     merges = [(a, b) for a, b in learned["merges"] if not {a, b, a + b} & names]
     return Tokenizer("bpe", kept, merges)
+
+
+def _favoured(texts: Iterable[str], most: int) -> Iterator[str]:
+    """Hand on the texts and, after them, the commonest letters once more.
+
+    Of letters that are equally common the trainer would drop some by chance, and learn another
+    vocabulary each time.
+    """
+    counts = Counter[str]()
+    for text in texts:
+        counts.update(text)
+        yield text
+    yield from (letter for letter, _ in _commonest(counts, most))
+
+
+def _spaced(text: str) -> str:
+    """Put a space before a text, so that its first word looks like any other."""
+    return f" {_readable(text)}" if text else ""
 
 
 def _readable(text: str) -> str:

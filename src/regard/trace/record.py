@@ -73,12 +73,12 @@ class Look:
     kind: Kind
     queries: str
     keys: str
-    weights: Array | None = None  # (head, query, key)
-    reduced: Reduced | None = None
+    weights: Array | None = field(default=None, repr=False)  # (head, query, key)
+    reduced: Reduced | None = field(default=None, repr=False)
     heads: tuple[int, ...] = ()
     call: int = 0
     place: str = ""
-    value_norms: Array | None = None  # (head, key)
+    value_norms: Array | None = field(default=None, repr=False)  # (head, key)
     sizes: tuple[int, int, int] = field(init=False)  # kept heads, queries, keys
 
     def __post_init__(self) -> None:

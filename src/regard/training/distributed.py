@@ -36,7 +36,8 @@ class Crew:
         if self.world == 1:
             return model
         devices = [self.device.index] if self.device.type == "cuda" else None
-        return DistributedDataParallel(model, device_ids=devices)
+        # buffers are tables of positions, which grow in each process as its sentences need
+        return DistributedDataParallel(model, device_ids=devices, broadcast_buffers=False)
 
     def sum(self, *numbers: float) -> list[float]:
         """Add up numbers of all processes."""

@@ -22,6 +22,8 @@ def cross_entropy(
     The label of a row is its target with 1 - smoothing, and every token with smoothing /
     vocabulary. The scores of all rows over the vocabulary are never in memory at once.
     """
+    if not torch.is_grad_enabled():  # which the function is not told, and would compute gradients
+        states, output = states.detach(), output.detach()
     smoothed, plain = _Fused.apply(states, output, targets, smoothing)  # type: ignore[no-untyped-call]
     return smoothed, plain
 

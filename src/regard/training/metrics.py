@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import exp
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -37,11 +37,23 @@ def scores(
     kept, references = list(texts), list(references)
     found = []
     for name, metric in (("BLEU", BLEU(tokenize="zh" if zh else "13a")), ("chrF", CHRF())):
-        result = metric.corpus_score(kept, [references], n_bootstrap=samples)
-        interval = getattr(result, "_ci", None) if samples > 1 else None
+        result, interval = _resampled(metric, kept, references, samples)
         signature = str(metric.get_signature())
         found.append(Score(name, result.score, interval, signature))
     return found
+
+
+def _resampled(
+    metric: BLEU | CHRF, texts: list[str], references: list[str], samples: int
+) -> tuple[Any, float | None]:
+    """Score a corpus, with the interval where there is one."""
+    if samples > 1:
+        try:
+            result = metric.corpus_score(texts, [references], n_bootstrap=samples)
+            return result, float(result._ci)
+        except TypeError:  # sacreBLEU cannot resample where some samples share nothing at all
+            pass
+    return metric.corpus_score(texts, [references]), None
 
 
 def exact_match(texts: Sequence[str], references: Sequence[str]) -> float:

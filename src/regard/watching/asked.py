@@ -87,13 +87,8 @@ class Dot:
         queries = self.queries[batch] if len(self.queries) > 1 else self.queries
         keys = self.keys[batch] if len(self.keys) > 1 else self.keys
         queries, keys = queries[:, :, rows], keys[:, :, :reach]
-        if heads != list(range(every)):
-            queries = queries[:, heads]
-        if key_heads == 1:
-            return precise(queries), precise(keys)
-        if heads != list(range(every)) or key_heads != every:
-            keys = keys[:, [head * key_heads // every for head in heads]]
-        return precise(queries), precise(keys)
+        groups = [head * key_heads // every for head in heads]
+        return precise(_picked(queries, heads)), precise(_picked(keys, groups))
 
     def _four_axes_of_mask(self, mask: Tensor) -> Tensor:
         mask = mask[(None,) * (4 - mask.ndim)] if mask.ndim < 4 else mask
@@ -146,6 +141,14 @@ class Whole:
     def weigh(self, batch: slice, heads: list[int], rows: slice) -> Tensor:
         """Give weights (batch, head, row, key)."""
         return precise(self.weights[batch, :, rows][:, heads])
+
+
+def _picked(rows: Tensor, heads: list[int]) -> Tensor:
+    """Pick heads, without a copy where they are all or one."""
+    if heads == list(range(rows.shape[1])):
+        return rows
+    same = len(set(heads)) == 1
+    return rows[:, heads[0] : heads[0] + 1] if same else rows[:, heads]
 
 
 def as_computed(vectors: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from regard.attention import witness
 from regard.attention.job import Job
-from regard.errors import unknown_name
+from regard.errors import RegardError, unknown_name
 from regard.watching.asked import Asked, Dot
 from regard.watching.flex import Flex
 from regard.watching.lineage import Lineage
@@ -22,7 +22,7 @@ from regard.watching.own import asked_of
 from regard.watching.seen import Seen
 from regard.watching.sites import Names
 from regard.watching.watched import KEEPS, Keep
-from regard.watching.written import Written
+from regard.watching.written import Written, heads_inside
 
 _QUIET = {"", "dim", "size", "is_floating_point", "stride", "numel", "__set__"}
 _VIEWS = {"T", "mT", "H", "mH"}  # attributes that are tensors of the same numbers
@@ -39,7 +39,9 @@ def watch(
 
     The model's output is the same, bit for bit, with and without being watched. A compiled
     model is run as it was written, and torch's own encoder layers on their slow path. What
-    runs in other threads or as TorchScript is not seen.
+    runs in other threads or as TorchScript is not seen. The steps of a generation are stitched to
+    one look; where a beam search changes rows between steps they are not: watch one pass over
+    the text that it found instead.
 
     Args:
         keep: "all" weights; "reduced" to the strongest of each row, a coarse picture, and sums;
@@ -68,7 +70,6 @@ class Watcher(TorchFunctionMode):
         self._names, self._seen = names, seen
         self._lineage = Lineage()
         self._written = Written(self._lineage)
-        self._heads = 1  # of nn.MultiheadAttention, which writes them into one axis with the batch
         self._resting = False
 
     def __torch_function__(
@@ -88,7 +89,7 @@ class Watcher(TorchFunctionMode):
             return self._inside(func, args, kwargs)
         self._written.save(name, args, kwargs)
         out = func(*args, **kwargs)
-        with self._aside():
+        with self._aside(), self._unharmed():
             self._look_at(func, name, args, kwargs, out)
         return out
 
@@ -107,7 +108,7 @@ class Watcher(TorchFunctionMode):
             finally:
                 self._resting = False
             self._seen.functions += 1
-            with self._aside():
+            with self._aside(), self._unharmed():
                 # queries that stand somewhere among the keys are of the same text
                 placed = job.frame.offset is not None
                 same = placed or self._lineage.same(job.queries, job.keys)
@@ -134,7 +135,7 @@ class Watcher(TorchFunctionMode):
         elif name == "flex_attention":
             self._keep(Flex(*args, **kwargs), self._lineage.same(args[0], args[1]))
         else:
-            look = self._written.follow(func, name, args, kwargs, out, self._heads)
+            look = self._written.follow(func, name, args, kwargs, out)
             if look is not None:
                 self._keep(look.asked, look.same)
         self._lineage.follow(name, args, out)
@@ -160,12 +161,12 @@ class Watcher(TorchFunctionMode):
         )
         twin.__kwdefaults__ = func.__kwdefaults__
         given = inspect.signature(func).bind(*args, **kwargs).arguments
-        before, self._heads = self._heads, int(given["num_heads"])
+        before = heads_inside.set(int(given["num_heads"]))
         try:
             with self:
                 return twin(*args, **kwargs)
         finally:
-            self._heads = before
+            heads_inside.reset(before)
 
     @contextmanager
     def _aside(self) -> Iterator[None]:
@@ -176,6 +177,18 @@ class Watcher(TorchFunctionMode):
                 yield
         finally:
             self._resting = False
+
+    @contextmanager
+    def _unharmed(self) -> Iterator[None]:
+        """Let the model go on whatever goes wrong in looking, and say what was missed."""
+        try:
+            yield
+        except RegardError:
+            raise
+        except Exception as error:
+            site = self._names.site()
+            if site is not None:
+                self._seen.miss(site, error)
 
 
 @contextmanager

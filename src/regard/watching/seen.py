@@ -38,6 +38,7 @@ class Seen:
         self._last: dict[tuple[str, str], Watched] = {}
         self._calls: dict[tuple[str, str], int] = {}
         self._left_out: dict[str, int] = {}
+        self._missed: dict[str, str] = {}
 
     def add(self, site: Site, asked: Asked, same: bool | None) -> None:
         """Keep what a module saw, as a call of its own or as the next step of the last one."""
@@ -63,6 +64,11 @@ class Seen:
         self._looks.append(look)
         self._last[where] = look
         self._calls[where] = look.call + 1
+
+    def miss(self, site: Site, error: Exception) -> None:
+        """Note that a module looked, but could not be seen."""
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        self._missed[f"{site.name} ({site.place})"] = reason
 
     def __len__(self) -> int:
         return len(self._looks)
@@ -139,6 +145,7 @@ class Seen:
         if self._left_out:
             names = len(self._left_out)
             table.append(f"not kept: {names} modules outside only={', '.join(self._only)!r}")
+        table += self._misses()
         return "\n".join(line.rstrip() for line in table)
 
     def __repr__(self) -> str:
@@ -153,7 +160,12 @@ class Seen:
             counts.append(look.steps)
         return [(*line[:5], _times(counts), line[5]) for line, counts in calls.items()]
 
+    def _misses(self) -> list[str]:
+        return [f"not seen: {site}: {reason}" for site, reason in self._missed.items()]
+
     def _nothing(self) -> str:
+        if self._missed:
+            return "\n".join(self._misses())
         if not self.functions:
             return (
                 f"nothing was seen: {self.model} was not called inside `with watch(...)`, "

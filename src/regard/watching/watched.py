@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from regard.trace.record import Kind
+from regard.trace.reduced import TOP
 from regard.watching.asked import Asked, Whole
 from regard.watching.reduce import Rows, join, reduce
 
@@ -34,10 +35,10 @@ class Watched:
     offset: int  # the key on which the first query stands
     steps: int = 0
     sizes: tuple[int, int, int] = (0, 0, 0)  # sentences, queries, keys
-    norms: Tensor | None = None  # (batch, head, key)
-    _parts: list[Tensor | Rows] = field(default_factory=list)
+    norms: Tensor | None = field(default=None, repr=False)  # (batch, head, key)
+    _parts: list[Tensor | Rows] = field(default_factory=list, repr=False)
     _numbers: int = 0
-    _sample: Tensor | None = None
+    _sample: Tensor | None = field(default=None, repr=False)
 
     def add(self, asked: Asked) -> None:
         """Keep the rows of a call behind those that are there."""
@@ -75,7 +76,7 @@ class Watched:
     @property
     def weights(self) -> Tensor | None:
         """The weights, (batch, head, query, key), if they were kept whole."""
-        if any(isinstance(part, Rows) for part in self._parts):
+        if self.is_reduced:
             return None
         width = self._width()
         parts = [part for part in self._parts if isinstance(part, Tensor)]
@@ -89,11 +90,16 @@ class Watched:
         return join(parts, self._width()) if parts else None
 
     @property
+    def is_reduced(self) -> bool:
+        """Whether the weights were reduced."""
+        return any(isinstance(part, Rows) for part in self._parts)
+
+    @property
     def kept(self) -> str:
         """Say what was kept."""
         some = "" if len(self.heads) == self.every else f"heads {_listed(self.heads)} of "
         some += f"{self.every}, " if some else ""
-        return some + ("whole weights" if self.rows is None else "reduced to top 8 and tiles")
+        return some + (f"reduced to top {TOP} and tiles" if self.is_reduced else "whole weights")
 
     def _reduces(self) -> bool:
         if self.keep == "auto":

@@ -1,6 +1,7 @@
 """Attention written by hand: what softmax gives, followed until it gathers values."""
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,10 @@ _SAME_PLACE |= {"bfloat16", "double", "dropout", "dropout_", "alpha_dropout", "n
 _CHANGES = {"masked_fill", "masked_fill_", "where", "nan_to_num", "div", "__truediv__", "mul"}
 _CHANGES |= {"__mul__", "mul_", "multiply", "__rmul__"}
 _PRODUCTS = {"matmul", "__matmul__", "bmm", "baddbmm"}
+
+
+heads_inside: ContextVar[int] = ContextVar("heads_inside", default=1)
+"""Heads that share one axis with the batch, as inside nn.MultiheadAttention."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,6 @@ class Written:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         out: Any,
-        heads: int,
     ) -> Gathered | None:
         """Hold what softmax gives, and return a look when it meets values."""
         if name in ("softmax", "_softmax") and isinstance(out, Tensor):
@@ -73,7 +77,7 @@ class Written:
             return None
         if name in _PRODUCTS or name == "einsum" or (name == "sum" and held.values is not None):
             turned = _turned(name, args, kwargs, at, held)
-            return None if turned is None else _gathered(turned, heads)
+            return None if turned is None else _gathered(turned, heads_inside.get())
         self._pass_on(function, name, args, kwargs, out, at, held)
         return None
 

@@ -5,14 +5,17 @@ from random import Random
 from typing import Literal, NamedTuple, TypeAlias
 
 from regard.errors import RegardError, unknown_name
-from regard.text.phrasebook import draw, english, french
+from regard.text.phrasebook import chinese, draw, english, french
 from regard.text.phrasebook.meaning import Meaning
 from regard.text.phrasebook.words import Language, Word, join
 
 Target: TypeAlias = Literal["fr", "zh"]
 SIZE = 100_000  # phrases that a seed gives; there are many more seeds
 
-SPEAK: dict[str, Callable[[Meaning], list[Word]]] = {"fr": french.sentence}
+SPEAK: dict[str, Callable[[Meaning], list[Word]]] = {
+    "fr": french.sentence,
+    "zh": chinese.sentence,
+}
 
 
 class Phrase(NamedTuple):

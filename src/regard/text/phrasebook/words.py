@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 Language: TypeAlias = Literal["en", "fr", "zh"]
 NARROW_SPACE = "\u202f"  # French sets it before a question mark, and no line breaks there
 
-_INVERTED = r"(?:-t)?-(?:tu|ils?|elles?|nous)\b"
+_INVERTED = r"(?:-t)?-(?:je|tu|ils?|elles?|nous)\b"
 _ENGLISH = re.compile(r"'s\b|\w+|[^\w\s]")
 _FRENCH = re.compile(rf"{_INVERTED}|aujourd'hui|\w+(?:(?!{_INVERTED})-\w+)*'?|[^\w\s]", re.I)
 

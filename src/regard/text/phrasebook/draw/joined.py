@@ -3,11 +3,17 @@
 from random import Random
 
 from regard.text.phrasebook.draw.clauses import clause
-from regard.text.phrasebook.draw.nominals import known, pick, someone
+from regard.text.phrasebook.draw.nominals import known, pick, pointed, someone, vague
 from regard.text.phrasebook.draw.states import PEOPLE
-from regard.text.phrasebook.lexicon.adjectives import MOODS, PREDICATES, Adjective
+from regard.text.phrasebook.lexicon.adjectives import (
+    MOODS,
+    PREDICATES,
+    Adjective,
+    adjectives_called,
+)
 from regard.text.phrasebook.lexicon.frames import ACTIONS, Frame
-from regard.text.phrasebook.lexicon.nouns import NAMES, Noun
+from regard.text.phrasebook.lexicon.nouns import NAMES, Noun, nouns_of
+from regard.text.phrasebook.lexicon.verbs import verbs_called
 from regard.text.phrasebook.meaning import (
     Clause,
     Compound,
@@ -18,58 +24,19 @@ from regard.text.phrasebook.meaning import (
     again,
 )
 
-_GOOD = frozenset(
-    ["beautiful", "fast", "interesting", "delicious", "fresh", "sweet", "warm", "clean", "quiet"]
+_GOOD = adjectives_called("beautiful fast interesting delicious fresh clean")
+_BAD = adjectives_called("expensive old dirty heavy cold small")
+_LIKE, _HATE = (
+    next(frame for frame in ACTIONS if frame.verb.base == verb) for verb in ("like", "hate")
 )
-_BAD = frozenset(["expensive", "old", "dirty", "heavy", "cold", "small"])
-_TASTES = tuple(frame for frame in ACTIONS if frame.verb.base in ("like", "hate"))
+_TASTES = tuple(nouns_of(kinds) for kinds in ("meal", "drink", "animal", "fruit"))
 _MOOD = {mood.english: mood for mood in MOODS}
-# what people do in a mood
-_WHEN = {
-    "tired": "sleep listen sit drink",
-    "sad": "cry walk listen call play read eat",
-    "happy": "sing dance laugh play make",
-    "busy": "work drink",
-    "angry": "walk cry clean",
-}
-_IF = {
-    "tired": "sleep stay drink",
-    "sad": "listen walk dance call buy",
-    "happy": "sing dance buy travel",
-    "busy": "work stay",
-    "angry": "leave stay walk",
-}
-_TIRING = tuple(
-    frame
-    for frame in ACTIONS
-    if frame.by_anyone
-    and "modal" in frame.tenses
-    and frame.verb.base
-    in [
-        "work",
-        "play",
-        "go",
-        "dance",
-        "clean",
-        "swim",
-        "travel",
-        "walk",
-        "wash",
-        "study",
-        "drive",
-        "read",
-    ]
-)
-_WANTED = tuple(
-    frame
-    for frame in ACTIONS
-    if frame.by_anyone and frame.verb.base in ("buy", "eat", "drink", "read", "visit", "sell")
-)
 _UNWILLING = ("tired", "busy", "sad", "angry")
 
 
-def _does(verbs: str, tense: Tense) -> tuple[Frame, ...]:
-    wanted = set(verbs.split())
+def _frames(verbs: str, tense: Tense) -> tuple[Frame, ...]:
+    """Find the frames of some verbs that anyone may do, in one tense."""
+    wanted = verbs_called(verbs)
     return tuple(
         frame._replace(tenses=frozenset({tense}))
         for frame in ACTIONS
@@ -77,12 +44,27 @@ def _does(verbs: str, tense: Tense) -> tuple[Frame, ...]:
         and frame.by_anyone
         and tense in frame.tenses
         and not frame.to_anyone
-        and frame.verb.particle != "for"
+        and frame.verb.particle not in ("for", "at")
     )
 
 
-_HABITS = {mood: _does(verbs, "simple") for mood, verbs in _WHEN.items()}
-_PLANS = {mood: _does(verbs, "future") for mood, verbs in _IF.items()}
+_HABITS = {
+    "tired": _frames("sleep listen sit drink", "simple"),
+    "sad": _frames("walk listen play read eat", "simple"),
+    "happy": _frames("sing dance play make", "simple"),
+    "busy": _frames("work drink", "simple"),
+    "angry": _frames("walk", "simple"),
+}
+_PLANS = {
+    "tired": _frames("sleep stay drink", "future"),
+    "sad": _frames("listen walk dance play", "future"),
+    "happy": _frames("sing dance make", "future"),
+    "busy": _frames("work stay", "future"),
+    "angry": _frames("leave stay walk", "future"),
+}
+_TIRING = _frames("work play go dance walk wash drive read make", "modal")
+_BOUGHT = _frames("buy eat drink", "modal")
+_WANTED = _frames("buy eat drink read visit", "modal")
 
 
 def joined(chance: Random) -> Compound:
@@ -104,10 +86,10 @@ def _judged(
 
 def _dislike(chance: Random) -> Compound:
     """Draw "I do not want to buy the car because it is too expensive"."""
-    frame = pick(chance, [frame for frame in _WANTED if frame.verb.base in ("buy", "eat", "drink")])
+    frame = pick(chance, _BOUGHT)
     subject = someone(chance, frame.subjects, True)
     noun, word = _judged(chance, frame.objects, _BAD | {"hot"})
-    thing = _bare(known(chance, noun, subject))
+    thing = _wanted(chance, frame, noun, subject)
     wish = Clause(frame, subject, thing, tense="modal", modal="want", negated=True)
     return Compound("because", wish, State(again(thing), word, degree="too"))
 
@@ -117,9 +99,15 @@ def _reason(chance: Random) -> Compound:
     frame = pick(chance, _WANTED)
     subject = someone(chance, frame.subjects, True)
     noun, word = _judged(chance, frame.objects, _GOOD)
-    thing = _bare(known(chance, noun, subject))
+    thing = _wanted(chance, frame, noun, subject)
     wish = Clause(frame, subject, thing, tense="modal", modal="want")
-    return Compound("because", wish, State(again(thing), word, degree=_degree(chance)))
+    return Compound("because", wish, State(again(thing), word, degree=_degree(chance, word)))
+
+
+def _wanted(chance: Random, frame: Frame, noun: Noun, subject: Participant) -> Nominal:
+    """Draw a thing, which is not one's own if it is to be bought."""
+    buying = frame.verb.base == "buy"
+    return _bare(pointed(chance, noun) if buying else known(chance, noun, subject))
 
 
 def _bare(thing: Nominal) -> Nominal:
@@ -128,32 +116,33 @@ def _bare(thing: Nominal) -> Nominal:
 
 def _weary(chance: Random) -> Compound:
     """Draw "She does not want to dance because she is tired"."""
-    frame = pick(chance, _TIRING)._replace(tenses=frozenset({"modal"}))
     subject = _person(chance)
-    told = clause(chance, frame, subject)._replace(modal="want", negated=True, fronted=False)
+    told = clause(chance, pick(chance, _TIRING), subject, negated=True)
+    told = told._replace(modal="want", fronted=False)
     return Compound("because", told, State(again(subject), _MOOD[pick(chance, _UNWILLING)]))
 
 
 def _person(chance: Random) -> Participant:
     """Draw a person by a pronoun, a name or a tie."""
     subject = someone(chance, PEOPLE, True)
-    vague = isinstance(subject, Nominal) and subject.determiner in ("every", "all the", "many")
-    return pick(chance, NAMES) if vague else subject
+    return pick(chance, NAMES) if vague(subject) else subject
 
 
 def _tastes(chance: Random) -> Compound:
-    """Draw "Paul likes coffee, but Marie hates tea"."""
-    first, second = _taste(chance, _person(chance)), _taste(chance, _person(chance))
-    if first.subject == second.subject:
-        second = second._replace(subject=again(second.subject))
-    return Compound("but", first, second)
+    """Draw "Paul likes coffee, but Marie does not like tea"."""
+    one, two = _person(chance), _person(chance)
+    liked, disliked = chance.sample(pick(chance, _TASTES), 2)
+    if one == two:
+        two = again(two)
+    hated = disliked in _HATE.objects and chance.random() < 0.5
+    first = Clause(_LIKE, one, _general(liked))
+    if hated:
+        return Compound("but", first, Clause(_HATE, two, _general(disliked)))
+    return Compound("but", first, Clause(_LIKE, two, _general(disliked), negated=True))
 
 
-def _taste(chance: Random, subject: Participant) -> Clause:
-    frame = pick(chance, _TASTES)
-    noun = pick(chance, frame.objects)
-    negated = frame.verb.base == "like" and chance.random() < 0.3
-    return Clause(frame, subject, Nominal(noun, "", noun.counted), negated=negated)
+def _general(noun: Noun) -> Nominal:
+    return Nominal(noun, "", noun.counted)
 
 
 def _although(chance: Random) -> Compound:
@@ -164,19 +153,19 @@ def _although(chance: Random) -> Compound:
     bad = pick(chance, [word for word in PREDICATES[noun] if word.english in _BAD])
     thing = _bare(known(chance, noun))
     one, two = chance.sample((good, bad), 2)
-    return Compound("but", State(thing, one), State(again(thing), two, degree=_degree(chance)))
+    return Compound("but", State(thing, one), State(again(thing), two, degree=_degree(chance, two)))
 
 
-def _degree(chance: Random) -> str:
-    return pick(chance, ("", "very"))
+def _degree(chance: Random, word: Adjective) -> str:
+    return pick(chance, ("", "very")) if word.graded else ""
 
 
 def _habit(chance: Random) -> Compound:
     """Draw "When she is sad, she listens to music"."""
     mood = pick(chance, MOODS)
     subject = _person(chance)
-    told = clause(chance, pick(chance, _HABITS[mood.english]), again(subject))
-    told = told._replace(time=None, fronted=False, negated=False, often=None)
+    told = clause(chance, pick(chance, _HABITS[mood.english]), again(subject), negated=False)
+    told = told._replace(time=None, fronted=False, often=None)
     return Compound("when", State(subject, mood), told)
 
 
@@ -184,5 +173,7 @@ def _plan(chance: Random) -> Compound:
     """Draw "If you are tired, we will stay at the hotel"."""
     mood = pick(chance, MOODS)
     subject = _person(chance)
-    told = clause(chance, pick(chance, _PLANS[mood.english]), again(subject))
-    return Compound("if", State(subject, mood), told._replace(fronted=False, time=None))
+    told = clause(chance, pick(chance, _PLANS[mood.english]), again(subject), negated=False)
+    return Compound(
+        "if", State(subject, mood), told._replace(tense="future", fronted=False, time=None)
+    )

@@ -5,7 +5,7 @@ from random import Random
 from typing import TypeVar
 
 from regard.text.phrasebook.lexicon.adjectives import ATTRIBUTES, Adjective
-from regard.text.phrasebook.lexicon.nouns import NAMES, PORTIONS, Noun, nouns_of
+from regard.text.phrasebook.lexicon.nouns import NAMES, NOUNS, PORTIONS, Noun, nouns_of
 from regard.text.phrasebook.lexicon.phrases import PLACES
 from regard.text.phrasebook.meaning import Nominal, Participant, Place, Pronoun, pronoun_of
 
@@ -13,14 +13,23 @@ T = TypeVar("T")
 
 PRONOUNS = tuple(Pronoun(word) for word in ("I", "you", "he", "she", "we", "they"))
 POSSESSIVES = {"I": "my", "you": "your", "he": "his", "she": "her", "we": "our", "they": "their"}
+KNOWN = frozenset(("the", "this", "that", "'s", *POSSESSIVES.values()))
 NUMBERS = ("two", "two", "three", "three", "four", "five", "six", "ten")
 OWNED = frozenset(
     nouns_of(
         "mate kin pet clothes headwear vehicle thing small tool machine letter home instrument "
-        "picture room kitchen office garden child teacher doctor school village city bed chair"
+        "picture room kitchen office garden teacher doctor school village city bed chair"
     )
-) - frozenset(nouns_of("museum library restaurant shop boy girl"))
+)
 FRIENDS = nouns_of("mate kin")
+# nouns that are often several: not parents, nor places
+SEVERAL = frozenset(
+    noun
+    for noun in NOUNS
+    if noun.counted
+    and not noun.kinds & {"indoors", "spot", "town", "outside", "built", "shop"}
+    and ("kin" not in noun.kinds or "sibling" in noun.kinds)
+)
 TIES = frozenset(FRIENDS)  # always someone's
 PEOPLE = nouns_of("adult child")
 CONTENTS = {
@@ -29,7 +38,7 @@ CONTENTS = {
         for portion in PORTIONS
         if portion.kinds & noun.kinds or noun.singular in portion.kinds
     )
-    for noun in nouns_of("drink meal sweet")
+    for noun in nouns_of("drink meal")
 }
 
 
@@ -58,15 +67,14 @@ def adjectives(chance: Random, noun: Noun) -> tuple[Adjective, ...]:
 def possessive(chance: Random, subject: Participant | None) -> str:
     """Draw whose it is: mostly the subject's own."""
     own = POSSESSIVES.get(pronoun_of(subject)) if subject else None
-    if own and chance.random() < 0.75:
+    if own and chance.random() < 0.85:
         return own
     return pick(chance, ("my", "my", "your", "our", "his", "her", "their"))
 
 
 def owned(chance: Random, noun: Noun, subject: Participant | None = None) -> Nominal:
     """Draw someone's: "my cat", "Marie's cats"."""
-    several = "kin" in noun.kinds and "sibling" not in noun.kinds
-    plural = noun.counted and not several and chance.random() < 0.25
+    plural = chance.random() < 0.25 and noun in SEVERAL
     words = () if "kin" in noun.kinds else adjectives(chance, noun)
     if chance.random() < 0.2:
         name = pick(chance, NAMES)
@@ -77,11 +85,16 @@ def owned(chance: Random, noun: Noun, subject: Participant | None = None) -> Nom
 
 def known(chance: Random, noun: Noun, subject: Participant | None = None) -> Nominal:
     """Draw what the listener can find: "the cat", "this cat", "my cat"."""
-    luck = chance.random()
-    if noun in TIES or (noun in OWNED and luck < 0.35):
+    if noun in TIES or (noun in OWNED and chance.random() < 0.35):
         return owned(chance, noun, subject)
-    plural = noun.counted and chance.random() < 0.3
-    determiner = pick(chance, ("this", "that")) if luck > 0.85 and noun.counted else "the"
+    return pointed(chance, noun)
+
+
+def pointed(chance: Random, noun: Noun) -> Nominal:
+    """Draw what can be pointed at: "the cat", "these cats"."""
+    plural = chance.random() < 0.3 and noun in SEVERAL
+    near = noun.counted and chance.random() < 0.2
+    determiner = pick(chance, ("this", "that")) if near else "the"
     return Nominal(noun, determiner, plural, adjectives(chance, noun))
 
 
@@ -132,12 +145,17 @@ def someone(chance: Random, nouns: Sequence[Noun], anyone: bool) -> Participant:
     if anyone and luck < 0.48:
         return pick(chance, NAMES)
     noun = pick(chance, nouns)
-    if "kin" in noun.kinds or luck < 0.9:
+    if noun in TIES or luck < 0.9:
         return known(chance, noun)
-    if luck < 0.95:
+    if luck < 0.97:
         return counted(chance, noun)
     every = chance.random() < 0.5
     return Nominal(noun, "every" if every else "all the", not every)
+
+
+def vague(who: Participant) -> bool:
+    """It is said of no one in particular."""
+    return isinstance(who, Nominal) and who.determiner not in KNOWN
 
 
 def other(chance: Random, subject: Participant) -> Participant:
@@ -162,11 +180,12 @@ def _same(one: Participant, two: Participant) -> bool:
 
 def place(chance: Random, kinds: Sequence[str], subject: Participant | None = None) -> Place:
     """Draw where."""
-    nouns, prepositions = PLACES[pick(chance, kinds)]
+    nouns, prepositions = pick(chance, PLACES[pick(chance, kinds)])
     noun, preposition = pick(chance, nouns), pick(chance, prepositions)
     luck = chance.random()
     if noun in OWNED and luck < 0.25:
         return Place(preposition, owned(chance, noun, subject)._replace(plural=False))
-    determiner = "this" if luck > 0.95 else "a" if luck > 0.88 and preposition != "to" else "the"
+    new = luck > 0.88 and preposition not in ("at", "to")
+    determiner = "this" if luck > 0.95 else "a" if new else "the"
     words = adjectives(chance, noun) if chance.random() < 0.3 else ()
     return Place(preposition, Nominal(noun, determiner, False, words))

@@ -5,7 +5,9 @@ from random import Random
 from regard.text.phrasebook.draw.clauses import circumstances, clause
 from regard.text.phrasebook.draw.nominals import pick, someone
 from regard.text.phrasebook.lexicon.frames import ACTIONS, Frame
-from regard.text.phrasebook.lexicon.nouns import NOUNS, Noun
+from regard.text.phrasebook.lexicon.nouns import NOUNS
+from regard.text.phrasebook.lexicon.phrases import OFTEN
+from regard.text.phrasebook.lexicon.verbs import verbs_called
 from regard.text.phrasebook.meaning import Clause, Nominal, Tense
 
 _TENSES: tuple[Tense, ...] = ("progressive", "past", "past", "simple")
@@ -17,27 +19,8 @@ _BY = {
     )
     for noun in NOUNS
 }
-_TOLD = frozenset(
-    [
-        "buy",
-        "read",
-        "write",
-        "find",
-        "draw",
-        "see",
-        "make",
-        "repair",
-        "wear",
-        "choose",
-        "sing",
-        "sell",
-        "open",
-        "visit",
-        "know",
-        "help",
-        "chase",
-        "take",
-    ]
+_TOLD = verbs_called(
+    "buy read write find see make repair sing sell open visit know help chase take"
 )
 _TO = {
     noun: tuple(
@@ -49,38 +32,44 @@ _TO = {
 }
 
 
-def described(chance: Random, thing: Nominal) -> Nominal:
-    """Add a clause that tells which one."""
-    active, passive = _BY[thing.noun], _TO[thing.noun]
+def described(chance: Random, thing: Nominal, main: Clause) -> Nominal:
+    """Add a clause that tells which one; it is dated only if the main clause is not."""
+    active, passive = (
+        [frame for frame in frames[thing.noun] if frame.verb != main.frame.verb]
+        for frames in (_BY, _TO)
+    )
     if active and (not passive or chance.random() < 0.75):
-        return thing._replace(relative=_by_it(chance, thing, pick(chance, active)))
-    if passive:
-        return thing._replace(relative=_to_it(chance, thing, pick(chance, passive)))
-    return thing
+        told = _by_it(chance, thing, pick(chance, active))
+    elif passive:
+        told = _to_it(chance, thing, pick(chance, passive))
+    else:
+        return thing
+    return thing._replace(relative=_short(told, dated=main.time is None))
 
 
 def _by_it(chance: Random, thing: Nominal, frame: Frame) -> Clause:
     """Draw "who sells bread"."""
-    told = clause(chance, _narrowed(frame), thing)
-    return told._replace(gap="subject", fronted=False, negated=False)
+    return clause(chance, _narrowed(frame), thing, negated=False)._replace(gap="subject")
 
 
 def _to_it(chance: Random, thing: Nominal, frame: Frame) -> Clause:
     """Draw "that Marie bought"."""
     frame = _narrowed(frame)
     subject = someone(chance, frame.subjects, frame.by_anyone)
+    if isinstance(subject, Nominal) and subject.determiner == "that":
+        subject = subject._replace(determiner="this")  # "that that man" is hard to read
     when = pick(chance, [tense for tense in _TENSES if tense in frame.tenses])
     told = Clause(frame._replace(places=()), subject, thing, tense=when, gap="object")
-    told = circumstances(chance, told)
-    often = None if told.often and told.often.french[0][0] in ("jamais", "aussi") else told.often
-    return told._replace(fronted=False, often=often)
+    return circumstances(chance, told)
+
+
+def _short(told: Clause, dated: bool) -> Clause:
+    """Leave out what would be heard as part of the main clause."""
+    often = None if told.often in (OFTEN["never"], OFTEN["also"]) else told.often
+    short = dated and told.place is None and told.companion is None
+    return told._replace(fronted=False, often=often, time=told.time if short else None)
 
 
 def _narrowed(frame: Frame) -> Frame:
     """Keep to what is or was: a wish or a plan tells no one apart."""
     return frame._replace(tenses=frame.tenses & set(_TENSES))
-
-
-def describable(noun: Noun) -> bool:
-    """Something can be told of it."""
-    return bool(_BY[noun] or _TO[noun])

@@ -8,12 +8,15 @@ from regard.text.phrasebook.draw.clauses import clause, dated
 from regard.text.phrasebook.draw.joined import joined
 from regard.text.phrasebook.draw.nominals import (
     PRONOUNS,
+    TIES,
     known,
     owned,
     pick,
+    pointed,
     single,
     someone,
 )
+from regard.text.phrasebook.draw.objects import NEW
 from regard.text.phrasebook.draw.questions import question
 from regard.text.phrasebook.draw.relatives import described
 from regard.text.phrasebook.draw.states import (
@@ -32,9 +35,10 @@ from regard.text.phrasebook.meaning import (
     Meaning,
     Nominal,
     Participant,
-    Proposition,
     Report,
     Sequel,
+    State,
+    again,
 )
 
 _FRIENDS = nouns_of("kin mate")
@@ -51,18 +55,24 @@ def sentence(chance: Random) -> Meaning:
 def statement(chance: Random) -> Clause:
     """Draw a statement, sometimes with a relative clause."""
     told = clause(chance)
-    if chance.random() > 0.2:
+    if chance.random() > 0.25:
         return told
     if _open(told.subject):
-        return told._replace(subject=described(chance, told.subject))
-    if _open(told.object) and not told.negated:
-        return told._replace(object=described(chance, told.object))
+        return told._replace(subject=described(chance, told.subject, told))
+    made = told.frame.verb.base in NEW
+    if _open(told.object) and not (made or told.negated or told.often or told.recipient):
+        # the time goes to the front, where it cannot be heard as part of the relative clause
+        shown = described(chance, told.object, told)
+        fronted = told.time is not None
+        return told._replace(object=shown, place=None, companion=None, fronted=fronted)
     return told
 
 
 def _open(thing: Participant | None) -> TypeGuard[Nominal]:
     """It may be told apart by a clause."""
-    return isinstance(thing, Nominal) and thing.determiner in ("the", "a") and not thing.content
+    if not isinstance(thing, Nominal) or thing.noun in TIES or thing.content:
+        return False
+    return thing.determiner in ("the", "a")
 
 
 def report(chance: Random) -> Report:
@@ -72,10 +82,15 @@ def report(chance: Random) -> Report:
     if luck > 0.75:
         subject = owned(chance, pick(chance, _FRIENDS))
     verb, content = _reported(chance)
+    who = content.subject
+    if isinstance(who, Nominal) and who.determiner == "that":
+        return report(chance)  # "that that man" is hard to read
+    if who == subject:
+        content = content._replace(subject=again(who))
     return Report(subject, VERB[verb], content)
 
 
-def _reported(chance: Random) -> tuple[str, Proposition]:
+def _reported(chance: Random) -> tuple[str, Clause | State]:
     verb = pick(chance, ("think", "know that", "say", "hope"))
     if verb == "hope":
         return verb, clause(chance, pick(chance, _HOPED))._replace(fronted=False, tense="future")
@@ -90,7 +105,12 @@ def sequel(chance: Random) -> Sequel:
     first, second = pick(chance, SEQUELS)
     subject = someone(chance, first.subjects, first.by_anyone)
     noun = pick(chance, first.objects)
-    drawn = known(chance, noun, subject) if chance.random() < 0.5 else single(chance, noun)
+    made = first.verb.base in ("write", "make") or chance.random() < 0.5
+    if made:
+        drawn = single(chance, noun)
+    else:
+        bought = first.verb.base == "buy"
+        drawn = pointed(chance, noun) if bought else known(chance, noun, subject)
     told = dated(chance, Clause(first, subject, drawn, tense="past"))
     return Sequel(told._replace(fronted=told.time is not None), second)
 

@@ -5,6 +5,7 @@ from random import Random
 from regard.text.phrasebook.draw.nominals import (
     OWNED,
     PRONOUNS,
+    SEVERAL,
     adjectives,
     counted,
     fresh,
@@ -13,11 +14,18 @@ from regard.text.phrasebook.draw.nominals import (
     pick,
     place,
     someone,
+    vague,
 )
-from regard.text.phrasebook.lexicon.adjectives import ADJECTIVES, MOODS, PREDICATES, Adjective
+from regard.text.phrasebook.lexicon.adjectives import (
+    ADJECTIVES,
+    MOODS,
+    PREDICATES,
+    Adjective,
+    adjectives_called,
+)
 from regard.text.phrasebook.lexicon.nouns import NAMES, NOUN, Noun, nouns_of
 from regard.text.phrasebook.lexicon.phrases import TIMES
-from regard.text.phrasebook.meaning import Existence, Nominal, Participant, State
+from regard.text.phrasebook.meaning import Existence, Nominal, Participant, Pronoun, State
 
 PEOPLE = nouns_of("person")
 PROFESSIONS = nouns_of("worker")
@@ -29,23 +37,7 @@ _COMPARED = {
 }
 _RIVALS = tuple(noun for noun in _COMPARED if noun in OWNED)
 _OF_NAMES = tuple(word for word in ADJECTIVES if "person" in word.kinds or "adult" in word.kinds)
-_EXCESSIVE = frozenset(
-    [
-        "big",
-        "small",
-        "long",
-        "old",
-        "dirty",
-        "cold",
-        "hot",
-        "sweet",
-        "expensive",
-        "heavy",
-        "tired",
-        "busy",
-        "lazy",
-    ]
-)
+_EXCESSIVE = adjectives_called("big small long old dirty cold hot expensive heavy tired busy")
 _THINGS = nouns_of("thing small lost")
 _ANIMALS = nouns_of("animal")
 _YESTERDAY = tuple(time for time in TIMES if "past" in time.tenses)[:2]
@@ -82,13 +74,23 @@ def _turned(chance: Random, told: State) -> State:
     """Deny it, ask about it, or say how much."""
     luck = chance.random()
     if luck < 0.18:
-        return told._replace(negated=True)
+        return _denied(told)
     if luck < 0.34:
-        return told._replace(question="whether")
+        return asked(told)
     word = told.predicate
-    if luck > 0.6 or not isinstance(word, Adjective) or word.colour:
+    if luck > 0.6 or not isinstance(word, Adjective) or not word.graded:
         return told
     return told._replace(degree="too" if luck < 0.46 and word.english in _EXCESSIVE else "very")
+
+
+def _denied(told: State) -> State:
+    return told if vague(told.subject) else told._replace(negated=True)
+
+
+def asked(told: State) -> State:
+    """Ask whether it is so; not about oneself."""
+    subject = Pronoun("you") if told.subject == Pronoun("I") else told.subject
+    return told._replace(subject=subject, question="whether")
 
 
 def profession(chance: Random) -> State:
@@ -99,17 +101,20 @@ def profession(chance: Random) -> State:
         subject = pick(chance, PRONOUNS[:4])
     elif luck < 0.8:
         subject = owned(chance, pick(chance, nouns_of("kin")))._replace(plural=False)
-    told = State(subject, pick(chance, PROFESSIONS))
-    luck = chance.random()
-    return told._replace(negated=luck < 0.2, question="whether" if luck > 0.8 else "")
+    return _denied_or_asked(chance, State(subject, pick(chance, PROFESSIONS)))
 
 
 def location(chance: Random) -> State:
     """Draw where something is."""
     subject, kinds = _located(chance)
-    told = State(subject, place(chance, kinds, subject))
+    return _denied_or_asked(chance, State(subject, place(chance, kinds, subject)))
+
+
+def _denied_or_asked(chance: Random, told: State) -> State:
     luck = chance.random()
-    return told._replace(negated=luck < 0.2, question="whether" if luck > 0.8 else "")
+    if luck < 0.2:
+        return _denied(told)
+    return asked(told) if luck > 0.8 else told
 
 
 def where(chance: Random) -> State:
@@ -123,8 +128,8 @@ def _located(chance: Random) -> tuple[Participant, tuple[str, ...]]:
     if luck < 0.5:
         return known(chance, pick(chance, _THINGS)), ("surface", "under", "kitchen", "home")
     if luck < 0.75:
-        return known(chance, pick(chance, _ANIMALS)), ("outside", "landmark", "under")
-    return someone(chance, PEOPLE, True), ("room", "spot", "outside", "landmark")
+        return known(chance, pick(chance, _ANIMALS)), ("wild", "landmark")
+    return someone(chance, PEOPLE, True), ("living", "spot", "outside", "landmark")
 
 
 def comparison(chance: Random) -> State:
@@ -134,8 +139,10 @@ def comparison(chance: Random) -> State:
         words = [word for word in _OF_NAMES if word.comparative and word.predicate]
         return State(one, pick(chance, words), than=two)
     noun = pick(chance, _RIVALS)
-    mine, yours = chance.sample(("my", "your", "his", "her", "our", "their"), 2)
-    plural = noun.counted and "kin" not in noun.kinds and chance.random() < 0.25
+    # "his" and "her" are one word in French, and "my" is a part of "our"
+    owners = (pick(chance, ("my", "our")), "your", pick(chance, ("his", "her")), "their")
+    mine, yours = chance.sample(owners, 2)
+    plural = noun in SEVERAL and chance.random() < 0.25
     word = pick(chance, _COMPARED[noun])
     return State(Nominal(noun, mine, plural), word, than=Nominal(noun, yours, plural))
 
@@ -162,9 +169,9 @@ def _existing(chance: Random) -> tuple[Noun, tuple[str, ...]]:
     if luck < 0.45:
         return pick(chance, nouns_of("fruit cake egg bread")), ("table",)
     if luck < 0.65:
-        return pick(chance, _ANIMALS), ("outside", "landmark")
+        return pick(chance, _ANIMALS), ("wild", "landmark")
     if luck < 0.75:
-        return pick(chance, nouns_of("furniture")), ("room",)
+        return pick(chance, nouns_of("furniture")), ("living", "desk")
     if luck < 0.85:
-        return pick(chance, (NOUN["flower"], NOUN["tree"])), ("garden", "landmark", "park")
-    return pick(chance, nouns_of("adult child")), ("spot", "outside", "room")
+        return pick(chance, (NOUN["flower"], NOUN["tree"])), ("garden", "landmark")
+    return pick(chance, nouns_of("man woman child worker actress")), ("spot", "outside", "work")

@@ -27,9 +27,10 @@ def adverb(parts: Parts, mark: str) -> list[Word]:
 def clause(told: Clause, mark: str = "") -> list[Word]:
     """Say a clause; in a relative clause without the word it stands by."""
     moving, staying = _group(told, mark)
-    front = [moving] if moving else []
     subject = _subject(told, mark)
     inverted = told.question not in ("", "who")
+    asking = (f"{mark}whether",) if inverted else ()
+    front = [Word(moving.text, moving.marks + asking)] if moving else []
     words = _opening(told, mark) + (front + subject if inverted else subject + front)
     if told.negated:
         words = _denied(words, mark, inverted)
@@ -78,7 +79,7 @@ def _group(told: Clause, mark: str) -> Group:
         return _modal(told, mark, who, base)
     if told.tense == "past":
         if _needs_do(told):
-            return Group(Word("did", (*tense, *_helped(told, mark))), base)
+            return Group(Word("did", (*tense, *_denying(told, mark))), base)
         return Group(None, [Word(verb.past, (action, *tense))])
     return _present((verb.base, verb.third), (action, *tense), told, mark, who)
 
@@ -97,7 +98,8 @@ def _present(
 ) -> Group:
     third = who == 2
     if _needs_do(told):
-        return Group(Word("does" if third else "do", _helped(told, mark)), [Word(forms[0], marks)])
+        do = Word("does" if third else "do", _denying(told, mark))
+        return Group(do, [Word(forms[0], marks)])
     return Group(None, [Word(forms[third], marks)])
 
 
@@ -105,11 +107,9 @@ def _needs_do(told: Clause) -> bool:
     return told.negated or told.question not in ("", "who")
 
 
-def _helped(told: Clause, mark: str) -> tuple[str, ...]:
-    """Mark "do" by what needs it: the negation, the question, or both."""
-    denied = (f"{mark}not",) if told.negated else ()
-    asked = (f"{mark}whether",) if told.question else ()
-    return denied + asked
+def _denying(told: Clause, mark: str) -> tuple[str, ...]:
+    """Mark "do" as a part of the negation that needs it."""
+    return (f"{mark}not",) if told.negated else ()
 
 
 def _complements(told: Clause, mark: str) -> list[Word]:

@@ -68,7 +68,8 @@ def _complements(told: Clause, mark: str) -> list[Word]:
     """Say what follows the verb: the object, who receives it, with whom, where and when."""
     words = _object(told, mark)
     if told.recipient and not isinstance(told.recipient, Pronoun):
-        words.append(Word("à", (f"{mark}recipient.to",)))
+        direct = told.frame.recipient == "-"  # English calls someone, French calls to someone
+        words.append(Word("à", (f"{mark}verb" if direct else f"{mark}recipient.to",)))
         words += after_preposition(told.recipient, f"{mark}recipient.", clause)
     if told.companion:
         words.append(Word("avec", (f"{mark}with",)))

@@ -69,7 +69,8 @@ def _clitics(told: Clause, mark: str) -> list[Word]:
         feminine = who == 2 and is_feminine(told.object)
         found.append(Word("la" if feminine else DIRECT[who], (f"{mark}object.noun",)))
     if isinstance(told.recipient, Pronoun):
-        found.append(Word(INDIRECT[person(told.recipient)], (f"{mark}recipient.noun",)))
+        marks = (f"{mark}recipient.noun", f"{mark}recipient.to")
+        found.append(Word(INDIRECT[person(told.recipient)], marks))
     return found
 
 

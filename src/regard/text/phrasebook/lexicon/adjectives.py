@@ -20,6 +20,11 @@ class Adjective(NamedTuple):
     attribute: bool
     predicate: bool
 
+    @property
+    def graded(self) -> bool:
+        """It can be "very" so: not a colour, nor "delicious", which is very good already."""
+        return not self.colour and self.english != "delicious"
+
     def agreeing(self, feminine: bool, plural: bool) -> str:
         """Give the French form for a gender and a number."""
         return self.french[feminine + 2 * plural]
@@ -33,7 +38,7 @@ _OWNED = "clothes headwear vehicle furniture thing small instrument"
 _COLOURED = "clothes headwear car bicycle boat chair lamp sofa mat box bag cup umbrella ball house"
 _SIZED = "furniture thing vehicle opening built town garden park room kitchen tree flower fruit"
 
-# English and its comparative | French forms, after < when before the noun | Chinese | kinds | its only use
+# English, comparative | French forms, < when before the noun | Chinese | kinds | its only use
 # Chinese: 大 stands bare before the noun, 漂亮的 needs 的, 冷/凉 has another word as a predicate.
 _TABLE = f"""
 big bigger | < grand grande grands grandes | 大 | {_SIZED} animal
@@ -43,9 +48,9 @@ beautiful + | < beau belle beaux belles bel | 漂亮的 | clothes furniture vehi
 beautiful + | < beau belle beaux belles bel | 漂亮的 | horse bird plant built town
 beautiful + | < beau belle beaux belles bel | 漂亮的 | garden park picture
 old older | < vieux vieille vieux vieilles vieil | 旧 | {_OWNED}
-old | < vieux vieille vieux vieilles vieil | 老 | adult animal church bridge
+old | < vieux vieille vieux vieilles vieil | 老 | adult animal church
 new | < nouveau nouvelle nouveaux nouvelles nouvel | 新 | {_OWNED} mate | attribute
-new | < nouveau nouvelle nouveaux nouvelles nouvel | 新 | worker song built | attribute
+new | < nouveau nouvelle nouveaux nouvelles nouvel | 新 | teacher doctor song built | attribute
 good | < bon bonne bons bonnes | 好 | worker mate book | attribute
 good | < bon bonne bons bonnes | 好 | story song restaurant | attribute
 young younger | < jeune jeune jeunes jeunes | 年轻的 | adult
@@ -60,26 +65,17 @@ brown | marron marron marron marron | 棕色的 | {_COLOURED} dog horse cow
 grey | gris grise gris grises | 灰色的 | {_COLOURED} cat bird mouse
 clean cleaner | propre propre propres propres | 干净的 | clothes cleaned cup hotel
 dirty dirtier | sale sale sales sales | 脏 | clothes cup bag vehicle ball
-round | rond ronde ronds rondes | 圆 | round | attribute
-empty | vide vide vides vides | 空 | container vessel | attribute
-warm warmer | chaud chaude chauds chaudes | 暖和的 | warm
 cold colder | froid froide froids froides | 冷/凉 | plain brewed soup
 hot hotter | chaud chaude chauds chaudes | 热 | brewed soup milk
 fresh fresher | frais fraîche frais fraîches | 新鲜的 | fruit egg bread fish milk
-sweet sweeter | sucré sucrée sucrés sucrées | 甜 | apple orange pear cake
 delicious | délicieux délicieuse délicieux délicieuses | 好吃的 | food soup
 expensive + | cher chère chers chères | 贵 | {_OWNED} meal bottled hotel | predicate
 heavy heavier | lourd lourde lourds lourdes | 重 | furniture container piano | predicate
 fast faster | rapide rapide rapides rapides | 快 | driven transport horse | predicate
-quiet quieter | calme calme calmes calmes | 安静的 | calm
-interesting + | intéressant intéressante intéressants intéressantes | 有意思的 | reading visited
-famous + | célèbre célèbre célèbres célèbres | 有名的 | doctor singer actress song
-rich richer | riche riche riches riches | 有钱的 | adult
-kind kinder | gentil gentille gentils gentilles | 善良的 | adult kin
+interesting + | intéressant intéressante intéressants intéressantes | 有趣的 | reading visited
+kind kinder | < gentil gentille gentils gentilles | 善良的 | adult kin
 intelligent + | intelligent intelligente intelligents intelligentes | 聪明的 | person pet
-lazy lazier | paresseux paresseuse paresseux paresseuses | 懒 | student pet boy girl
 tall taller | grand grande grands grandes | 高 | person | predicate
-strong stronger | fort forte forts fortes | 强壮的 | man boy horse farmer
 """
 
 # how a person feels, and nothing else does
@@ -122,3 +118,10 @@ ATTRIBUTES = {
 PREDICATES = {
     noun: tuple(word for word in ADJECTIVES if word.predicate and word.fits(noun)) for noun in NOUNS
 }
+
+
+def adjectives_called(words: str) -> frozenset[str]:
+    """Check that there are adjectives of these names, and collect the names."""
+    names = frozenset(words.split())
+    assert names <= {word.english for word in ADJECTIVES + MOODS}, names
+    return names

@@ -41,7 +41,6 @@ teacher teachers   | professeur professeurs m    | 老师 个    | person adult 
 doctor doctors     | médecin médecins m          | 医生 个    | person adult worker
 student students   | étudiant étudiants m        | 学生 个    | person adult worker
 farmer farmers     | fermier fermiers m          | 农民 个    | person adult worker
-singer singers     | chanteuse chanteuses f      | 女歌手 个  | person adult she
 actress actresses  | actrice actrices f          | 女演员 个  | person adult she
 friend friends     | ami amis m                  | 朋友 个    | person adult mate
 neighbour neighbours | voisin voisins m          | 邻居 个    | person adult mate
@@ -50,7 +49,6 @@ father fathers     | père pères m                | 爸爸 个    | person kin
 brother brothers   | frère frères m              | 哥哥 个    | person kin sibling
 sister sisters     | sœur sœurs f                | 姐姐 个    | person kin sibling she
 grandmother grandmothers | grand-mère grands-mères f | 奶奶 个 | person kin she
-grandfather grandfathers | grand-père grands-pères m | 爷爷 个 | person kin
 cat cats           | chat chats m                | 猫 只      | animal pet
 dog dogs           | chien chiens m              | 狗 只      | animal pet
 rabbit rabbits     | lapin lapins m              | 兔子 只    | animal pet
@@ -58,32 +56,24 @@ bird birds         | oiseau oiseaux m            | 鸟 只      | animal
 horse horses       | cheval chevaux m            | 马 匹      | animal big
 cow cows           | vache vaches f              | 牛 头      | animal big
 mouse mice         | souris souris f             | 老鼠 只    | animal prey
-duck ducks         | canard canards m            | 鸭子 只    | animal prey
 apple apples       | pomme pommes f              | 苹果 个    | food fruit
 orange oranges     | orange oranges f            | 橙子 个    | food fruit
-pear pears         | poire poires f              | 梨 个      | food fruit
-banana bananas     | banane bananes f            | 香蕉 根    | food fruit
 tomato tomatoes    | tomate tomates f            | 西红柿 个  | food fruit
 egg eggs           | œuf œufs m                  | 鸡蛋 个    | food egg
 cake cakes         | gâteau gâteaux m            | 蛋糕 个    | food baked
 book books         | livre livres m              | 书 本      | reading thing told
-dictionary dictionaries | dictionnaire dictionnaires m | 词典 本 | reading thing tool
 newspaper newspapers | journal journaux m         | 报纸 份    | reading
 letter letters     | lettre lettres f            | 信 封      | reading letter
 story stories      | histoire histoires f        | 故事 个    | reading told tale
 shirt shirts       | chemise chemises f          | 衬衫 件    | clothes
 coat coats         | manteau manteaux m          | 大衣 件    | clothes warm
 dress dresses      | robe robes f                | 连衣裙 条  | clothes long
-skirt skirts       | jupe jupes f                | 裙子 条    | clothes long
 hat hats           | chapeau chapeaux m          | 帽子 顶    | headwear
 scarf scarves      | écharpe écharpes f          | 围巾 条    | headwear warm long
 table tables       | table tables f              | 桌子 张    | furniture surface round
 chair chairs       | chaise chaises f            | 椅子 把    | furniture surface
 bed beds           | lit lits m                  | 床 张      | furniture surface
-sofa sofas         | canapé canapés m            | 沙发 张    | furniture surface
 mat mats           | tapis tapis m               | 垫子 张    | furniture mat round
-lamp lamps         | lampe lampes f              | 灯 盏      | furniture
-mirror mirrors     | miroir miroirs m            | 镜子 面    | furniture brittle round
 door doors         | porte portes f              | 门 扇      | opening landmark
 window windows     | fenêtre fenêtres f          | 窗户 扇    | opening landmark
 box boxes          | boîte boîtes f              | 盒子 个    | thing container
@@ -92,48 +82,36 @@ cup cups           | tasse tasses f              | 杯子 个    | thing vessel 
 bottle bottles     | bouteille bouteilles f      | 瓶子 个    | thing vessel brittle
 key keys           | clé clés f                  | 钥匙 把    | small lost
 umbrella umbrellas | parapluie parapluies m      | 雨伞 把    | thing lost tool
-knife knives       | couteau couteaux m          | 刀 把      | small tool
 phone phones       | téléphone téléphones m      | 手机 部    | small lost tool machine
 computer computers | ordinateur ordinateurs m    | 电脑 台    | thing tool machine
-clock clocks       | horloge horloges f          | 钟 个      | furniture machine round
 photo photos       | photo photos f              | 照片 张    | picture small
-map maps           | carte cartes f              | 地图 张    | picture small tool
-ticket tickets     | billet billets m            | 票 张      | small lost
 ball balls         | ballon ballons m            | 球 个      | thing
 flower flowers     | fleur fleurs f              | 花 朵      | plant
 tree trees         | arbre arbres m              | 树 棵      | plant landmark
 car cars           | voiture voitures f          | 汽车 辆    | vehicle driven
 bicycle bicycles   | vélo vélos m                | 自行车 辆  | vehicle
-truck trucks       | camion camions m            | 卡车 辆    | vehicle driven
 bus buses          | autobus autobus m           | 公共汽车 辆 | transport
 train trains       | train trains m              | 火车 列    | transport
-plane planes       | avion avions m              | 飞机 架    | transport
-boat boats         | bateau bateaux m            | 船 条      | transport vehicle
 piano pianos       | piano pianos m              | 钢琴 架    | instrument
 guitar guitars     | guitare guitares f          | 吉他 把    | instrument
 song songs         | chanson chansons f          | 歌 首      | song
-house houses       | maison maisons f            | 房子 座    | room home landmark built
-kitchen kitchens   | cuisine cuisines f          | 厨房 个    | room cleaned
-room rooms         | chambre chambres f          | 房间 个    | room cleaned calm
-office offices     | bureau bureaux m            | 办公室 个  | room cleaned
-library libraries  | bibliothèque bibliothèques f | 图书馆 个 | room calm study built
-restaurant restaurants | restaurant restaurants m | 饭馆 家   | room spot built
-shop shops         | magasin magasins m          | 商店 家    | room built shop
-museum museums     | musée musées m              | 博物馆 个  | room spot visited built
+house houses       | maison maisons f            | 房子 座    | indoors home landmark built
+kitchen kitchens   | cuisine cuisines f          | 厨房 个    | indoors cleaned
+room rooms         | chambre chambres f          | 房间 个    | indoors cleaned calm
+restaurant restaurants | restaurant restaurants m | 饭馆 家   | indoors spot built
+shop shops         | magasin magasins m          | 商店 家    | indoors built
 hotel hotels       | hôtel hôtels m              | 宾馆 家    | spot built
 hospital hospitals | hôpital hôpitaux m          | 医院 家    | spot built
 school schools     | école écoles f              | 学校 所    | spot study built
 station stations   | gare gares f                | 车站 个    | spot landmark built
-market markets     | marché marchés m            | 市场 个    | spot shop
+market markets     | marché marchés m            | 市场 个    | spot
 beach beaches      | plage plages f              | 海滩 片    | spot play
 garden gardens     | jardin jardins m            | 花园 个    | outside play calm
 park parks         | parc parcs m                | 公园 个    | outside play calm spot
 forest forests     | forêt forêts f              | 森林 片    | outside
-village villages   | village villages m          | 村子 个    | town calm
 city cities        | ville villes f              | 城市 座    | town visited
 street streets     | rue rues f                  | 街 条      | outside play calm
 church churches    | église églises f            | 教堂 座    | landmark visited built
-bridge bridges     | pont ponts m                | 桥 座      | landmark
 river rivers       | rivière rivières f          | 河 条      | landmark
 """
 
@@ -141,22 +119,18 @@ river rivers       | rivière rivières f          | 河 条      | landmark
 _UNCOUNTED = """
 bread   | pain m     | 面包   | food meal baked
 cheese  | fromage m  | 奶酪   | food meal
-rice    | riz m      | 米饭   | food meal
 meat    | viande f   | 肉     | food meal
 fish    | poisson m  | 鱼     | food meal
-chocolate | chocolat m | 巧克力 | food sweet
 soup    | soupe f    | 汤     | soup
 water   | eau f      | 水     | drink plain glass
 milk    | lait m     | 牛奶   | drink plain glass
 coffee  | café m     | 咖啡   | drink brewed
 tea     | thé m      | 茶     | drink brewed
 wine    | vin m      | 葡萄酒 | drink glass bottled
-beer    | bière f    | 啤酒   | drink glass bottled
 music   | musique f  | 音乐   | music
 French  | français m | 法语   | language
 English | anglais m  | 英语   | language
 Chinese | chinois m  | 中文   | language
-Spanish | espagnol m | 西班牙语 | language
 """
 
 NAMES = (

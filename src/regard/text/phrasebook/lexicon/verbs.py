@@ -51,17 +51,11 @@ take takes took taking         | prendre pris prends prends prend prenons prenne
 drive drives drove driving | conduire conduit conduis conduis conduit conduisons conduisent conduir
 play plays played playing      | jouer
 play plays played playing +    | jouer *de
-clean cleans cleaned cleaning | nettoyer nettoyé nettoie nettoies nettoie nettoyons \
-nettoient nettoier
 make makes made making         | faire fait fais fais fait faisons font fer
 sing sings sang singing        | chanter
-learn learns learned learning | apprendre appris apprends apprends apprend apprenons \
-apprennent - *le
 speak speaks spoke speaking    | parler *-
 understand understands understood - | comprendre compris comprends comprends comprend comprenons \
 comprennent - *le
-draw draws drew drawing        | dessiner
-follow follows followed following | suivre suivi suis suis suit suivons suivent suivr
 chase chases chased chasing    | poursuivre poursuivi poursuis poursuis poursuit poursuivons \
 poursuivent poursuivr
 help helps helped helping      | aider
@@ -69,34 +63,22 @@ visit visits visited visiting  | visiter
 break breaks broke breaking    | casser
 lose loses lost losing         | perdre perdu perds perds perd perdons perdent perdr
 repair repairs repaired repairing | réparer
-use uses used using            | utiliser
-choose chooses chose choosing | choisir choisi choisis choisis choisit choisissons \
-choisissent choisir
-meet meets met meeting         | rencontrer
 sleep sleeps slept sleeping    | dormir dormi dors dors dort dormons dorment dormir
 work works worked working      | travailler
-study studies studied studying | étudier
 live lives lived living        | habiter
 sit sits sat sitting           | être assis suis es est sommes sont ser
 run runs ran running           | courir couru cours cours court courons courent courr
-swim swims swam swimming       | nager nagé nage nages nage nageons nagent nager
 dance dances danced dancing    | danser
 cry cries cried crying         | pleurer
-laugh laughs laughed laughing  | rire ri ris ris rit rions rient rir
 walk walks walked walking      | marcher
-travel travels travelled travelling | voyager voyagé voyage voyages voyage voyageons \
-voyagent voyager
 go goes went going             | aller allé vais vas va allons vont ir *être
 come comes came coming         | venir venu viens viens vient venons viennent viendr *être
-arrive arrives arrived arriving | arriver *être
 leave leaves left leaving      | partir parti pars pars part partons partent partir *être
 stay stays stayed staying      | rester *être
 fall falls fell falling        | tomber *être
 give gives gave giving         | donner
 show shows showed showing      | montrer
 send sends sent sending        | envoyer envoyé envoie envoies envoie envoyons envoient enverr
-tell tells told telling        | raconter
-bring brings brought bringing  | apporter
 talk talks talked talking      | parler
 call calls called calling      | téléphoner
 think thinks thought thinking  | penser
@@ -141,3 +123,10 @@ def _regular(infinitive: str) -> list[str]:
 
 VERBS = tuple(_read(row) for row in _TABLE.splitlines() if row)
 VERB = {f"{verb.base} {verb.particle}".strip(): verb for verb in VERBS}
+
+
+def verbs_called(words: str) -> frozenset[str]:
+    """Check that there are verbs of these names, and collect the names."""
+    names = frozenset(words.split())
+    assert names <= {verb.base for verb in VERBS}, names
+    return names

@@ -1,0 +1,60 @@
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+import torch
+
+from regard.config import Model
+from regard.models import build
+from regard.parallel import side_by_side
+from regard.search import Limits, beam
+from regard.tokens import PADDING
+
+
+def test_results_come_in_the_order_of_the_parts():
+    assert side_by_side(lambda n: n * n, range(7), threads=3) == [0, 1, 4, 9, 16, 25, 36]
+
+
+def test_parts_are_worked_on_at_the_same_time():
+    meeting = Barrier(2, timeout=20)  # passed only by two at a time
+    assert sorted(side_by_side(lambda _: meeting.wait(), range(4), threads=2)) == [0, 0, 1, 1]
+
+
+def test_each_thread_computes_alone_and_leaves_no_trace():
+    before = torch.get_num_threads()
+    assert side_by_side(lambda _: torch.get_num_threads(), range(5), threads=2) == [1] * 5
+    assert torch.get_num_threads() == before
+    with ThreadPoolExecutor(1) as later:
+        assert later.submit(torch.get_num_threads).result() == before
+
+
+def test_an_error_in_one_part_is_raised_and_leaves_no_trace():
+    before = torch.get_num_threads()
+    with pytest.raises(ZeroDivisionError, match="division"):
+        side_by_side(lambda n: 1 // n, [2, 1, 0], threads=2)
+    with ThreadPoolExecutor(1) as later:
+        assert later.submit(torch.get_num_threads).result() == before
+
+
+def test_threads_must_be_one_or_more():
+    with pytest.raises(ValueError, match="threads must be 1 or more, but it is 0"):
+        side_by_side(str, [1], threads=0)
+
+
+def test_sentences_translated_in_parts_are_those_translated_together():
+    torch.manual_seed(0)
+    model = build(Model(width=12, layers=2, heads=3, hidden=20), (17, 19)).eval()
+    lengths = torch.tensor([2, 3, 5, 5, 6, 7, 7])
+    source = torch.randint(4, 17, (7, 7))
+    source[torch.arange(7) >= lengths[:, None]] = PADDING
+
+    def translate(rows):
+        past = model.start(model.encode(source[rows], lengths[rows]))
+        return beam(model, past, len(rows), beams=3, limits=Limits(longest=9))
+
+    together = translate(torch.arange(7))
+    apart = side_by_side(translate, torch.arange(7).split(3), threads=2)
+    apart = [texts for part in apart for texts in part]
+    assert [texts[0].tokens for texts in apart] == [texts[0].tokens for texts in together]
+    scores = [[texts[0].score for texts in found] for found in (apart, together)]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-5)

@@ -1,0 +1,59 @@
+import re
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from regard.config import Settings, change
+from regard.errors import RegardError
+from regard.models import build
+from regard.run import Folder, Run
+from regard.score import loss, report
+from regard.text.corpus import Pair
+from regard.text.tokenizer import Tokenizers, train
+
+PAIRS = [Pair("a cat", "un chat"), Pair("the dog sleeps", "le chien dort"), Pair("", "")]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    both = train([text for pair in PAIRS for text in pair[:2]], "characters", 300)
+    settings = change(Settings(), {"model": {"width": 12, "layers": 1, "heads": 2, "hidden": 8}})
+    torch.manual_seed(0)
+    model = build(settings.model, (len(both), len(both))).eval()
+    return Run(Folder(tmp_path_factory.mktemp("r")), settings, Tokenizers(both, both), model)
+
+
+@pytest.fixture
+def files(tmp_path):
+    paths = tmp_path / "source.txt", tmp_path / "reference.txt"
+    for side, path in enumerate(paths):
+        path.write_text("".join(f"{pair[side]}\n" for pair in PAIRS[:2]))
+    return paths
+
+
+def test_the_loss_is_the_mean_over_pieces_of_all_pairs(run):
+    lost = count = 0
+    for pair in PAIRS[:2]:
+        source = torch.tensor([run.tokenizers.source.encode(pair.source)])
+        target = run.tokenizers.target.encode(pair.target)
+        with torch.no_grad():
+            memory = run.model.encode(source, torch.tensor([source.shape[1]]))
+            scores = run.model.output(run.model.decode(torch.tensor([[1, *target]]), memory))[0]
+        lost += float(cross_entropy(scores, torch.tensor([*target, 2]), reduction="sum"))
+        count += len(target) + 1
+    assert loss(run, PAIRS) == pytest.approx(lost / count, rel=1e-5)
+
+
+def test_a_report_names_figures_with_signatures(run, files):
+    told = "\n".join(report(run, *files, None, beams=2))
+    assert re.search(r"BLEU \d+\.\d\d ± \d+\.\d\d  nrefs:1\|bs:1000\|.*tok:13a", told)
+    assert re.search(r"chrF \d+\.\d\d .*nc:6", told)
+    assert "exact match 0.0%" in told and "perplexity" in told
+
+
+def test_an_empty_file_is_refused(run, tmp_path):
+    empty = tmp_path / "empty.txt"
+    empty.write_text("")
+    with pytest.raises(RegardError, match=r"empty.txt must have sentences, but it is empty"):
+        list(report(run, empty, empty, None, None))

@@ -1,0 +1,57 @@
+import pytest
+import torch
+
+from regard.config import Model, Search
+from regard.models import build
+from regard.text.tokenizer import Tokenizers, train
+from regard.translate import Chance, Translation, told, translate
+
+TEXTS = ["the cat sleeps", "a dog", "the dog sees the cat in the old garden", "", "a", "   "]
+
+
+@pytest.fixture(scope="module")
+def made():
+    torch.manual_seed(4)
+    both = train(TEXTS * 5, "bpe", 300)
+    settings = Model(width=12, layers=1, heads=2, hidden=16, dropout=0.0)
+    model = build(settings, (len(both), len(both))).eval()
+    with torch.no_grad():  # a fresh model finds everything alike likely
+        model.target.weight.mul_(3.0)
+    return model, Tokenizers(both, both)
+
+
+def test_each_sentence_is_translated_as_if_it_were_alone(made):
+    together = translate(*made, TEXTS)
+    for text, texts in zip(TEXTS, together, strict=True):
+        (alone,) = translate(*made, [text])
+        assert alone[0].text == texts[0].text
+        assert alone[0].score == pytest.approx(texts[0].score, abs=1e-4)
+
+
+def test_an_empty_sentence_has_an_empty_translation(made):
+    assert translate(*made, [""]) == [[Translation("", (), 0.0, 0.0)]]
+    assert translate(*made, []) == []
+
+
+def test_several_translations_are_distinct_and_best_first(made):
+    (texts,) = translate(*made, TEXTS[:1], Search(beams=4), nbest=4)
+    assert len({text.tokens for text in texts}) == 4
+    assert [text.score for text in texts] == sorted((t.score for t in texts), reverse=True)
+
+
+def test_the_same_seed_draws_the_same(made):
+    draws = [translate(*made, TEXTS, chance=Chance(seed=seed)) for seed in (1, 1, 2)]
+    assert draws[0] == draws[1] != draws[2]
+
+
+def test_small_groups_give_what_large_ones_give(made, monkeypatch):
+    whole = translate(*made, TEXTS)
+    monkeypatch.setattr("regard.translate.CELLS", 1)
+    for one, two in zip(whole, translate(*made, TEXTS), strict=True):
+        assert one[0].tokens == two[0].tokens
+
+
+def test_translations_are_told_on_one_line_each():
+    one, two = (Translation(text, (), 0.0, -0.5) for text in ("a\nb", "c\u2028d"))
+    assert told([one]) == "a b"
+    assert told([one, two]) == "-0.5000\ta b\n-0.5000\tc d"

@@ -1,0 +1,40 @@
+import pytest
+import torch
+from torch import nn
+
+from regard.errors import RegardError
+from regard.training.distributed import Crew, gathered
+
+
+def test_alone_there_is_a_crew_of_one(monkeypatch):
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    with gathered() as crew:
+        assert (crew.rank, crew.world, crew.leads) == (0, 1, True)
+        model = nn.Linear(2, 3)
+        assert crew.wrap(model) is model
+        assert crew.sum(1.5, 2.0) == [1.5, 2.0]
+        assert crew.tell([4.0]) == [4.0]
+
+
+@pytest.fixture
+def two(monkeypatch):
+    """Pretend to be the first of two, without a second."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    names = ("init_process_group", "destroy_process_group")
+    for name in names:
+        monkeypatch.setattr(f"torch.distributed.{name}", lambda *_, **__: None)
+    monkeypatch.setattr("torch.distributed.get_rank", lambda: 0)
+
+
+def test_the_loss_of_another_process_is_one_sentence(two):
+    with pytest.raises(RegardError, match="another process of this training ended"), gathered():
+        raise RuntimeError("[gloo/transport/tcp/pair.cc] Connection closed by peer [127.0.0.1]")
+
+
+def test_other_errors_keep_their_traceback(two):
+    with pytest.raises(RuntimeError, match="shapes"), gathered():
+        raise RuntimeError("shapes do not fit")
+
+
+def test_a_crew_computes_where_it_is_told():
+    assert Crew().device == torch.device("cpu")

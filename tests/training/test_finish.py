@@ -1,0 +1,72 @@
+import pytest
+import torch
+from small import SMALL, corpus
+
+from regard import store
+from regard.config import Settings, change
+from regard.models import build
+from regard.run import Folder
+from regard.training.checkpoint import Checkpoints
+from regard.training.finish import finish
+from regard.training.objective import Objective
+from regard.training.prepare import prepare
+from regard.training.progress import Progress
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+
+@pytest.fixture
+def made(tmp_path):
+    """A run with three checkpoints: good weights plus or minus noise, and rubbish between."""
+    folder = Folder(tmp_path / "run")
+    settings = change(Settings(), SMALL[0])
+    origin = {"texts": ["small"], "fingerprints": ["f"], "pairs": 225}
+    folder.write_settings(settings, origin)
+    prepared = prepare(folder, settings, corpus(), None, 225)
+    model = build(settings.model, prepared.tokenizers.sizes)
+    return folder, prepared, model
+
+
+def write(folder, model, change_by):
+    checkpoints = Checkpoints(folder.checkpoints)
+    good = {name: tensor.clone() for name, tensor in store.of(model).items()}
+    for step, by in change_by.items():
+        changed = {name: tensor + by(tensor) for name, tensor in good.items()}
+        store.save(checkpoints.weights_at(step), changed)
+    return good
+
+
+def noise(sign):
+    def by(tensor):
+        return sign * torch.randn(tensor.shape, generator=torch.Generator().manual_seed(5))
+
+    return by
+
+
+def ended(best):
+    return Progress(step=8, judged={"4": 2.0, "8": 1.0}, best=1.0, best_step=best, finished="done")
+
+
+def test_the_mean_is_taken_where_it_validates_better(made):
+    folder, prepared, model = made
+    good = write(folder, model, {4: noise(1.0), 8: noise(-1.0)})
+    told = []
+    finish(folder, prepared, Objective(model), ended(8), told.append)
+    kept, about = store.load(folder.model)
+    assert about == {"taken": "the mean of steps 4 and 8"}
+    for name, tensor in kept.items():
+        torch.testing.assert_close(tensor, good[name], rtol=1e-5, atol=1e-5)
+    assert "the mean of steps 4 and 8" in told[-1] and folder.card.exists()
+
+
+def test_the_best_single_one_is_taken_where_the_mean_is_worse(made):
+    folder, prepared, model = made
+    good = write(
+        folder,
+        model,
+        {4: lambda tensor: 30 * torch.ones_like(tensor) * tensor.sign(), 8: torch.zeros_like},
+    )
+    finish(folder, prepared, Objective(model), ended(8), lambda line: None)
+    kept, about = store.load(folder.model)
+    assert about == {"taken": "those of step 8"}
+    assert all(torch.equal(kept[name], good[name]) for name in kept)

@@ -1,0 +1,130 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from small import SMALL, corpus
+
+from regard import batch as batches
+from regard.config import Settings, change
+from regard.models import build
+from regard.run import Folder
+from regard.training.distributed import Crew
+from regard.training.loop import Hooks, Training, validation_loss
+from regard.training.objective import Objective
+from regard.training.prepare import prepare
+from regard.training.progress import Progress
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+
+@pytest.fixture
+def prepared(tmp_path):
+    settings = change(Settings(), SMALL[0])
+    return prepare(Folder(tmp_path), settings, corpus(), None, 225)
+
+
+def training(prepared, progress=None, crew=None, validate=None, save=None, **train):
+    torch.manual_seed(0)
+    settings = change(prepared.settings, {"train": train})
+    model = build(settings.model, prepared.tokenizers.sizes)
+    for part in model.modules():
+        if hasattr(part, "dropout"):
+            part.dropout = 0.0
+    entries = []
+    return Training(
+        Objective(model, 0.1).train(),
+        torch.optim.AdamW(model.parameters(), eps=1e-9),
+        prepared.train,
+        settings.train,
+        progress or Progress(planned=settings.train.steps),
+        crew or Crew(),
+        Hooks(entries.append, validate or (lambda _: 1.0), save or (lambda _: None)),
+    ), entries
+
+
+def test_every_pair_is_learned_once_in_an_epoch(prepared, monkeypatch):
+    order = batches.plan(prepared.train, 256, seed=3, epoch=0)
+    seen, plain = [], batches.collate
+
+    def noted(pairs, rows, linked=False):
+        seen.extend(rows.tolist())
+        return plain(pairs, rows, linked)
+
+    monkeypatch.setattr(batches, "collate", noted)
+    training(prepared, steps=len(order), validate_every=1000)[0].run()
+    assert sorted(seen) == list(range(len(prepared.train)))
+
+
+def test_accumulated_batches_make_the_step_of_one_large_batch(prepared):
+    """Two batches in an update, and one batch of both, change the weights alike."""
+    order = batches.plan(prepared.train, 256, seed=3, epoch=0)
+    one, _ = training(prepared, steps=1, accumulate=2)
+    one.run()
+    two, _ = training(prepared, steps=1)
+    two._updates = lambda: iter([[np.concatenate(order[:2])]])
+    two.per_epoch = 1
+    two.run()
+    wanted = dict(two.objective.named_parameters())
+    for name, weight in one.objective.named_parameters():
+        if not name.endswith("key.bias"):  # which the softmax does not see: its gradient is noise
+            torch.testing.assert_close(weight, wanted[name], rtol=1e-3, atol=1e-5)
+
+
+def test_the_parts_of_a_crew_sum_to_the_gradient_of_the_whole(prepared):
+    rows = batches.plan(prepared.train, 256, seed=3, epoch=0)[0]
+    whole, _ = training(prepared)
+    whole.objective(whole._part(rows)[0]).learned.backward()
+    wanted = [weight.grad.clone() for weight in whole.objective.parameters()]
+    whole.objective.zero_grad()
+    for rank in range(3):
+        part, _ = training(prepared, crew=Crew(rank, 3))
+        mine, weight = part._part(rows)
+        (whole.objective(mine).learned * weight).backward()
+    for weight, grad in zip(whole.objective.parameters(), wanted, strict=True):
+        torch.testing.assert_close(weight.grad, grad, rtol=1e-4, atol=1e-4)
+
+
+def test_a_process_without_pairs_counts_nothing(prepared):
+    rows = batches.plan(prepared.train, 256, seed=3, epoch=0)[0][:2]
+    assert training(prepared, crew=Crew(2, 3))[0]._part(rows)[1] == 0.0
+
+
+def test_it_validates_and_saves_when_due_and_at_the_end(prepared):
+    validated, saved = [], []
+    run, entries = training(
+        prepared,
+        steps=7,
+        validate_every=3,
+        validate=lambda progress: validated.append(progress.step) or 1.0 / progress.step,
+        save=lambda progress: saved.append((progress.step, progress.finished)),
+    )
+    progress = run.run()
+    assert validated == [3, 6, 7]
+    assert saved[-1] == (7, "all planned steps are done")
+    assert [entry["step"] for entry in entries] == list(range(1, 8))
+    assert progress.best_step == 7
+
+
+def test_the_loss_that_is_told_is_the_plain_one_per_token(prepared):
+    run, entries = training(prepared, steps=1)
+    rows = batches.plan(prepared.train, 256, seed=3, epoch=0)[0]
+    part = batches.collate(prepared.train, rows)
+    with torch.no_grad():
+        wanted = float(run.objective(part).plain) / part.tokens
+    run.run()
+    assert entries[0]["loss"] == pytest.approx(wanted, rel=1e-5)
+    assert entries[0]["tokens"] == part.tokens
+
+
+def test_validation_weighs_every_token_alike_and_leaves_the_mode_as_it_was(prepared):
+    objective = training(prepared)[0].objective
+    everything = batches.collate(prepared.valid, np.arange(len(prepared.valid)))
+    objective.eval()
+    with torch.no_grad():
+        wanted = float(objective(everything).plain) / everything.tokens
+    objective.train()
+    for tokens in (40, 4096):
+        told = validation_loss(objective, prepared.valid, tokens, Crew())
+        assert told == pytest.approx(wanted, rel=1e-5)
+    assert objective.training and math.isfinite(wanted)

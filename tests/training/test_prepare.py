@@ -1,0 +1,78 @@
+import pytest
+from small import corpus, pairs
+
+from regard.config import Settings, change
+from regard.errors import RegardError
+from regard.run import Folder
+from regard.text.corpus import Corpus, Pair
+from regard.training.prepare import claim, learn, prepare, settle
+
+ORIGIN = {"texts": ["t"], "fingerprints": ["f"], "pairs": 3}
+
+
+def test_settings_fit_the_size_and_later_changes_win():
+    settings, count = settle(corpus(), [{"train": {"rate": 0.5}}, {"train": {"rate": 0.25}}])
+    assert count == 225
+    assert (settings.model.layers, settings.data.pieces) == (3, 4000)  # fewer than 10,000 pairs
+    assert settings.train.rate == 0.25
+
+
+def test_an_empty_corpus_is_refused():
+    with pytest.raises(RegardError, match="nothing must have pairs, but there are none"):
+        settle(Corpus.of_pairs("nothing", []), [])
+
+
+def made(tmp_path, texts, valid=None, **data):
+    settings = change(Settings(), {"data": {"pieces": 400, **data}})
+    return prepare(Folder(tmp_path), settings, texts, valid, sum(1 for _ in texts.read()))
+
+
+def test_held_out_pairs_are_not_learned_not_even_under_another_number(tmp_path):
+    twice = Corpus.of_pairs("twice", pairs() * 2)
+    prepared = made(tmp_path, twice, held_out=15)
+    sources = [
+        {prepared.tokenizers.source.decode(part.pair(n)[0].tolist()) for n in range(len(part))}
+        for part in (prepared.train, prepared.valid)
+    ]
+    assert len(prepared.valid) == 15
+    assert not sources[0] & sources[1]
+
+
+def test_given_validation_pairs_are_taken_and_nothing_is_held_out(tmp_path):
+    valid = Corpus.of_pairs("valid", [Pair("the old boat", "le vieux bateau")])
+    prepared = made(tmp_path, corpus(), valid)
+    assert (len(prepared.train), len(prepared.valid)) == (225, 1)
+
+
+def test_the_vocabulary_is_learned_from_training_pairs_alone(tmp_path):
+    valid = Corpus.of_pairs("valid", [Pair("zigzag", "zigzag")] * 50)
+    pieces = made(tmp_path, corpus(), valid).tokenizers.source.pieces
+    assert not any("z" in piece for piece in pieces)
+
+
+def test_languages_can_have_vocabularies_of_their_own(tmp_path):
+    settings = change(Settings(), {"data": {"joint": False, "pieces": 400}}).data
+    tokenizers = learn(corpus().read, settings)
+    assert " bateau" in tokenizers.target.pieces and " bateau" not in tokenizers.source.pieces
+
+
+def test_too_few_pairs_to_hold_some_out_are_refused(tmp_path):
+    few = Corpus.of_pairs("few", pairs()[:9])
+    with pytest.raises(RegardError, match=r"too few pairs to hold some out.*: 9\. --valid would"):
+        made(tmp_path, few)
+
+
+def test_when_every_pair_is_left_out_the_reasons_are_told(tmp_path):
+    with pytest.raises(
+        RegardError, match=r"no training pair is left: \d+ source longer than 2 pie"
+    ):
+        made(tmp_path, corpus(), longest=2)
+
+
+def test_a_folder_is_claimed_once_and_known_again(tmp_path):
+    folder = Folder(tmp_path / "run")
+    assert claim(folder, Settings(), ORIGIN) is False
+    assert claim(folder, Settings(), ORIGIN) is True
+    other = change(Settings(), {"train": {"betas": [0.5, 0.6]}})
+    with pytest.raises(RegardError, match=r"train.betas = \[0.9, 0.98\], not \[0.5, 0.6\]"):
+        claim(folder, other, ORIGIN)

@@ -1,0 +1,295 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from small import SMALL, corpus, write_tsv
+
+from regard import store
+from regard.config import parse
+from regard.errors import RegardError
+from regard.run import Folder, load
+from regard.text.corpus import Corpus
+from regard.training import Interrupted, train
+from regard.training.checkpoint import Checkpoints
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+
+# sums are grouped by threads: as many as the tests themselves have
+ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def silent(line):
+    pass
+
+
+def small(out, *sets, say=silent):
+    return train(corpus(), out, changes=[*SMALL, *map(parse, sets)], say=say)
+
+
+def weights(folder):
+    return store.load(Folder(folder).model)[0]
+
+
+def same(one, two):
+    return one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run that nothing disturbed."""
+    out = tmp_path_factory.mktemp("whole") / "run"
+    small(out)
+    return out
+
+
+def test_a_run_folder_explains_itself(whole):
+    folder = Folder(whole)
+    settings, origin = folder.read_settings()
+    assert settings.train.steps == 12 and settings.train.smoothing == 0.1  # a default
+    assert origin["texts"] == ["small"] and origin["pairs"] == 225
+    entries = [json.loads(line) for line in folder.log.read_text().splitlines()]
+    assert [entry["step"] for entry in entries] == [4, 8, 12]
+    assert entries[-1]["valid_loss"] < entries[0]["valid_loss"]
+    assert "225 pairs" in folder.card.read_text() and "validation BLEU" in folder.card.read_text()
+    assert not [path for path in whole.rglob("*") if path.suffix in {".pt", ".pkl", ".draft"}]
+
+
+def test_the_same_call_gives_the_same_weights(whole, tmp_path):
+    small(tmp_path / "again")
+    assert same(weights(whole), weights(tmp_path / "again"))
+
+
+def test_another_seed_gives_other_weights(whole, tmp_path):
+    small(tmp_path / "other", "train.seed=4")
+    assert not same(weights(whole), weights(tmp_path / "other"))
+
+
+def test_a_finished_run_is_not_trained_again(whole):
+    before, lines = weights(whole), []
+    small(whole, say=lines.append)
+    assert same(before, weights(whole))
+    assert any("is done already" in line for line in lines)
+
+
+def test_a_run_that_was_stopped_goes_on_to_the_same_weights(whole, tmp_path, monkeypatch):
+    """Ctrl-C after steps 2 and 7, the second of which is amid an epoch and a validation."""
+    out = tmp_path / "stopped"
+    for last in (2, 7):
+        monkeypatch.setattr("regard.training.session.stop_requested", stop_after(out, last))
+        with pytest.raises(Interrupted, match=rf"stopped at step {last}; the same command goes on"):
+            small(out)
+    monkeypatch.undo()
+    lines = []
+    small(out, say=lines.append)
+    assert "going on from step 7" in lines
+    assert same(weights(whole), weights(out))
+    logs = [Folder(run).log.read_text().splitlines() for run in (whole, out)]
+    for one, two in zip(*logs, strict=True):
+        timeless = [{**json.loads(line), "seconds": 0} for line in (one, two)]
+        assert timeless[0] == timeless[1]
+
+
+def stop_after(out, last):
+    """Ask for a stop once step `last` is done, by counting how often it is asked."""
+    from contextlib import contextmanager
+
+    @contextmanager
+    def requested():
+        steps = Checkpoints(Folder(out).checkpoints).steps("state")
+        done = steps[-1] if steps else 0
+
+        def asked():
+            nonlocal done
+            done += 1
+            return done >= last
+
+        yield asked
+
+    return requested
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip"])
+def test_a_damaged_state_is_found_and_the_one_before_is_used(damage, whole, tmp_path, monkeypatch):
+    out, lines = tmp_path / "torn", []
+    monkeypatch.setattr("regard.training.session.stop_requested", stop_after(out, 9))
+    with pytest.raises(Interrupted):
+        small(out)
+    monkeypatch.undo()
+    last = Checkpoints(Folder(out).checkpoints).state_at(9)
+    content = bytearray(last.read_bytes())
+    if damage == "cut":
+        del content[-100:]
+    else:
+        content[-100] ^= 1
+    last.write_bytes(content)
+    small(out, say=lines.append)
+    assert any("going back to the state before" in line for line in lines)
+    assert "going on from step 8" in lines
+    assert same(weights(whole), weights(out))
+
+
+def killed(command, out, after, patience=60.0):
+    """Start a training, and kill it without warning once something is there."""
+    process = subprocess.Popen(command, stderr=-1, stdout=-1, env=ONE_THREAD)
+    start = time.monotonic()
+    while not after(out) and process.poll() is None and time.monotonic() - start < patience:
+        time.sleep(0.002)
+    process.kill()
+    process.communicate()
+    return process.returncode
+
+
+def command(tsv, out, *sets):
+    flat = {f"{s}.{k}": v for s, keys in SMALL[0].items() for k, v in keys.items()}
+    changes = [f"{name}={value}" for name, value in flat.items()] + list(sets)
+    arguments = [part for change in changes for part in ("--set", change)]
+    return [sys.executable, "-m", "regard", "train", str(tsv), "--out", str(out), *arguments]
+
+
+def has_state(step):
+    return lambda out: Checkpoints(Folder(out).checkpoints).state_at(step).exists()
+
+
+def test_a_killed_process_goes_on_to_the_same_weights(tmp_path):
+    tsv = write_tsv(tmp_path / "pairs.tsv")
+    calm = tmp_path / "calm"
+    longer = ("train.steps=40",)
+    train(Corpus.of_files([tsv]), calm, changes=[*SMALL, *map(parse, longer)], say=silent)
+    out = tmp_path / "killed"
+    assert killed(command(tsv, out, *longer), out, has_state(8)) == -signal.SIGKILL
+    done = subprocess.run(
+        command(tsv, out, *longer), capture_output=True, text=True, env=ONE_THREAD
+    )
+    assert done.returncode == 0, done.stderr
+    assert "going on from step" in done.stderr
+    assert same(weights(calm), weights(out))
+
+
+@pytest.mark.slow
+def test_twenty_kills_at_random_change_nothing(tmp_path):
+    """Killed at any moment, while it prepares, trains, validates, saves or finishes."""
+    tsv = write_tsv(tmp_path / "pairs.tsv")
+    longer = ("train.steps=400", "train.validate_every=7")
+    calm, out = tmp_path / "calm", tmp_path / "killed"
+    train(Corpus.of_files([tsv]), calm, changes=[*SMALL, *map(parse, longer)], say=silent)
+    chance = torch.Generator().manual_seed(0)
+    for _ in range(20):
+        delay = 2.0 + 4.0 * torch.rand((), generator=chance).item()
+        end = time.monotonic() + delay
+        killed(command(tsv, out, *longer), out, lambda _, end=end: time.monotonic() > end)
+    done = subprocess.run(
+        command(tsv, out, *longer), capture_output=True, text=True, env=ONE_THREAD
+    )
+    assert done.returncode == 0, done.stderr
+    assert same(weights(calm), weights(out))
+
+
+def test_two_processes_learn_what_one_does(tmp_path):
+    """Without dropout the losses are the same to rounding, also of parts unlike in length."""
+    tsv = write_tsv(tmp_path / "pairs.tsv")
+    with tsv.open("a") as file:
+        for words in (40, 30, 20):
+            file.write(f"{'the dog ' * words}\t{'le chien ' * words}\n")
+    plain = ("model.dropout=0.0", "train.steps=8")
+    alone, both = tmp_path / "alone", tmp_path / "both"
+    changes = [*SMALL, *map(parse, plain)]
+    train(Corpus.of_files([tsv]), alone, changes=changes, say=silent)
+    single = command(tsv, both, *plain)
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    crew = [single[0], *torchrun, *single[1:]]
+    done = subprocess.run(crew, capture_output=True, text=True, env=ONE_THREAD)
+    assert done.returncode == 0, done.stderr
+    losses = [
+        [json.loads(line)["valid_loss"] for line in Folder(run).log.read_text().splitlines()]
+        for run in (alone, both)
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    for name, tensor in weights(alone).items():
+        if name.endswith("key.bias"):  # which the softmax does not see: its gradient is noise
+            continue
+        torch.testing.assert_close(tensor, weights(both)[name], rtol=1e-3, atol=1e-4)
+
+
+def test_a_lost_process_ends_the_job_with_a_sentence(tmp_path):
+    tsv, out = write_tsv(tmp_path / "pairs.tsv"), tmp_path / "lost"
+    single = command(tsv, out, "train.steps=100000")
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    process = subprocess.Popen(
+        [single[0], *torchrun, *single[1:]], stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while not has_state(4)(out) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    ranks = [int(pid) for pid in _children(process.pid)]
+    subprocess.run(["kill", "-9", str(ranks[-1])], check=True)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "another process of this training ended" in told
+
+
+def _children(pid):
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def test_a_loss_that_is_not_a_number_names_the_step_and_keeps_the_last_state(tmp_path):
+    out = tmp_path / "wild"
+    with pytest.raises(RegardError, match=r"the loss of step \d+ is not a number; the last good"):
+        small(out, "train.rate=1e30", "train.warmup=1", "train.clip=0.0", "train.validate_every=1")
+    checkpoints = Checkpoints(Folder(out).checkpoints)
+    for step in checkpoints.steps("state"):
+        kept, _ = store.load(checkpoints.weights_at(step))
+        assert all(tensor.isfinite().all() for tensor in kept.values())
+
+
+def test_a_folder_of_another_run_is_left_alone(whole):
+    before = Folder(whole).settings.read_text()
+    with pytest.raises(RegardError, match=r"is a run with model.width = 16, not 32; --out with an"):
+        small(whole, "model.width=32")
+    with pytest.raises(RegardError, match="is a run with other texts"):
+        train(Corpus.of_pairs("others", [*corpus().read()][1:]), whole, changes=SMALL, say=silent)
+    assert Folder(whole).settings.read_text() == before
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(RegardError, match="exists and is not a run; --out must be a new folder"):
+        small(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_time_box_ends_the_training_and_the_plan_follows_the_clock(tmp_path):
+    start = time.monotonic()
+    progress = small(tmp_path / "boxed", "train.minutes=0.05", "train.steps=1")
+    assert progress.planned > 12
+    assert 1.0 < progress.seconds < 8.0
+    assert time.monotonic() - start < 30
+
+
+def test_patience_ends_a_training_without_progress(tmp_path):
+    progress = small(tmp_path / "r", "train.patience=1", "train.rate=0.0", "train.steps=100")
+    assert progress.finished == "no progress in 1 validations"
+    assert progress.step == 8
+
+
+def test_bleu_can_be_the_judge(tmp_path):
+    progress = small(tmp_path / "judged", "train.judge=bleu")
+    entries = [
+        json.loads(line) for line in Folder(tmp_path / "judged").log.read_text().splitlines()
+    ]
+    assert progress.best == -max(entry["bleu"] for entry in entries)
+
+
+def test_the_model_learns_the_small_language(tmp_path):
+    from regard.translate import translate
+
+    small(tmp_path / "run", "train.steps=150", "model.width=32", "model.dropout=0.0")
+    run = load(tmp_path / "run")
+    found = translate(run.model, run.tokenizers, ["the red dog hears the boat"])
+    assert found[0][0].text == "le chien rouge entend le bateau"

@@ -1,0 +1,40 @@
+import pytest
+import torch
+
+from regard.config import Settings, change
+from regard.models import build
+from regard.training.sizes import SIZES, defaults
+
+LIMITS = [limit for limit, _ in SIZES]
+
+
+@pytest.mark.parametrize("pairs", [0, 1, 9_999, 10_000, 99_999, 100_000, 500_000, 10**9])
+def test_defaults_are_settings_that_exist_and_fit(pairs):
+    settings = change(Settings(), defaults(pairs))
+    assert settings.model.width % settings.model.heads == 0
+    assert settings.train.warmup < settings.train.steps
+
+
+def test_a_limit_belongs_to_the_larger_size():
+    for number, limit in enumerate(LIMITS[:-1]):
+        assert defaults(int(limit) - 1) is SIZES[number][1]
+        assert defaults(int(limit)) is SIZES[number + 1][1]
+
+
+def test_limits_rise_and_the_last_has_no_end():
+    assert sorted(LIMITS) == LIMITS
+    assert LIMITS[-1] == float("inf")
+
+
+def test_more_text_gets_no_smaller_model():
+    built = []
+    for _, settings in SIZES:
+        model = change(Settings(), settings).model
+        with torch.device("meta"):
+            built.append(sum(weight.numel() for weight in build(model, (7, 7)).parameters()))
+    assert built == sorted(built)
+    for section, key in (("data", "pieces"), ("train", "steps"), ("train", "tokens")):
+        told = [settings[section][key] for _, settings in SIZES]
+        assert told == sorted(told), key
+    dropouts = [settings["model"]["dropout"] for _, settings in SIZES]
+    assert dropouts == sorted(dropouts, reverse=True)
