@@ -114,6 +114,15 @@ def test_the_title_stands_above():
     assert heat_map(WEIGHTS, QUERIES, KEYS).get_suptitle() == ""
 
 
+def test_marked_cells_are_framed_in_ink_that_shows_and_the_caption_stands_below():
+    drawn = heat_map(WEIGHTS, QUERIES, KEYS, marked=[(0, 3), (2, 3)], caption="Gold")
+    frames = drawn.axes[0].patches
+    middles = [(frame.get_x() + 0.42, frame.get_y() + 0.42) for frame in frames]
+    assert middles == [(3, 0), (3, 2)]
+    assert [to_rgb(frame.get_edgecolor()) for frame in frames] == [(1, 1, 1), (0, 0, 0)]
+    assert drawn.get_supxlabel() == "Gold"
+
+
 def test_a_wrong_number_of_words_is_refused():
     with pytest.raises(ValueError, match=r"queries must be .* 3 wanted, 4 came"):
         heat_map(WEIGHTS, KEYS, KEYS)

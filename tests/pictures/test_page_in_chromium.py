@@ -198,9 +198,9 @@ def test_the_wheel_zooms_into_the_matrix(opened):
     text = [f"w{n}" for n in range(60)]
     window = opened(page(translation(text, text, cross=[weights])))
     box = window.locator(".frame").bounding_box()
-    middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    window.mouse.move(*middle)
+    window.mouse.move(box["x"] + box["width"] * 0.42, box["y"] + box["height"] * 0.3)
     told = said(window)
+    assert told.startswith("“w")
     small = (seen(window)[0] == cividis(1.0)).all(-1).sum()
     for _ in range(6):
         window.mouse.wheel(0, -100)
@@ -279,8 +279,8 @@ def test_two_in_one_notebook_do_not_disturb_each_other(chromium, trace):
     )
     frames = [window.frame_locator("iframe").nth(n) for n in (0, 1)]
     opened = ("Encoder · layer 0, head 0", "Cross · layer 1, head 1")
-    for frame, wanted in zip(frames, opened, strict=True):
-        frame.locator(".caption").scroll_into_view_if_needed()
+    for n, (frame, wanted) in enumerate(zip(frames, opened, strict=True)):
+        window.locator("iframe").nth(n).scroll_into_view_if_needed()  # it loads when it is seen
         assert frame.locator(".caption").inner_text().startswith(wanted)
     frames[0].get_by_role("tab", name="Decoder").click()
     window.wait_for_timeout(100)

@@ -37,6 +37,13 @@ def test_what_they_were_given_is_summed_and_rows_still_sum_to_one():
     np.testing.assert_allclose(after[..., 2], before[..., [0, 3, 4, 5]].sum(-1), rtol=1e-6)
 
 
+def test_rows_of_special_pieces_become_their_mean():
+    weights = np.array([[[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.1, 0.7, 0.2]]])
+    tokens = Tokens(("<s>", "a", "</s>"), special=(0, 2))
+    folded = fold_special(translation(tokens, tokens, encoder=[weights])).looks[0].weights
+    np.testing.assert_allclose(folded, [[[1.0, 0.0], [0.475, 0.525]]], rtol=1e-6)
+
+
 def test_folding_twice_or_before_merging_changes_nothing_more():
     once = fold_special(padded())
     twice = fold_special(once)

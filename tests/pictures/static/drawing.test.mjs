@@ -52,8 +52,11 @@ test("zooming keeps the cell under the pointer, never leaves the map, and ends",
   const before = matrix.hit(placed, many, x, y);
   placed = matrix.layout(small, many, matrix.zoomed(placed, 3, x, y), measure);
   assert.ok(Math.abs(placed.zoom.scale - 3) < 1e-9);
+  const near = matrix.layout(small, many, matrix.zoomed(placed, 9, x, y), measure);
+  assert.deepEqual([placed.isUpright, near.isUpright, near.top], [false, true, placed.top]); // nothing jumps
   const after = matrix.hit(placed, many, x, y);
   assert.ok(Math.abs(after.query - before.query) <= 1, `${after.query} ${before.query}`);
+  assert.ok(Math.abs(after.key - before.key) <= 1, `${after.key} ${before.key}`);
   placed = matrix.layout(small, many, matrix.panned(placed, 1e6, 1e6), measure);
   assert.equal(Math.round(placed.zoom.x + placed.seen.across), 70);
   assert.equal(Math.round(placed.zoom.y + placed.seen.down), 90);
@@ -61,6 +64,16 @@ test("zooming keeps the cell under the pointer, never leaves the map, and ends",
   assert.ok(placed.cell <= 72);
   assert.equal(matrix.layout(small, many, matrix.zoomed(placed, 1e-9, x, y), measure).zoom.scale, 1);
   assert.deepEqual(matrix.revealed({ zoom: whole, seen: { across: 10, down: 10 } }, 30, 5), { scale: 1, x: 0, y: 21 });
+});
+
+test("a page that is hidden or tiny is drawn all the same", () => {
+  for (const tiny of [{ width: 0, height: 0 }, { width: 30, height: 900 }, { width: 900, height: 30 }]) {
+    const pen = svgPen(tiny.width, tiny.height);
+    matrix.draw(pen, view, matrix.layout(tiny, view, whole, measure), how);
+    lines.draw(pen, view, lines.layout(tiny, view, 0), { ...how, pointer: { query: null, key: null } });
+    assert.ok(!/NaN|Infinity|="-\d+[^"]*" height|width="-/.test(pen.done()));
+  }
+  assert.ok(overview.layout(0, cross).side > 0);
 });
 
 test("words are named as dense as they fit, far ones by round positions", () => {

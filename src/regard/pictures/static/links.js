@@ -10,7 +10,7 @@ const FAINTEST = 0.02; // weaker lines are never drawn: they would only grey the
 /** Place both columns; a longer list is scrolled. */
 export function layout(size, view, scroll) {
   const count = Math.max(view.queries.length, view.keys.length);
-  const room = size.height - HEAD - 12;
+  const room = Math.max(1, size.height - HEAD - 12);
   const row = Math.min(ROW.most, Math.max(ROW.least, Math.floor(room / count)));
   const width = Math.min(size.width, WIDEST);
   const start = (size.width - width) / 2;

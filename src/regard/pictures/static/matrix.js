@@ -19,23 +19,30 @@ export function layout(size, view, zoom, measure) {
   const [down, across] = [view.queries.length, view.keys.length];
   const upright = 24;
   const slanted = Math.ceil(keyWidth * 0.82) + 24;
-  const room = (top, right) => ({ width: size.width - words - right, height: size.height - top - FOOT });
+  // a frame that is hidden or not yet laid out has no room at all
+  const room = (top, right) => ({
+    width: Math.max(1, size.width - words - right),
+    height: Math.max(1, size.height - top - FOOT),
+  });
   const fits = (area) => Math.min(LARGEST, area.width / across, area.height / down);
   let [top, right] = [upright, 16];
   let area = room(top, right);
-  if (keyWidth + 8 > fits(area) * zoom.scale) {
+  // the room is that of the whole map, so that nothing jumps while zooming
+  if (keyWidth + 8 > fits(area)) {
     [top, right] = [slanted, Math.ceil(keyWidth * 0.58) + 8];
     area = room(top, right);
   }
   const fit = Math.max(fits(area), 0.05);
   const cell = Math.max(fit, Math.min(fit * zoom.scale, Math.max(NEAREST, fit)));
   const seen = { across: Math.min(across, area.width / cell), down: Math.min(down, area.height / cell) };
-  const left = words + Math.floor((area.width - seen.across * cell) / 2);
+  const left = centred(words, area.width, across, cell);
   return {
     left,
     top,
     cell,
-    isUpright: top === upright,
+    words,
+    across,
+    isUpright: keyWidth + 8 <= cell,
     foot: size.width < 560 ? 20 : left, // a narrow window needs all its width for the notes
     width: seen.across * cell,
     height: seen.down * cell,
@@ -49,14 +56,20 @@ export function layout(size, view, zoom, measure) {
   };
 }
 
+/** A map narrower than its area stands in the middle of it. */
+function centred(words, room, across, cell) {
+  return words + Math.floor((room - Math.min(room, across * cell)) / 2);
+}
+
 /** Zoom by a factor, while the cell under the pixel (x, y) stays where it is. */
 export function zoomed(placed, factor, x, y) {
   const scale = Math.max(1, Math.min(placed.zoom.scale * factor, (NEAREST / placed.cell) * placed.zoom.scale));
   const cell = (placed.cell * scale) / placed.zoom.scale;
-  const [across, down] = [x - placed.left, y - placed.top];
+  const left = centred(placed.words, placed.area.width, placed.across, cell);
+  const down = y - placed.top;
   return {
     scale,
-    x: placed.zoom.x + across / placed.cell - across / cell,
+    x: placed.zoom.x + (x - placed.left) / placed.cell - (x - left) / cell,
     y: placed.zoom.y + down / placed.cell - down / cell,
   };
 }
