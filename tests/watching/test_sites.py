@@ -1,4 +1,5 @@
 import inspect
+import weakref
 
 import torch
 from torch import nn
@@ -65,6 +66,19 @@ def test_calls_outside_the_model_have_no_site():
     model = Outer()
     assert Names(model).site() is None
     assert Outer()(Names(model), "inner") is None
+
+
+def test_tensors_of_the_functions_on_the_way_are_not_kept_alive():
+    class Changes(nn.Module):
+        def forward(self, names):
+            rows = torch.randn(3)
+            before = weakref.ref(rows)
+            names.site()
+            rows = rows + 1
+            return before() is None, rows is not None
+
+    model = Changes()
+    assert model(Names(model)) == (True, True)
 
 
 def test_what_wraps_a_model_is_left_out_of_names():

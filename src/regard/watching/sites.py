@@ -1,5 +1,6 @@
 """Which module looked, and on which line: found on the stack of calls."""
 
+import inspect
 import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -58,7 +59,14 @@ class Names:
 
 def _first_argument(frame: FrameType) -> object:
     code = frame.f_code
-    return frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+    if not code.co_argcount or not code.co_flags & inspect.CO_OPTIMIZED:
+        return None
+    variables = frame.f_locals
+    first = variables.get(code.co_varnames[0])
+    if type(variables) is dict:
+        # before Python 3.13 a copy stays with the frame, and would keep its tensors alive
+        variables.clear()
+    return first
 
 
 def _is_method(frame: FrameType) -> bool:
