@@ -11,6 +11,15 @@ from regard.search import Limits, beam
 from regard.tokens import PADDING
 
 
+@pytest.fixture(autouse=True)
+def three_threads():
+    """Let torch have threads to lose, whatever the machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
 def test_results_come_in_the_order_of_the_parts():
     assert side_by_side(lambda n: n * n, range(7), threads=3) == [0, 1, 4, 9, 16, 25, 36]
 
@@ -21,19 +30,17 @@ def test_parts_are_worked_on_at_the_same_time():
 
 
 def test_each_thread_computes_alone_and_leaves_no_trace():
-    before = torch.get_num_threads()
     assert side_by_side(lambda _: torch.get_num_threads(), range(5), threads=2) == [1] * 5
-    assert torch.get_num_threads() == before
+    assert torch.get_num_threads() == 3
     with ThreadPoolExecutor(1) as later:
-        assert later.submit(torch.get_num_threads).result() == before
+        assert later.submit(torch.get_num_threads).result() == 3
 
 
 def test_an_error_in_one_part_is_raised_and_leaves_no_trace():
-    before = torch.get_num_threads()
     with pytest.raises(ZeroDivisionError, match="division"):
         side_by_side(lambda n: 1 // n, [2, 1, 0], threads=2)
     with ThreadPoolExecutor(1) as later:
-        assert later.submit(torch.get_num_threads).result() == before
+        assert later.submit(torch.get_num_threads).result() == 3
 
 
 def test_threads_must_be_one_or_more():

@@ -222,3 +222,26 @@ def test_a_text_that_ended_does_not_go_on():
             logs = logits.log_softmax(-1)
             total = sum(logs[a, b].item() for a, b in itertools.pairwise(walk))
             assert text.log_probability == pytest.approx(total, abs=1e-4)
+
+
+def test_scores_that_a_model_keeps_stay_as_they_were():
+    class Same:
+        """A model, and its own past, that always gives one and the same tensor of scores."""
+
+        scores = torch.arange(7.0).expand(2, 1, 7).contiguous()
+
+        def step(self, tokens, past):
+            return tokens[..., None].float(), past
+
+        def output(self, states):
+            return self.scores
+
+        def reorder(self, rows):
+            return self
+
+        def keep(self, sentences, rows):
+            return self
+
+    model = Same()
+    greedy(model, model, 2, Limits(longest=3))
+    assert torch.equal(model.scores, torch.arange(7.0).expand(2, 1, 7))
