@@ -51,3 +51,4 @@ def test_a_reduced_trace_is_much_smaller():
     assert small.looks[0].weights is None and small.looks[0].sizes == (4, 200, 200)
     assert len(small.to_json()) < len(trace.to_json()) / 3
     assert reduced(small).looks[0] is small.looks[0]
+    assert reduced(trace, top=3).looks[0].reduced.top.shape == (4, 200, 3)

@@ -11,21 +11,25 @@ TOP = 8  # keys that are kept of each row
 TILES = 64  # on each side of the coarse picture
 
 
-def reduced(trace: Trace) -> Trace:
-    """Reduce all whole weights of a trace, so that long texts make a small file."""
-    return replace(trace, looks=tuple(_reduced(look) for look in trace.looks))
+def reduced(trace: Trace, top: int = TOP) -> Trace:
+    """Reduce all whole weights of a trace, so that long texts make a small file.
+
+    `top` keys are kept of each row: 12 × 12 heads over 512 tokens make 4.5 MiB of JSON with 8,
+    and 3.8 with 6.
+    """
+    return replace(trace, looks=tuple(_reduced(look, top) for look in trace.looks))
 
 
-def _reduced(look: Look) -> Look:
+def _reduced(look: Look, top: int) -> Look:
     if look.weights is None:
         return look
-    return replace(look, weights=None, reduced=reduce(look.weights))
+    return replace(look, weights=None, reduced=reduce(look.weights, top))
 
 
-def reduce(weights: Array) -> Reduced:
+def reduce(weights: Array, ranks: int = TOP) -> Reduced:
     """Reduce weights (head, query, key)."""
     queries, keys = weights.shape[-2:]
-    top = np.argsort(-weights, axis=-1, kind="stable")[..., :TOP]
+    top = np.argsort(-weights, axis=-1, kind="stable")[..., :ranks]
     top_weights = np.take_along_axis(weights, top, axis=-1)
     away = np.abs(np.arange(keys) - np.arange(queries)[:, None])
     logs = np.log(np.where(weights > 0, weights, 1))
