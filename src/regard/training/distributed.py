@@ -5,12 +5,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from inspect import signature
+from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from regard.errors import RegardError
+
+# what the switch that keeps buffers to their process is called, by torch's version
+_NEW, _OLD = "forward_sync_buffers", "broadcast_buffers"
+_BUFFERS = _NEW if _NEW in signature(DistributedDataParallel.__init__).parameters else _OLD
 
 PATIENCE = timedelta(minutes=30)  # for a process that is busy writing, or validating
 
@@ -37,7 +43,8 @@ class Crew:
             return model
         devices = [self.device.index] if self.device.type == "cuda" else None
         # buffers are tables of positions, which grow in each process as its sentences need
-        return DistributedDataParallel(model, device_ids=devices, broadcast_buffers=False)
+        alone: dict[str, Any] = {_BUFFERS: False}
+        return DistributedDataParallel(model, device_ids=devices, **alone)
 
     def sum(self, *numbers: float) -> list[float]:
         """Add up numbers of all processes."""
