@@ -127,11 +127,11 @@ def test_what_is_no_assignment_is_shown(assignment):
 
 settings = st.builds(
     Settings,
-    data=st.builds(Data, pieces=st.integers(), ratio=st.floats(allow_nan=False)),
+    data=st.builds(Data, pieces=st.integers(1), ratio=st.floats(1)),
     model=st.builds(Model, score=st.text(), key_heads=st.none() | st.integers()),
     train=st.builds(
         Train,
-        minutes=st.none() | st.floats(allow_nan=False),
+        minutes=st.none() | st.floats(0, exclude_min=True),
         betas=st.tuples(st.floats(0, 1), st.floats(0, 1)),
         schedule=st.sampled_from(["inverse square root", "cosine", "constant"]),
         compile=st.booleans(),
@@ -169,3 +169,19 @@ def test_a_file_that_is_not_toml_is_one_sentence(tmp_path):
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(RegardError, match=r"cannot read the settings in .*utf-8"):
         read(path)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("train.tokens=0", "train.tokens must be 1 or more, but it is 0"),
+        ("train.seed=-1", "train.seed must be 0 or more, but it is -1"),
+        ("train.rate=nan", "train.rate must be 0 or more, but it is nan"),
+        ("train.minutes=0.0", "train.minutes must be above 0, but it is 0.0"),
+        ("data.longest=0", "data.longest must be 1 or more, but it is 0"),
+        ("search.beams=0", "search.beams must be 1 or more, but it is 0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(setting, said):
+    with pytest.raises(RegardError, match=said):
+        change(Settings(), parse(setting))

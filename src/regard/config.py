@@ -24,6 +24,9 @@ class Data:
     ratio: float = 9.0  # of the two lengths; pairs beyond it are left out
     held_out: int = 1000  # pairs kept for validation if none are given, at most a tenth
 
+    def __post_init__(self) -> None:
+        _check_least("data", self, pieces=1, longest=1, ratio=1, held_out=1)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Model:
@@ -74,6 +77,13 @@ class Train:
     precision: Literal["float32", "bfloat16"] = "float32"  # bfloat16 on a GPU only
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        _check_least("train", self, steps=1, tokens=1, accumulate=1, average=0)
+        _check_least("train", self, rate=0, warmup=0, decay=0, clip=0, smoothing=0, guide=0)
+        _check_least("train", self, validate_every=0, patience=0, save_every=0, threads=0, seed=0)
+        if self.minutes is not None and not self.minutes > 0:
+            raise RegardError(f"train.minutes must be above 0, but it is {self.minutes}")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Search:
@@ -81,6 +91,9 @@ class Search:
 
     beams: int = 5
     penalty: float = 1.0  # the power of the length by which log probabilities are divided
+
+    def __post_init__(self) -> None:
+        _check_least("search", self, beams=1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,6 +113,14 @@ class Settings:
     def from_json(cls, text: str) -> "Settings":
         """Read what `to_json` wrote."""
         return change(cls(), json.loads(text))
+
+
+def _check_least(name: str, section: object, **least: int) -> None:
+    """Refuse settings below the least that makes sense, and those that are not numbers."""
+    for key, limit in least.items():
+        value = getattr(section, key)
+        if not value >= limit:
+            raise RegardError(f"{name}.{key} must be {limit} or more, but it is {value}")
 
 
 def read(path: Path) -> dict[str, Any]:
