@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from regard.errors import RegardError
-from regard.five_words import NEXT
-from regard.five_words import five_words as demo
+from regard.five_words import NEXT, five_words
 
 
 @pytest.fixture
@@ -13,7 +12,7 @@ def told(tmp_path, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "80")
     lines = []
-    demo(tmp_path / "five.png", lines.append)
+    five_words(tmp_path / "five.png", lines.append)
     return "\n".join(lines)
 
 
@@ -72,5 +71,5 @@ def test_what_to_try_next_works(capsys, monkeypatch):
 def test_a_picture_that_cannot_be_written_is_said_after_the_text(tmp_path):
     lines = []
     with pytest.raises(RegardError, match="cannot write"):
-        demo(tmp_path / "nowhere" / "five.png", lines.append)
+        five_words(tmp_path / "nowhere" / "five.png", lines.append)
     assert "looks most at" in "\n".join(lines)
