@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.demo import choose_head, demo, located, paired
+from regard.demo import choose_head, demo
 from regard.errors import RegardError
 from regard.run import load
 from regard.text.phrasebook import corpus
@@ -11,20 +11,12 @@ from regard.text.phrasebook import corpus
 pytestmark = pytest.mark.usefixtures("unchecked")
 
 
-def test_phrases_become_pairs_whose_parts_are_the_linked_words():
-    phrase = corpus("fr", train=10, valid=1, test=1).train[0]
-    (pair,) = paired([phrase])
-    found = [(pair.source[slice(*s)], pair.target[slice(*t)]) for s, t in pair.links]
-    wanted = [(phrase.source_words[s], phrase.target_words[t]) for s, t in phrase.links]
-    assert found == wanted
-    assert len(located(phrase).source) == len(phrase.source_words)
-
-
 @pytest.mark.parametrize(("to", "model"), [("fr", "transformer"), ("zh", "bahdanau")])
 def test_the_demo_trains_translates_and_shows_where_it_looked(to, model, tmp_path, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     book = corpus(to, train=300, valid=20, test=20)
-    monkeypatch.setattr("regard.demo.corpus", lambda _: book)
+    for module in ("demo", "lesson"):
+        monkeypatch.setattr(f"regard.{module}.corpus", lambda _: book)
     out, told = tmp_path / "run", []
     demo(out, to=to, model=model, minutes=0.03, say=told.append)
     text = "\n".join(told)
@@ -44,4 +36,6 @@ def test_another_language_or_model_is_refused_before_anything_is_done(tmp_path):
         demo(tmp_path / "run", to="de")
     with pytest.raises(RegardError, match="no model of the demo is called 'lstm'"):
         demo(tmp_path / "run", model="lstm")
+    with pytest.raises(RegardError, match="a blind model looks nowhere"):
+        demo(tmp_path / "run", model="blind")
     assert not (tmp_path / "run").exists()

@@ -48,9 +48,11 @@ MAY_IMPORT = {
     "pictures": {"pictures", "trace", "errors"},
     "five_words": {"attention", "masks", "pictures", "errors"},
     "gaze": {"errors", "pictures", "retrace", "run", "trace", "translate", "watching"},
+    "lesson": {"errors", "retrace", "run", "text", "training"},
     "demo": {
         "errors",
         "insight",
+        "lesson",
         "pictures",
         "retrace",
         "run",

@@ -2,7 +2,8 @@
 
 import pytest
 
-from regard.demo import choose_head, paired
+from regard.demo import choose_head
+from regard.lesson import paired
 from regard.run import load
 from regard.text.corpus import Corpus
 from regard.text.phrasebook import corpus

@@ -3,56 +3,24 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, cast
 
-from regard.errors import RegardError, unknown_name
+from regard.errors import RegardError
 from regard.insight import Reading, best_reading, between_words
+from regard.lesson import LANGUAGES, Language, check, learn, located
 from regard.pictures import beside, figure, terminal
-from regard.retrace import Words, retrace
-from regard.run import Run, load
-from regard.text.corpus import Corpus, Pair, spans
+from regard.retrace import retrace
+from regard.run import Run
 from regard.text.phrasebook import Phrase, corpus
 from regard.trace import Trace
-from regard.training import train
 from regard.training.metrics import bleu, exact_match, is_chinese
 from regard.translate import translate
 
 if TYPE_CHECKING:
     import matplotlib.figure
 
-Language = Literal["fr", "zh"]
-LANGUAGES = {"fr": "French", "zh": "Chinese"}
-
 SHOWN = 5  # translations
 ALIGNED = 100  # phrases over which the head to show is chosen
-
-COMMON: dict[str, Any] = {
-    "data": {"pieces": 2500},
-    "train": {
-        "tokens": 1024,
-        "warmup": 100,
-        "schedule": "cosine",
-        "average": 1,
-        "validate_every": 400,
-        "patience": 0,
-    },
-}
-MODELS: dict[str, dict[str, Any]] = {
-    "transformer": {
-        "model": {"layers": 2, "width": 128, "hidden": 256, "dropout": 0.0},
-        "train": {"rate": 3e-3},
-    },
-    "bahdanau": {
-        "model": {
-            "kind": "recurrent",
-            "score": "additive",
-            "layers": 1,
-            "width": 128,
-            "dropout": 0.0,
-        },
-        "train": {"rate": 5e-3},
-    },
-}
 
 
 def demo(
@@ -64,44 +32,17 @@ def demo(
     say: Callable[[str], None] = print,
 ) -> None:
     """Train on the phrasebook, translate what was never seen, and show where the model looked."""
-    if model not in MODELS:
-        raise unknown_name("model of the demo", model, MODELS)
-    if to not in LANGUAGES:
-        raise unknown_name("language of the phrasebook", to, LANGUAGES)
+    check(to, model)
+    if model == "blind":
+        raise RegardError("a blind model looks nowhere; 'transformer' and 'bahdanau' do")
     book = corpus(cast(Language, to))
     say(f"Learning {LANGUAGES[to]} from {len(book.train):,} sentences, for {minutes:g} minutes.\n")
-    changes = [COMMON, MODELS[model], {"train": {"minutes": minutes}}]
-    train(
-        Corpus.of_pairs(f"phrasebook {to}, training", paired(book.train)),
-        out,
-        valid=Corpus.of_pairs(f"phrasebook {to}, validation", paired(book.valid)),
-        changes=changes,
-    )
-    run = load(out)
+    run = learn(out, to, model, minutes)
     say(_quality(run, book.test))
     head = choose_head(run, book.valid[:ALIGNED])
     shown = _worth_showing(book.test)
     say(_picture(run, shown, head, out))
     say(_next(out, shown.source))
-
-
-def paired(phrases: Sequence[Phrase]) -> list[Pair]:
-    """Give phrases as pairs of texts, with the parts that belong together."""
-    pairs = []
-    for phrase in phrases:
-        words = located(phrase)
-        links = tuple((words.source[s], words.target[t]) for s, t in phrase.links)
-        pairs.append(Pair(phrase.source, phrase.target, links))
-    return pairs
-
-
-def located(phrase: Phrase) -> Words:
-    """Find the words of a phrase in its texts."""
-    source, target = (
-        spans(phrase.source, phrase.source_words),
-        spans(phrase.target, phrase.target_words),
-    )
-    return Words(source, target, phrase.links)
 
 
 def choose_head(run: Run, phrases: Sequence[Phrase]) -> Reading:
