@@ -1,0 +1,51 @@
+"""How a training went, or goes: its log, from where a reader has come to."""
+
+import json
+import math
+from typing import Any
+
+from regard.explorer.refused import Refused
+from regard.run import Folder
+
+CHUNK = 1 << 20  # bytes of a log that are read at a time
+
+
+def log(folder: Folder, since: int) -> dict[str, Any]:
+    """Read the lines that were written since a place; a torn last one is left for the next time.
+
+    A log that is shorter than it was is another one, and read from its beginning.
+    """
+    data, start = _read(folder, since)
+    end = data.rfind(b"\n") + 1
+    lines = data[:end].splitlines()
+    records = [record for line in lines if (record := _record(line)) is not None]
+    return {"records": records, "next": start + end, "finished": folder.card.exists()}
+
+
+def _read(folder: Folder, since: int) -> tuple[bytes, int]:
+    try:
+        with folder.log.open("rb") as file:
+            start = since if since <= file.seek(0, 2) else 0
+            file.seek(start)
+            return file.read(CHUNK), start
+    except FileNotFoundError:  # it has not begun
+        return b"", 0
+    except OSError as problem:
+        raise Refused(404, f"the log cannot be read: {problem.strerror}") from problem
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return (
+        {name: _sayable(value) for name, value in record.items()}
+        if isinstance(record, dict)
+        else None
+    )
+
+
+def _sayable(value: Any) -> Any:
+    """Give a number that JSON cannot say as None."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
