@@ -7,7 +7,7 @@ import { make as compare } from "./compare.js";
 import { sentenceOf } from "./parts.js";
 import { make as playground } from "./playground.js";
 import { TEXTS } from "./texts.js";
-import { make as traces } from "./traces.js";
+import { hold, make as traces } from "./traces.js";
 import { make as training } from "./training.js";
 import { make as translate } from "./translate.js";
 
@@ -45,6 +45,8 @@ function begin() {
   const actions = element("div", { className: "actions" }, languageButton, themeButton);
   root.append(element("header", { className: "top" }, brand, nav, actions), main);
   addEventListener("hashchange", route);
+  addEventListener("dragover", (event) => event.preventDefault());
+  addEventListener("drop", drop);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => shown?.repaint?.());
   learn();
 }
@@ -90,6 +92,16 @@ function note(page, values, signal) {
   const hash = write({ page, values: last[page] });
   links[page].href = hash;
   if (hash !== location.hash) history.replaceState(null, "", hash);
+}
+
+/** Open a file that is dropped on any page. */
+function drop(event) {
+  event.preventDefault();
+  const file = event.dataTransfer?.files[0];
+  if (!file || !known) return;
+  hold(file);
+  if (location.hash === "#traces") route();
+  else location.hash = "#traces";
 }
 
 /** Write the words around the page. */

@@ -5,8 +5,8 @@ import { svg } from "./parts.js";
 import { scale } from "./plot.js";
 import { REACH } from "./scene.js";
 
-const SIDE = 230; // of the drawing, in its own units
-const EDGE = 8;
+const SIDE = 256; // of the drawing, in its own units
+const EDGE = 20;
 const STEP = 0.05; // of an arrow key; five times as far with Shift
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 
@@ -80,14 +80,23 @@ export function plane({ title, colour, name, move, point }) {
     point_.setAttribute("d", arrowhead([across.to(0), down.to(0)], [x, y]));
     grip.setAttribute("cx", x);
     grip.setAttribute("cy", y);
-    label.setAttribute("x", Math.min(Math.max(x, 26), SIDE - 26));
-    label.setAttribute("y", y < 24 ? y + 20 : y - 10);
-    label.textContent = word;
+    writeLabel(label, word, x, y);
     made.setAttribute("aria-label", name(word, told(vector)));
     made.classList.toggle("pointed", isPointed);
   }
 
   return { element: element("figure", { className: "plane-box" }, element("figcaption", {}, title), drawing), draw };
+}
+
+/** Write a word beyond the tip, in the arrow's direction, but never off the paper. */
+function writeLabel(label, word, x, y) {
+  const [right, below] = [x - across.to(0), y - down.to(0)];
+  const far = Math.hypot(right, below) || 1;
+  const half = [...word].reduce((sum, sign) => sum + (sign > "\u2e7f" ? 6 : 3.2), 0);
+  const [outX, outY] = [x + (right / far) * (half + 9), y + (below / far) * 14];
+  label.setAttribute("x", Math.min(Math.max(outX, half + 2), SIDE - half - 2));
+  label.setAttribute("y", Math.min(Math.max(outY + 4, 12), SIDE - 4));
+  label.textContent = word;
 }
 
 function marked({ vector, label, pointed }) {

@@ -7,18 +7,20 @@ import { chooser, field, sentenceOf, slider, statusLine, svg } from "./parts.js"
 import { path, scale, tickText, ticks } from "./plot.js";
 import { ACROSS, added, BANDWIDTHS, curve, fromValues, moved, removed, request, toValues, UP, within } from "./points.js";
 
-const SIZE = { width: 720, height: 400, bars: 90 }; // of the drawing, in its own units
+const HEIGHT = 330; // of the drawing, in its own units; it is as wide as the window
+const BARS = 84;
 const EDGE = { left: 40, right: 12, top: 10, bottom: 26 };
 const ARROWS = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0], ArrowUp: [0, 0.1], ArrowDown: [0, -0.1] };
 
-const across = scale(ACROSS, [EDGE.left, SIZE.width - EDGE.right]);
-const up = scale(UP, [SIZE.height - EDGE.bottom, EDGE.top]);
-const floor = SIZE.height + SIZE.bars;
+const up = scale(UP, [HEIGHT - EDGE.bottom, EDGE.top]);
+const floor = HEIGHT + BARS;
 
 /** @param {import("./app.js").Context} context */
 export function regression(context, values) {
   const { known, texts } = context;
   const names = texts.regression;
+  const width = Math.min(Math.max(innerWidth - 80, 280), 1220);
+  const across = scale(ACROSS, [EDGE.left, width - EDGE.right]);
   let plot = fromValues(values, known.playground.kernels);
   let framed = false;
   let tips = [];
@@ -28,8 +30,8 @@ export function regression(context, values) {
   const height = svg("circle", { class: "height", r: 6 });
   const bars = svg("g", { class: "bars" });
   const points = svg("g");
-  const drawing = svg("svg", { viewBox: `0 0 ${SIZE.width} ${floor + 18}`, class: "regression", role: "group", "aria-label": names.title });
-  drawing.append(ground(names), line, reading, height, bars, points);
+  const drawing = svg("svg", { viewBox: `0 0 ${width} ${floor + 18}`, class: "regression", role: "group", "aria-label": names.title });
+  drawing.append(ground(names, across, width), line, reading, height, bars, points);
   const said = element("p", { className: "formula-line", role: "status" });
 
   const attend = newest(async (asked) => {
@@ -55,7 +57,7 @@ export function regression(context, values) {
 
   function under({ clientX, clientY }) {
     const box = drawing.getBoundingClientRect();
-    const unit = SIZE.width / box.width;
+    const unit = width / box.width;
     return within([across.from((clientX - box.left) * unit), up.from((clientY - box.top) * unit)]);
   }
 
@@ -108,7 +110,7 @@ export function regression(context, values) {
     height.setAttribute("cy", up.to(y ?? 0));
     const most = Math.max(...weights, 1e-9);
     bars.replaceChildren(...weights.flatMap((weight, n) => {
-      const tall = (weight / most) * (SIZE.bars - 26);
+      const tall = (weight / most) * (BARS - 26);
       const x = across.to(asked.points[n][0]);
       const bar = svg("rect", { x: x - 6, y: floor - tall, width: 12, height: tall });
       const label = weight >= 0.005 ? [svg("text", { x, y: floor - tall - 4 }, plain(weight))] : [];
@@ -149,19 +151,19 @@ function sum({ points }, weights) {
   return parts.join(" + ") + (strong.length > shown.length ? " + …" : "");
 }
 
-function ground(names) {
+function ground(names, across, width) {
   const columns = ticks(...ACROSS, 10);
   const rows = ticks(...UP, 4);
-  const bottom = SIZE.height - EDGE.bottom;
+  const bottom = HEIGHT - EDGE.bottom;
   return svg("g", { class: "ground", "aria-hidden": "true" },
     ...columns.flatMap((x) => [
       svg("line", { x1: across.to(x), x2: across.to(x), y1: EDGE.top, y2: bottom }),
       svg("text", { x: across.to(x), y: bottom + 16, "text-anchor": "middle" }, tickText(x, columns)),
     ]),
     ...rows.flatMap((y) => [
-      svg("line", { x1: EDGE.left, x2: SIZE.width - EDGE.right, y1: up.to(y), y2: up.to(y) }),
+      svg("line", { x1: EDGE.left, x2: width - EDGE.right, y1: up.to(y), y2: up.to(y) }),
       svg("text", { x: EDGE.left - 8, y: up.to(y) + 4, "text-anchor": "end" }, tickText(y, rows)),
     ]),
-    svg("line", { class: "floor", x1: EDGE.left, x2: SIZE.width - EDGE.right, y1: floor, y2: floor }),
+    svg("line", { class: "floor", x1: EDGE.left, x2: width - EDGE.right, y1: floor, y2: floor }),
     svg("text", { x: EDGE.left, y: floor + 14 }, names.weights));
 }

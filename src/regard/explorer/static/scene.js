@@ -17,7 +17,7 @@ const WORDS = {
   zh: ["小猫", "火车", "马", "石子", "猫"],
 };
 /** To the right what is alive, upwards what moves. @type {Pair[]} */
-const PLACES = [[1.5, 0.5], [-0.9, 1.6], [1.1, 1.4], [-1.2, -0.9], [1.6, 1], [0.3, -1.4], [-0.5, 0.6], [0.7, 0.1]];
+const PLACES = [[1.6, 0.2], [-0.9, 1.5], [0.8, 1.6], [-1.2, -0.9], [1.5, 1], [0.4, -1.4], [-1.5, 0.4], [1.3, -0.9]];
 
 /** The first thing to see. @returns {Scene} */
 export function firstScene(language) {

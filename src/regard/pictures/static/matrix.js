@@ -216,7 +216,8 @@ export function shortened(text, most = 18) {
 }
 
 function drawScale(pen, view, placed, { top, theme, texts, names, scale }) {
-  const [x, y, width, height] = [placed.foot, placed.top + placed.height + 16, 120, 8];
+  const room = scale.least < 0 ? 20 : 0; // for the number at its low end
+  const [x, y, width, height] = [placed.foot + room, placed.top + placed.height + 16, 120, 8];
   const shares = Float32Array.from({ length: 60 }, (_, n) => scale.least + ((1 - scale.least) * n) / 59);
   pen.image(scale.pixels(shares, 1), 60, 1, x, y, width, height);
   const style = { colour: theme.faint, size: 11 };
