@@ -61,8 +61,12 @@ class MaskForm(Form):
 
     kind: MaskKind = "none"
     size: int | None = Field(default=None, ge=0, le=ROWS)
-    lengths: list[Annotated[int, Field(ge=0, le=ROWS)]] | None = Field(default=None, max_length=ROWS)
-    cells: list[Annotated[list[bool], Field(max_length=ROWS)]] | None = Field(default=None, max_length=ROWS)
+    lengths: list[Annotated[int, Field(ge=0, le=ROWS)]] | None = Field(
+        default=None, max_length=ROWS
+    )
+    cells: list[Annotated[list[bool], Field(max_length=ROWS)]] | None = Field(
+        default=None, max_length=ROWS
+    )
 
 
 class AttendForm(Form):

@@ -10,6 +10,7 @@ import torch
 from regard.batch import padded
 from regard.explorer.limits import LIMITS, Limits
 from regard.explorer.refused import Refused
+from regard.explorer.stop import Stop, Stoppable
 from regard.models.translator import Translator
 from regard.pictures.page import fitted
 from regard.retrace import Words, numbered, retrace
@@ -20,7 +21,12 @@ from regard.translate import Translation, translate
 
 
 def translations(
-    run: Run, text: str, beams: int | None, nbest: int, limits: Limits = LIMITS
+    run: Run,
+    text: str,
+    beams: int | None,
+    nbest: int,
+    stop: Stop | None = None,
+    limits: Limits = LIMITS,
 ) -> list[dict[str, Any]]:
     """Give the best translations of a text, with the probability of each piece and word."""
     ids = _checked(run.tokenizers.source, "text", text, limits)
@@ -31,7 +37,8 @@ def translations(
     if nbest > beams:
         raise Refused(422, f"nbest must be at most beams, {beams}, but it is {nbest}")
     settings = replace(run.settings.search, beams=beams)
-    found = translate(run.model, run.tokenizers, [text], settings, nbest=nbest)[0]
+    model = Stoppable(run.model, stop or Stop())
+    found = translate(model, run.tokenizers, [text], settings, nbest=nbest)[0]
     sure = log_probabilities(run, ids, [translation.tokens for translation in found])
     return [
         _told(run, translation, numbers) for translation, numbers in zip(found, sure, strict=True)

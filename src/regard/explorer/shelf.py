@@ -39,7 +39,7 @@ class Shelf:
         self._folders = {name: Folder(path) for name, path in zip(names, paths, strict=True)}
         self._loaded: OrderedDict[tuple[str, Path], tuple[Signature, Run]] = OrderedDict()
         self._facts: dict[str, tuple[Signature, dict[str, Any]]] = {}
-        self._lock = Lock()
+        self._loading, self._reading = Lock(), Lock()
         for name in names:
             self._facts[name] = _signature(self._folders[name]), self._read_facts(name)
 
@@ -62,7 +62,7 @@ class Shelf:
         """Tell what a run is; of one that was removed, what it was."""
         folder = self._folders[name]
         signature = _signature(folder)
-        with self._lock:
+        with self._reading:
             if self._facts[name][0] != signature:
                 try:
                     self._facts[name] = signature, self._read_facts(name)
@@ -75,7 +75,7 @@ class Shelf:
         folder = self.folder(name)
         weights = folder.model if checkpoint is None else self._weights(name, checkpoint)
         signature = _signature(folder, weights)
-        with self._lock:
+        with self._loading:
             kept = self._loaded.get((name, weights))
             if kept is None or kept[0] != signature:
                 kept = signature, self._load(name, folder, weights)
