@@ -141,7 +141,7 @@ export function attention(context, values) {
     field(names.positions, chooser(known.playground.positions, scene.positions, change("positions"), names.positionNames)), reset);
   const arrow = () => element("span", { className: "then", "aria-hidden": "true" }, "→");
   const box = element("div", { className: "attention" },
-    element("p", { className: "lead" }, names.lead), controls, status.element,
+    controls, status.element,
     element("div", { className: "planes" }, ...Object.values(planes).map((one) => one.element)),
     element("div", { className: "steps" }, grids.scores.element, arrow(), grids.mask.element, arrow(), grids.weights.element, arrow(), grids.context.element),
     formula);

@@ -4,7 +4,7 @@ import { svg } from "./parts.js";
 import { path, range, scale, tickText, ticks } from "./plot.js";
 import { nearest } from "./records.js";
 
-const SIZE = { width: 560, height: 250 };
+const SIZE = { width: innerWidth < 600 ? 330 : 560, height: innerWidth < 600 ? 190 : 250 };
 const EDGE = { left: 48, right: 14, top: 12, bottom: 28 };
 const COLOURS = ["var(--accent)", "var(--pointer)", "var(--value)"];
 

@@ -41,7 +41,10 @@ export const CHINESE = {
 
   playground: {
     panels: { attention: "注意力", regression: "核回归" },
-    lead: "每个词用查询提问，凭键被找到，并给出值。拖动箭头，或用方向键移动；所有数字随之变化。",
+    leads: {
+      attention: "每个词用查询提问，凭键被找到，并给出值。拖动箭头，或用方向键移动；所有数字随之变化。",
+      regression: "Nadaraya 与 Watson，1964 年：x 处的高度是各点的加权平均，越近权重越大。这就是注意力：x 是查询，点是键和值。",
+    },
     words: "词（最多八个）",
     score: "打分函数",
     scoreNames: {
@@ -74,7 +77,6 @@ export const CHINESE = {
   },
   regression: {
     title: "核回归",
-    lead: "Nadaraya 与 Watson，1964 年：x 处的高度是各点的加权平均，越近权重越大。这就是注意力：x 是查询，点是键和值。",
     kernel: "核函数",
     bandwidth: "带宽",
     add: "添加一点",

@@ -1,6 +1,6 @@
 /** Compare: two runs, two sentences or two heads beside each other, and their difference. */
 import { element } from "../pictures/controls.js";
-import { DIFFERENCES, difference, obstacle } from "./difference.js";
+import { difference, differences, obstacle } from "./difference.js";
 import { map } from "./map.js";
 import { percent } from "./numbers.js";
 import { side } from "./side.js";
@@ -43,7 +43,7 @@ export function make(context, values) {
     const view = difference(one.view, other.view);
     why.textContent = view.maximum === 0 ? names.same : names.moved(percent(view.moved));
     between.element.hidden = false;
-    between.show({ view, names: one.names, scale: DIFFERENCES, top: Math.max(view.maximum, 0.05) });
+    between.show({ view, names: one.names, scale: differences, top: Math.max(view.maximum, 0.05) });
   }
 
   /** Say what both heads give to the cell that is pointed at. */

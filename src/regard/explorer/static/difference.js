@@ -48,23 +48,27 @@ function pooled({ top, left, bottom, right }, height, width, at) {
   return pixels;
 }
 
-const [LESS, EVEN, MORE] = [[178, 80, 18], [245, 245, 243], [28, 92, 176]]; // orange, paper, blue
+/** Orange for less, blue for more, and what is neither, on light and on dark paper. */
+const COLOURS = {
+  light: [[178, 80, 18], [245, 245, 243], [28, 92, 176]],
+  dark: [[240, 145, 85], [34, 39, 48], [108, 168, 255]],
+};
 
 /** Give the colour of a share from -1 to 1. @returns {number[]} */
-export function diverging(share) {
-  const end = share < 0 ? LESS : MORE;
+export function diverging(share, theme = "light") {
+  const [less, even, more] = COLOURS[theme];
   const far = Math.min(1, Math.abs(share)) ** 0.8;
-  return EVEN.map((start, n) => Math.round(start + (end[n] - start) * far));
+  return even.map((start, n) => Math.round(start + ((share < 0 ? less : more)[n] - start) * far));
 }
 
-/** Differences from −1 to 1, for a map. @type {import("../../pictures/static/scale.js").Scale} */
-export const DIFFERENCES = {
+/** Differences from −1 to 1, for a map. @returns {import("../../pictures/static/scale.js").Scale} */
+export const differences = (theme) => ({
   least: -1,
-  colour: diverging,
+  colour: (share) => diverging(share, theme),
   pixels(values, top) {
     const bytes = new Uint8ClampedArray(4 * values.length);
-    values.forEach((value, n) => bytes.set([...diverging(value / top), 255], 4 * n));
+    values.forEach((value, n) => bytes.set([...diverging(value / top, theme), 255], 4 * n));
     return bytes;
   },
   number: (value) => (Math.abs(value) < 0.005 ? "0" : `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2).replace(/^0/, "")}`),
-};
+});

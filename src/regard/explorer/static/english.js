@@ -40,7 +40,10 @@ export const ENGLISH = {
 
   playground: {
     panels: { attention: "Attention", regression: "Kernel regression" },
-    lead: "Each word asks with its query, is found by its key, and gives its value. Drag the arrows, or move them with the arrow keys; every number follows.",
+    leads: {
+      attention: "Each word asks with its query, is found by its key, and gives its value. Drag the arrows, or move them with the arrow keys; every number follows.",
+      regression: "Nadaraya and Watson, 1964: the height at x is a mean of the points, weighted by how near they are. It is attention: x is the query, the points are keys and values.",
+    },
     words: "Words (up to eight)",
     score: "Score",
     scoreNames: {},
@@ -70,7 +73,6 @@ export const ENGLISH = {
   },
   regression: {
     title: "Kernel regression",
-    lead: "Nadaraya and Watson, 1964: the height at x is a mean of the points, weighted by how near they are. It is attention: x is the query, the points are keys and values.",
     kernel: "Kernel",
     bandwidth: "Bandwidth",
     add: "Add a point",

@@ -39,6 +39,7 @@ export function grid({ title, hint = "", point, press }) {
     }));
     const head = element("tr", {}, element("td"), ...columns.map((name) => element("th", { scope: "col" }, name)));
     const body = rows.map((name, row) => element("tr", {}, element("th", { scope: "row" }, name), ...cells[row]));
+    table.classList.toggle("many", rows.length > 6);
     table.replaceChildren(caption, element("thead", {}, head), element("tbody", {}, ...body));
   }
 

@@ -27,7 +27,7 @@ export function map(context, { title = "", pointed = () => {} } = {}) {
     placed = matrix.layout(size, shown.view, WHOLE, (text) => painter.measure(text));
     const pen = canvasPen(fresh(stage, size), toCanvas);
     const { view, names, scale, top = 1 } = shown;
-    matrix.draw(pen, view, placed, { top, threshold: 0, theme, texts, names, ratio: devicePixelRatio, ...(scale ? { scale } : {}) });
+    matrix.draw(pen, view, placed, { top, threshold: 0, theme, texts, names, ratio: devicePixelRatio, ...(scale ? { scale: scale(theme.name) } : {}) });
     paintPointer(size, theme);
     stage.setAttribute("aria-label", `${name.textContent}: ${said()}`);
   }
@@ -71,7 +71,7 @@ export function map(context, { title = "", pointed = () => {} } = {}) {
   context.signal.addEventListener("abort", () => resized.disconnect());
   return {
     element: box,
-    /** Show a view, with the names of its sides; a `scale` of its own is for differences. */
+    /** Show a view, with the names of its sides; a `scale` of the theme is for differences. */
     show(what, heading = title) {
       shown = what;
       name.textContent = heading;

@@ -11,6 +11,7 @@ export function make(context, values) {
   const names = context.texts.playground;
   const chosen = values.panel in PANELS ? values.panel : "attention";
   const place = element("div");
+  const lead = element("p", { className: "lead" });
   let left = new AbortController();
   context.signal.addEventListener("abort", () => left.abort());
 
@@ -18,11 +19,12 @@ export function make(context, values) {
     left.abort();
     left = new AbortController();
     context.note({ panel: panel === "attention" ? "" : panel });
+    lead.textContent = names.leads[panel];
     place.replaceChildren(PANELS[panel]({ ...context, signal: left.signal }, start).element);
   }
 
   const kept = { ...values };
   const choose = segments(Object.keys(PANELS), names.panels, chosen, (panel) => show(panel, kept));
   show(chosen, values);
-  return { element: element("div", { className: "playground" }, choose, place) };
+  return { element: element("div", { className: "playground" }, element("div", { className: "playground-head" }, choose, lead), place) };
 }

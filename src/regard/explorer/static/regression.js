@@ -137,7 +137,7 @@ export function regression(context, values) {
     field(names.kernel, chooser(known.playground.kernels, plot.kernel, (kernel) => set({ ...plot, kernel }), texts.playground.scoreNames)),
     bandwidth, add, reset);
   const box = element("div", { className: "attention" },
-    element("p", { className: "lead" }, names.lead), controls, status.element,
+    controls, status.element,
     element("div", { className: "panel" }, drawing), said, element("p", { className: "hint" }, names.help));
   place();
   attend(plot);
