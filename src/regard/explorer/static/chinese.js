@@ -128,7 +128,7 @@ export const CHINESE = {
   traces: {
     given: "启动时指定的记录",
     open: "打开文件……",
-    drop: "把保存的记录拖到页面任意位置，或打开一个文件：.json 或 .json.gz，由 regard look --json 写出。只读取并显示，不会保存。",
+    drop: "把保存的记录拖到页面任意位置，或打开一个文件：.json 或 .json.gz，由每个视图的 JSON 按钮或 regard.trace 写出。只读取并显示，不会保存。",
     tooLarge: (size, most) => `此文件有 ${size} 字节，最多可打开 ${most} 字节。`,
     ofFile: (name) => `来自文件 ${name}。由于不保存任何内容，没有指向它的链接。`,
   },

@@ -124,7 +124,7 @@ export const ENGLISH = {
   traces: {
     given: "Traces named at start",
     open: "Open a file …",
-    drop: "Drop a saved trace anywhere on the page, or open one: .json or .json.gz, as regard look --json writes them. It is read and shown; nothing is kept.",
+    drop: "Drop a saved trace anywhere on the page, or open one: .json or .json.gz, as the JSON button of every view and regard.trace write them. It is read and shown; nothing is kept.",
     tooLarge: (size, most) => `This file has ${size} bytes, and at most ${most} can be opened.`,
     ofFile: (name) => `From the file ${name}. A link does not lead to it, as nothing is kept.`,
   },
