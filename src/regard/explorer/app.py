@@ -147,8 +147,9 @@ def _add_pages(app: FastAPI) -> None:
     def read_docs() -> HTMLResponse:
         return HTMLResponse(docs.page(app.openapi()))
 
-    app.mount("/static", StaticFiles(directory=STATIC, check_dir=False))
-    app.mount("/pictures", StaticFiles(directory=PICTURES))
+    for path, folder in (("/static", STATIC), ("/pictures", PICTURES)):
+        if folder.is_dir():
+            app.mount(path, StaticFiles(directory=folder))
 
 
 def _json(content: Any) -> Response:

@@ -22,6 +22,13 @@ def log(folder: Folder, since: int) -> dict[str, Any]:
     return {"records": records, "next": start + end, "finished": folder.card.exists()}
 
 
+def last_step(folder: Folder) -> int:
+    """Tell how far a training has come, by its log."""
+    start = max(folder.log.stat().st_size - CHUNK, 0) if folder.log.exists() else 0
+    steps = [record.get("step") for record in log(folder, start)["records"]]
+    return max((step for step in steps if isinstance(step, int)), default=0)
+
+
 def _read(folder: Folder, since: int) -> tuple[bytes, int]:
     try:
         with folder.log.open("rb") as file:
@@ -36,16 +43,16 @@ def _read(folder: Folder, since: int) -> tuple[bytes, int]:
 
 def _record(line: bytes) -> dict[str, Any] | None:
     try:
-        record = json.loads(line)
+        record = _sayable(json.loads(line))
     except (ValueError, RecursionError):
         return None
-    return (
-        {name: _sayable(value) for name, value in record.items()}
-        if isinstance(record, dict)
-        else None
-    )
+    return record if isinstance(record, dict) else None
 
 
 def _sayable(value: Any) -> Any:
-    """Give a number that JSON cannot say as None."""
+    """Give numbers that JSON cannot say as None."""
+    if isinstance(value, dict):
+        return {name: _sayable(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_sayable(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

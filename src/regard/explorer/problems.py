@@ -35,7 +35,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 
 def answer(status: int, sentence: str, headers: dict[str, str] | None = None) -> JSONResponse:
     """Write the answer to a request that failed."""
-    plain = sentence.encode("utf-8", "replace").decode().rstrip(".")
+    plain = " ".join(sentence.splitlines()).encode("utf-8", "replace").decode().rstrip(".")
     return JSONResponse({"error": f"{plain}."}, status, headers)
 
 

@@ -44,6 +44,8 @@ def opened(data: bytes, limits: Limits = LIMITS) -> dict[str, Any]:
         raise Refused(422, "a trace must be text in UTF-8, but these bytes are not") from problem
     except RegardError as problem:
         raise Refused(422, str(problem)) from problem
+    except (ValueError, RecursionError) as problem:  # a number or a nesting without end
+        raise Refused(422, f"a trace must be JSON that can be read: {problem}") from problem
 
 
 def _drawn(trace: Trace) -> dict[str, Any]:

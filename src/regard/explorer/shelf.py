@@ -11,10 +11,12 @@ from typing import Any
 import torch
 
 from regard.errors import RegardError
+from regard.explorer.history import last_step
 from regard.explorer.refused import Refused
 from regard.models import build
 from regard.run import Folder, Run, load
 from regard.text.tokenizer import Tokenizers
+from regard.training.checkpoint import Checkpoints
 
 LOADED = 6  # models kept in memory: the latest that were asked for
 FINAL = "final"
@@ -88,19 +90,14 @@ class Shelf:
     def checkpoints(self, name: str) -> list[Checkpoint]:
         """List the weights that a run has kept, in order of steps; the final ones come last."""
         folder = self.folder(name)
-        found = {}
-        for place, form in (
-            (folder.checkpoints, r"weights-(\d+)\.safetensors"),
-            (folder.path / "snapshots", r"step-(\d+)\.safetensors"),
-        ):
-            for path in place.glob("*.safetensors"):
-                if match := re.fullmatch(form, path.name):
-                    step = int(match[1])
-                    found[step] = Checkpoint(f"step-{step}", step, path)
-        steps = [found[step] for step in sorted(found)]
+        states = Checkpoints(folder.checkpoints)
+        found = {step: states.weights_at(step) for step in states.steps("weights")}
+        found |= folder.snapshots
+        kept = [Checkpoint(f"step-{step}", step, found[step]) for step in sorted(found)]
         if folder.model.exists():
-            steps.append(Checkpoint(FINAL, steps[-1].step if steps else 0, folder.model))
-        return steps
+            last = max([last_step(folder), *found])
+            kept.append(Checkpoint(FINAL, last, folder.model))
+        return kept
 
     def phrasebook(self, name: str) -> str | None:
         """Tell which language of the phrasebook a run learned, if it learned from it."""
