@@ -134,22 +134,24 @@ def translate(
     from dataclasses import replace
 
     from regard import files
+    from regard.counting import counted
     from regard.retrace import note
     from regard.run import load
     from regard.stream import chunks
-    from regard.translate import Chance, told, translate
+    from regard.translate import Chance, line, translate
 
     loaded = load(run)
     settings = replace(loaded.settings.search, **({} if beam is None else {"beams": beam}))
     chance = Chance(temperature, seed=seed) if sample else None
     if traces is not None:
         files.write(traces, "")
-    for some in [sentences] if sentences else chunks(sys.stdin.buffer):
+    batches = [sentences] if sentences else chunks(sys.stdin.buffer)
+    for some in counted(batches, "sentences", size=len, shown=not sys.stdout.isatty()):
         found = translate(
             loaded.model, loaded.tokenizers, some, settings, nbest=nbest, chance=chance
         )
         for texts in found:
-            typer.echo(told(texts))
+            typer.echo(line(texts))
         if traces is not None:
             note(traces, loaded, some, [texts[0] for texts in found])
 
