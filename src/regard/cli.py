@@ -171,6 +171,7 @@ def look(
     words: Annotated[bool, typer.Option(help="Merge pieces into words.")] = True,
     png: Annotated[Path | None, typer.Option(help="Write a picture.")] = None,
     svg: Annotated[Path | None, typer.Option(help="Write a drawing.")] = None,
+    pdf: Annotated[Path | None, typer.Option(help="Write a drawing for print.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page with every head.")] = None,
 ) -> None:
     """Show where a model looks as it reads a text, here or in a file."""
@@ -180,7 +181,7 @@ def look(
         raise RegardError("look needs a run folder and a text, or --hf and a text; quote the text")
     text = what[-1]
     trace = of_run(Path(what[0]), text, target) if hf is None else of_hugging_face(hf, text)
-    paths = [path for path in (png, svg, html) if path is not None]
+    paths = [path for path in (png, svg, pdf, html) if path is not None]
     typer.echo(draw(trace, Place(kind, layer, head), words, paths))
 
 
