@@ -9,7 +9,14 @@ import torch
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-WHOLE = {"pictures", "phrasebook", "trace", "watching", "insight"}  # rooms shown by one line
+WHOLE = {
+    "pictures",
+    "phrasebook",
+    "trace",
+    "watching",
+    "insight",
+    "explorer",
+}  # rooms shown by one line
 BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 

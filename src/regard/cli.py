@@ -251,6 +251,34 @@ def demo(
 
 
 @app.command()
+def explore(
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[RUN …]", help="Run folders; none for the demo's model."),
+    ] = None,
+    trace: Annotated[
+        list[Path] | None, typer.Option(help="A trace to show; may be repeated.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free one.")] = 8765,
+    host: Annotated[
+        str, typer.Option(help="Another one than this machine alone needs a token.")
+    ] = "127.0.0.1",
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+) -> None:
+    """Type sentences and watch them being read, in a browser."""
+    try:
+        from regard.explorer.serve import serve
+    except ModuleNotFoundError as problem:
+        if (problem.name or "").partition(".")[0] not in ("fastapi", "starlette", "uvicorn"):
+            raise
+        raise RegardError(
+            "the explorer needs fastapi and uvicorn: pip install 'regard[explorer]'"
+        ) from problem
+    with _interruptible():
+        serve(runs or [], trace or [], host, port, open_page=open_page, say=typer.echo)
+
+
+@app.command()
 def words(
     out: Annotated[Path, typer.Option(help="Where to save the picture.")] = Path("words.png"),
 ) -> None:
