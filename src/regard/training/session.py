@@ -17,6 +17,7 @@ from torch import nn
 from regard import batch as batches
 from regard import store
 from regard.config import Settings
+from regard.counting import duration
 from regard.errors import RegardError
 from regard.models import build
 from regard.run import Folder
@@ -30,7 +31,7 @@ from regard.training.loop import Hooks, Training, validation_loss
 from regard.training.objective import Objective
 from regard.training.prepare import Changes, Prepared
 from regard.training.progress import Progress
-from regard.training.report import Bar, Log, duration
+from regard.training.report import Bar, Log
 
 FIRST_SNAPSHOT = 25  # steps; the others come at twice the step of the one before
 SMALL = 4096 * 256  # tokens of a batch x width, up to which one thread is enough
