@@ -55,7 +55,7 @@ def test_every_source_file_is_on_the_map():
         assert file.name in small or folder_is_shown_whole or file.name in listing, file.name
 
 
-@pytest.mark.parametrize("command", ["make demo", "make test", "make bench"])
+@pytest.mark.parametrize("command", ["make demo", "make test", "make bench", "make explore"])
 def test_every_command_is_a_target_of_the_makefile(command):
     assert command in README
     assert re.search(
