@@ -9,7 +9,14 @@ import torch
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-WHOLE = {"pictures", "phrasebook", "trace", "watching", "insight"}  # rooms shown by one line
+WHOLE = {
+    "pictures",
+    "phrasebook",
+    "trace",
+    "watching",
+    "insight",
+    "gallery",
+}  # rooms shown by one line
 BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 
@@ -48,7 +55,7 @@ def test_every_source_file_is_on_the_map():
         assert file.name in small or folder_is_shown_whole or file.name in listing, file.name
 
 
-@pytest.mark.parametrize("command", ["make demo", "make test", "make bench"])
+@pytest.mark.parametrize("command", ["make demo", "make gallery", "make test", "make bench"])
 def test_every_command_is_a_target_of_the_makefile(command):
     assert command in README
     assert re.search(
