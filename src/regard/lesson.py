@@ -25,6 +25,7 @@ COMMON: dict[str, Any] = {
         "average": 1,
         "validate_every": 400,
         "patience": 0,
+        "snapshots": True,
     },
 }
 RECURRENT = {"kind": "recurrent", "score": "additive", "layers": 1, "width": 128, "dropout": 0.0}
