@@ -2,11 +2,15 @@
 
 import torch
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
+from torch import Tensor
 
 import regard
 from regard.five_words import TOKENS, TRAITS, WORDS
 from regard.gallery.panels import cells
 from regard.pictures.figure import blank
+
+HEADER = ("it looks at", "score  q · k / √4", "exp", "weight: share of the sum", "weight × value")
 
 
 def draw() -> dict[str, Figure]:
@@ -20,59 +24,53 @@ def draw() -> dict[str, Figure]:
     }
 
 
-def _steps(
-    tokens: torch.Tensor, scores: torch.Tensor, weights: torch.Tensor, context: torch.Tensor
-) -> Figure:
-    figure = blank(11, 3.2)
-    panels = figure.subplots(1, 4, width_ratios=[4, 5, 5, 4])
-    cells(panels[0], tokens, WORDS, TRAITS, title="tokens $X$", written=".1f")
-    cells(panels[1], scores, WORDS, WORDS, title=r"scores $XX^\top\!/\sqrt{4}$", written=".2f")
-    cells(panels[2], weights, WORDS, WORDS, title="weights: softmax of each row", written=".2f")
-    cells(panels[3], context, WORDS, TRAITS, title="context: weights $X$", top=1, written=".2f")
+def _steps(tokens: Tensor, scores: Tensor, weights: Tensor, context: Tensor) -> Figure:
+    figure = blank(10.5, 3)
+    tokens_at, scores_at, weights_at, context_at = figure.subplots(1, 4, width_ratios=[4, 5, 5, 4])
+    cells(tokens_at, tokens, WORDS, TRAITS, title="tokens $X$", written=".1f")
+    cells(scores_at, scores, (), WORDS, title=r"scores $XX^\top/\sqrt{4}$", written=".2f")
+    cells(weights_at, weights, (), WORDS, title="weights: softmax of each row", written=".2f")
+    cells(context_at, context, (), TRAITS, title="context: weights $X$", top=1, written=".2f")
     return figure
 
 
-def _by_hand(
-    tokens: torch.Tensor, scores: torch.Tensor, weights: torch.Tensor, context: torch.Tensor
-) -> Figure:
-    """Spell out how the first word looks at each, and what it gathers from each."""
-    figure = blank(11, 3.4)
+def _by_hand(tokens: Tensor, scores: Tensor, weights: Tensor, context: Tensor) -> Figure:
+    """Spell out how the first word looks at each word, and what it gathers from each."""
+    powers = scores[0].exp()
+    lines = [
+        (
+            word,
+            f"{_product(tokens[0], tokens[key])} / 2 = {scores[0, key]:.2f}",
+            f"{powers[key]:.2f}",
+            f"{powers[key]:.2f} / {powers.sum():.2f} = {weights[0, key]:.2f}",
+            _vector(weights[0, key] * tokens[key]),
+        )
+        for key, word in enumerate(WORDS)
+    ]
+    lines.append(("sum", "", f"{powers.sum():.2f}", f"{weights[0].sum():.2f}", _vector(context[0])))
+    figure = blank(10.5, 3)
     axes = figure.subplots()
     axes.set_axis_off()
-    exponentials = scores[0].exp()
-    header = [
-        "the key",
-        "score: q · k / √4",
-        "e^score",
-        "weight: share of the sum",
-        "weight × value",
-    ]
-    lines = []
-    for key, word in enumerate(WORDS):
-        products = " + ".join(
-            f"{a:g}·{b:g}" for a, b in zip(tokens[0].tolist(), tokens[key].tolist(), strict=True)
-        )
-        total, share = exponentials.sum(), weights[0, key]
-        lines.append(
-            [
-                word,
-                f"({products}) / 2 = {scores[0, key]:.2f}",
-                f"{exponentials[key]:.2f}",
-                f"{exponentials[key]:.2f} / {total:.2f} = {share:.2f}",
-                _vector(share * tokens[key]),
-            ]
-        )
-    lines.append(
-        ["sum", "", f"{exponentials.sum():.2f}", f"{weights[0].sum():.2f}", _vector(context[0])]
-    )
+    axes.set_title(f"the first row: how the {WORDS[0]} looks")
     table = axes.table(
-        lines, colLabels=header, colWidths=[0.1, 0.34, 0.1, 0.24, 0.22], loc="center"
+        lines,
+        colLabels=HEADER,
+        colWidths=[0.11, 0.36, 0.08, 0.23, 0.24],
+        cellLoc="center",
+        edges="horizontal",
+        bbox=Bbox.unit(),
     )
     table.auto_set_font_size(False)
     table.set_fontsize(10)
-    table.scale(1, 1.9)
+    for cell in table.get_celld().values():
+        cell.set_linewidth(0.5)
     return figure
 
 
-def _vector(numbers: torch.Tensor) -> str:
+def _product(query: Tensor, key: Tensor) -> str:
+    pairs = zip(query.tolist(), key.tolist(), strict=True)
+    return "(" + " + ".join(f"{a:g}·{b:g}" for a, b in pairs) + ")"
+
+
+def _vector(numbers: Tensor) -> str:
     return "(" + ", ".join(f"{number:.2f}" for number in numbers.tolist()) + ")"

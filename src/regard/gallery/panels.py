@@ -1,9 +1,10 @@
 """The panel that figures are made of: a matrix as a map, with its numbers written in the cells."""
 
 from collections.abc import Sequence
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
-from regard.pictures.colour import ink
+from regard.pictures.colour import WHITE, ink
 from regard.pictures.fonts import families
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def cells(
     top: float | None = None,
     signed: bool = False,
     written: str = "",
+    square: bool = True,
 ) -> "AxesImage":
     """Draw a matrix, rows and columns named; `written` is the format of numbers in the cells.
 
@@ -31,7 +33,9 @@ def cells(
     matrix = numbers.tolist()
     top = top or max(abs(number) for row in matrix for number in row) or 1.0
     low, map_name = (-top, SIGNED) if signed else (0.0, "cividis")
-    image = axes.imshow(matrix, cmap=map_name, vmin=low, vmax=top, aspect="equal")
+    image = axes.imshow(
+        matrix, cmap=map_name, vmin=low, vmax=top, aspect="equal" if square else "auto"
+    )
     axes.set_title(title)
     axes.set_xticks(range(len(columns)), columns, fontfamily=families())
     axes.set_yticks(range(len(rows)), rows, fontfamily=families())
@@ -47,8 +51,7 @@ def _write(axes: "Axes", image: "AxesImage", matrix: Any, written: str) -> None:
     for row, line in enumerate(matrix):
         for column, number in enumerate(line):
             red, green, blue, _ = image.to_rgba(number, bytes=True)
-            colour = [part / 255 for part in ink((int(red), int(green), int(blue)))]
-            label = format(number, written) if number else "0"
-            axes.text(
-                column, row, label, ha="center", va="center", color=colour, fontsize="x-small"
-            )
+            paper = WHITE if isnan(number) else (int(red), int(green), int(blue))
+            colour = [part / 255 for part in ink(paper)]
+            label = "NaN" if isnan(number) else format(number, written) if number else "0"
+            axes.text(column, row, label, ha="center", va="center", color=colour, fontsize=8)
