@@ -75,3 +75,11 @@ def test_weights_of_another_model_are_refused(folder):
         RegardError, match=r"does not fit the settings beside it: the model has not"
     ):
         load(folder.path)
+
+
+def test_snapshots_come_in_the_order_of_their_steps(folder):
+    assert folder.snapshots == {}
+    for step in (400, 0, 25, 12_800_000):
+        store.save(folder.snapshot(step), {})
+    assert list(folder.snapshots) == [0, 25, 400, 12_800_000]
+    assert folder.snapshots[400] == folder.snapshot(400)

@@ -70,6 +70,7 @@ class Train:
     average: int = 5  # checkpoints whose mean is the result
     average_of: Literal["last", "best"] = "last"
     save_every: float = 5.0  # minutes between states that a killed run goes on from
+    snapshots: bool = False  # keep weights of steps 0, 25, 50, 100, 200 …, to look back at
     guide: float = 0.0  # weight of the loss that pulls a head towards given alignments
     guide_layer: int = -2  # of the decoder, counted from the last if negative
     threads: int = 0  # of one process; 0 is one for small models, which gain little from more

@@ -50,6 +50,17 @@ class Folder:
         return self.path / "checkpoints"
 
     @property
+    def snapshots(self) -> dict[int, Path]:
+        """The weights kept along the way, by step, first to last."""
+        found = (self.path / "snapshots").glob("step-*.safetensors")
+        named = {int(path.stem.removeprefix("step-")): path for path in found}
+        return dict(sorted(named.items()))
+
+    def snapshot(self, step: int) -> Path:
+        """Name the weights of a step that are kept to be looked at."""
+        return self.path / "snapshots" / f"step-{step}.safetensors"
+
+    @property
     def data(self) -> Path:
         """The pairs, encoded."""
         return self.path / "data"

@@ -63,7 +63,7 @@ def test_accumulated_batches_make_the_step_of_one_large_batch(prepared):
     one.run()
     two, _ = training(prepared, steps=1)
     two._updates = lambda: iter([[np.concatenate(order[:2])]])
-    two.per_epoch = 1
+    two.batches = 1
     two.run()
     wanted = dict(two.objective.named_parameters())
     for name, weight in one.objective.named_parameters():
@@ -104,6 +104,24 @@ def test_it_validates_and_saves_when_due_and_at_the_end(prepared):
     assert saved[-1] == (7, "all planned steps are done")
     assert [entry["step"] for entry in entries] == list(range(1, 8))
     assert progress.best_step == 7
+
+
+def test_it_validates_at_the_end_of_each_epoch_however_many_batches_it_has(prepared):
+    ends, count = [], 0
+    for epoch in range(6):
+        count += -(-len(batches.plan(prepared.train, 256, seed=3, epoch=epoch)) // 2)
+        ends.append(count)
+    assert len({b - a for a, b in zip([0, *ends], ends, strict=False)}) > 1  # or nothing is shown
+    validated = []
+    run, _ = training(
+        prepared,
+        steps=ends[-1],
+        accumulate=2,
+        validate_every=0,
+        validate=lambda progress: validated.append(progress.step) or 1.0,
+    )
+    run.run()
+    assert validated == ends
 
 
 def test_the_loss_that_is_told_is_the_plain_one_per_token(prepared):

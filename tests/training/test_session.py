@@ -308,3 +308,14 @@ def test_small_models_learn_on_one_thread_and_all_come_back(changes, wanted):
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)  # as the other tests have it
+
+
+def test_snapshots_show_how_the_weights_came_about_and_change_nothing(whole, tmp_path, monkeypatch):
+    monkeypatch.setattr("regard.training.session.FIRST_SNAPSHOT", 3)
+    small(tmp_path / "run", "train.snapshots=true")
+    kept = Folder(tmp_path / "run").snapshots
+    assert list(kept) == [0, 3, 6, 12]
+    assert same(weights(tmp_path / "run"), weights(whole)) and not Folder(whole).snapshots
+    last = Checkpoints(Folder(whole).checkpoints).weights_at(12)
+    assert same(store.load(kept[12])[0], store.load(last)[0])
+    assert not same(store.load(kept[0])[0], store.load(kept[3])[0])

@@ -72,7 +72,7 @@ class Training:
         settings, progress = self.settings, self.progress
         while True:
             order = batches.plan(self.pairs, settings.tokens, settings.seed, progress.epoch)
-            self.per_epoch = -(-len(order) // settings.accumulate)
+            self.batches = len(order)  # of this epoch
             while progress.place < len(order):
                 yield order[progress.place : progress.place + settings.accumulate]
             progress.epoch, progress.place = progress.epoch + 1, 0
@@ -134,8 +134,9 @@ class Training:
         self.hooks.report({"step": progress.step, "loss": lost / told, "tokens": told})
 
     def _due(self) -> bool:
-        every = self.settings.validate_every or self.per_epoch
-        return self.progress.step % every == 0 or self.progress.step >= self.progress.planned
+        every, progress = self.settings.validate_every, self.progress
+        due = progress.step % every == 0 if every else progress.place >= self.batches
+        return due or progress.step >= progress.planned
 
     def _validate(self) -> None:
         progress = self.progress

@@ -32,6 +32,7 @@ from regard.training.prepare import Changes, Prepared
 from regard.training.progress import Progress
 from regard.training.report import Bar, Log, duration
 
+FIRST_SNAPSHOT = 25  # steps; the others come at twice the step of the one before
 SMALL = 4096 * 256  # tokens of a batch x width, up to which one thread is enough
 
 Say = Callable[[str], None]
@@ -162,6 +163,8 @@ class _Session:
         log = Log(self.folder.log, progress.step) if self.crew.leads else None
         with Bar(progress.step, progress.planned, None if self.crew.leads else _silent) as bar:
             self.bar, self.log = bar, log
+            if progress.step == 0:
+                self._keep(0)
             with stop_requested() as stopped:
                 hooks = Hooks(
                     report=partial(self._told, progress),
@@ -183,6 +186,14 @@ class _Session:
 
     def _told(self, progress: Progress, entry: dict[str, Any]) -> None:
         self.bar.step(entry["step"], progress.planned, entry["loss"], entry["tokens"])
+        self._keep(entry["step"])
+
+    def _keep(self, step: int) -> None:
+        """Keep the weights of a few steps, for those who want to see how they came about."""
+        doublings, rest = divmod(step, FIRST_SNAPSHOT)
+        wanted = self.prepared.settings.train.snapshots and self.crew.leads
+        if wanted and rest == 0 and doublings & (doublings - 1) == 0:  # 0, 1, 2, 4, 8 …
+            store.save(self.folder.snapshot(step), store.of(self.model), {"step": step})
 
     def _validate(self, progress: Progress) -> float:
         settings = self.prepared.settings.train
