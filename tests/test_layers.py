@@ -64,6 +64,7 @@ MAY_IMPORT = {
     "gallery": {
         "gallery",
         "attention",
+        "batch",
         "errors",
         "files",
         "five_words",
@@ -76,6 +77,7 @@ MAY_IMPORT = {
         "retrace",
         "run",
         "text",
+        "tokens",
         "trace",
         "training",
         "translate",

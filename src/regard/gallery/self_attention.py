@@ -66,6 +66,6 @@ def _bars(traces: Sequence[Trace]) -> Figure:
 def _shares(traces: Sequence[Trace], kind: Kind) -> Array:
     """Give mean shares of the weight: (place, layer, head)."""
     found = [[heads(one, look) for look in one.layers(kind)] for one in traces]
-    return np.array([[[getattr(h, place) for h in one] for one in found] for place in PLACES]).mean(
-        1
-    )
+    shares = [[[getattr(layer, place) for layer in one] for one in found] for place in PLACES]
+    means: Array = np.mean(shares, axis=1)
+    return means

@@ -93,5 +93,5 @@ def learn(examples: Digits, steps: int = 800, rate: float = 5e-3) -> Speller:
 
 def right(names: list[str], shown: Tensor) -> float:
     """Give the share of names that are those of the digits shown."""
-    wanted = [NAMES[digit] for digit in shown.tolist()]
+    wanted: list[str] = [NAMES[digit] for digit in shown.tolist()]
     return sum(a == b for a, b in zip(names, wanted, strict=True)) / len(wanted)

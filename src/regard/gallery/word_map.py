@@ -11,7 +11,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.image import AxesImage
 
-HIDDEN = {"facecolor": "#f1f2f5", "edgecolor": "#b3b8c2", "hatch": "/////", "linewidth": 0}
+HIDDEN: dict[str, Any] = {
+    "facecolor": "#f1f2f5",
+    "edgecolor": "#b3b8c2",
+    "hatch": "/////",
+    "linewidth": 0,
+}
 
 
 def word_map(

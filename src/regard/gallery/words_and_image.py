@@ -43,7 +43,7 @@ def _rows(
     for (image, name, looks), title, row in zip(spelled, titles, panels, strict=True):
         for axes in row[len(name) + 2 :]:
             axes.set_axis_off()
-        _frame(row[0], title).imshow(image, cmap="gray_r")
+        _frame(row[0], title).imshow(image.numpy(), cmap="gray_r")
         for axes, letter, look in zip(row[1:], [*name, "end"], looks, strict=False):
             _look(_frame(axes, letter), image, look)
     entitle(figure, None, caption)
@@ -62,9 +62,9 @@ def _frame(axes: Axes, title: str) -> Axes:
 
 def _look(axes: Axes, image: Tensor, look: Tensor) -> None:
     """Draw an image in light ink and, over each patch, a colour as dense as the look at it."""
-    axes.imshow(image, cmap="gray_r", vmin=0, vmax=1 / INK)
+    axes.imshow(image.numpy(), cmap="gray_r", vmin=0, vmax=1 / INK)
     glass = np.full((4, 4, 4), to_rgba(ORANGE))  # rows, columns, and colour
-    glass[..., 3] = (look.view(4, 4) / TOP).clamp(max=1)
+    glass[..., 3] = (look.view(4, 4) / TOP).clamp(max=1).numpy()
     axes.imshow(glass, extent=(-0.5, 7.5, 7.5, -0.5))
 
 
