@@ -14,9 +14,9 @@ const OWN = "own";
 export const EXAMPLES = [
   "The cat sits on the mat.",
   "She gave the red book to her brother.",
-  "The dog that is sleeping under the tree is white.",
+  "The dog that is sleeping under the tree is tired.",
   "The boys do not want to read the letter.",
-  "Where does your mother buy bread?",
+  "We bought the cheese and ate it.",
 ];
 
 /** @param {import("./app.js").Context} context @param {Object<string, string>} values @returns {import("./app.js").Page} */
