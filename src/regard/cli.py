@@ -279,6 +279,21 @@ def explore(
 
 
 @app.command()
+def gallery(
+    out: Annotated[Path, typer.Option(help="The folder of the site.")] = Path("gallery"),
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A figure to draw; may be repeated.")
+    ] = None,
+    lang: Annotated[str | None, typer.Option(help="en or zh; both by default.")] = None,
+) -> None:
+    """Draw every figure of the chapter on attention, as a site that needs no network."""
+    from regard.gallery.site import build
+
+    with _interruptible():
+        typer.echo(build(out, only or (), lang))
+
+
+@app.command()
 def words(
     out: Annotated[Path, typer.Option(help="Where to save the picture.")] = Path("words.png"),
 ) -> None:

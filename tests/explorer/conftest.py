@@ -1,9 +1,14 @@
 """One small run, trained once, and the app that shows it."""
 
+import re
 import shutil
+import socket
+import threading
+from contextlib import contextmanager
 
 import jaxtyping
 import pytest
+import uvicorn
 from small import SMALL, corpus
 from starlette.testclient import TestClient
 
@@ -104,3 +109,68 @@ def refusal(response, status):
 @pytest.fixture
 def refused():
     return refusal
+
+
+@contextmanager
+def serving(runs, traces=()):
+    """A real server of the app, on a port of its own; gives its address."""
+    line = Line(workers=2)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+        app = create_app(Shelf(runs), Saved(traces), line)
+        door = Door(app, Address("127.0.0.1", port), None)
+        config = uvicorn.Config(door, lifespan="off", log_level="warning", ws="none")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield f"http://127.0.0.1:{port}/"
+        server.should_exit = True
+        thread.join()
+    line.close()
+
+
+@pytest.fixture(scope="session")
+def plain(trained, tmp_path_factory):
+    """The same run as if it had not learned from the phrasebook, which takes long to write out."""
+    path = shutil.copytree(trained, tmp_path_factory.mktemp("plain") / "small")
+    settings = (path / "settings.json").read_text("utf-8")
+    (path / "settings.json").write_text(settings.replace("phrasebook fr, ", "small, "), "utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def site(plain):
+    """The explorer of one run under two names."""
+    with serving([plain, plain]) as url:
+        yield url
+
+
+@pytest.fixture
+def served():
+    """Start a server of other runs and traces."""
+    return serving
+
+
+@pytest.fixture
+def browse(chromium):
+    """Open an address in a new browser that reaches nothing else; it has `asked` and `errors`."""
+    contexts = []
+
+    def enter(url, **options):
+        home = re.match(r"https?://[^/]+/", url)[0]
+        options = {"locale": "en-US", "viewport": {"width": 1200, "height": 900}} | options
+        context = chromium.new_context(**options)
+        contexts.append(context)
+        window = context.new_page()
+        window.asked, window.errors = [], []
+        window.on("request", lambda request: window.asked.append(request.url))
+        window.on("pageerror", lambda error: window.errors.append(str(error)))
+        window.on("console", lambda said: said.type == "error" and window.errors.append(said.text))
+        context.route(lambda asked: not asked.startswith(home), lambda route: route.abort())
+        window.goto(url)
+        return window
+
+    yield enter
+    for context in contexts:
+        context.close()

@@ -331,3 +331,14 @@ def test_snapshots_show_how_the_weights_came_about_and_change_nothing(whole, tmp
     last = Checkpoints(Folder(whole).checkpoints).weights_at(12)
     assert same(store.load(kept[12])[0], store.load(last)[0])
     assert not same(store.load(kept[0])[0], store.load(kept[3])[0])
+
+
+def test_the_log_tells_the_loss_between_validations(tmp_path):
+    small(tmp_path / "run", "train.steps=50", "train.validate_every=30", "train.schedule=constant")
+    lines = Folder(tmp_path / "run").log.read_text().splitlines()
+    entries = [json.loads(line) for line in lines]
+    assert [entry["step"] for entry in entries] == [20, 30, 40, 50]
+    told = {entry["step"]: entry for entry in entries}
+    assert told[40]["loss"] < told[20]["loss"] and told[40]["rate"] == pytest.approx(5e-3)
+    assert told[20]["seconds"] < told[40]["seconds"]
+    assert "valid_loss" in told[30] and "valid_loss" not in told[40]

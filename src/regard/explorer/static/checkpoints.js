@@ -25,6 +25,7 @@ export function checkpoints(context, run, values) {
     picture.point(query, key);
     said.textContent = picture.said();
   } });
+  picture.element.hidden = true;
   const said = element("p", { className: "sentence" });
   const choose = element("div");
   const step = element("output");
@@ -88,6 +89,7 @@ export function checkpoints(context, run, values) {
 
   function draw(heads) {
     const { view, names: sides, start: now } = headOf(heads, start, context.language);
+    picture.element.hidden = false;
     picture.show({ view, names: sides }, texts.headName(texts.attentions[now.kind] ?? now.kind, now.layer, now.head));
     said.textContent = picture.said();
     choose.replaceChildren(headChooser(context, heads, start, (chosen) => {

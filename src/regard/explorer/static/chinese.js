@@ -115,6 +115,7 @@ export const CHINESE = {
   compare: {
     lead: "在两边各选一个模型、一个句子和一个注意力头。词数相同时，还会显示两者之差。",
     sides: ["一边", "另一边"],
+    typeSentence: "输入一个要比较的句子。",
     itself: "由模型自己翻译",
     difference: "差异",
     minus: "另一边 − 一边",

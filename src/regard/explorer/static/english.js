@@ -111,6 +111,7 @@ export const ENGLISH = {
   compare: {
     lead: "Choose a run, a sentence and a head on each side. Where both have as many words, their difference is shown too.",
     sides: ["One", "The other"],
+    typeSentence: "Type a sentence to compare.",
     itself: "as the run itself translates",
     difference: "Difference",
     minus: "The other − the one",

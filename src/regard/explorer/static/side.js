@@ -15,7 +15,7 @@ export function side(context, n, values, { pointed, ready }) {
   const letter = "ab"[n];
   const given = (name) => values[`${letter}.${name}`];
   let run = runOf(known, given("run") ?? known.runs[n]?.name);
-  let text = given("text") ?? (run.phrasebook ? EXAMPLES[0] : "");
+  let text = given("text") ?? (known.runs.some(({ phrasebook }) => phrasebook) ? EXAMPLES[0] : "");
   let target = given("target") ?? "";
   // at first one model, one sentence, and two of its heads
   const other = known.runs.length < 2 ? n : 0;
@@ -45,7 +45,10 @@ export function side(context, n, values, { pointed, ready }) {
       const said = target.trim() ? target : await translated(ask);
       if (signal.aborted) return;
       targetInput.placeholder = target.trim() ? names.itself : said || names.itself;
-      if (!said) throw new Error(text.trim() ? texts.noTranslation : texts.nothingTyped);
+      if (!said) {
+        nothing(text.trim() ? texts.noTranslation : names.typeSentence);
+        return;
+      }
       const record = await ask("/api/traces", { run: run.name, source: text, target: said });
       if (signal.aborted) return;
       status.say("");
@@ -53,10 +56,14 @@ export function side(context, n, values, { pointed, ready }) {
       draw(readHeads(record));
     } catch (error) {
       if (isStopped(error) || signal.aborted) return;
-      status.say(sentenceOf(error, texts), true);
-      picture.element.hidden = true;
-      ready(null);
+      nothing(sentenceOf(error, texts), true);
     }
+  }
+
+  function nothing(why, isProblem = false) {
+    status.say(why, isProblem);
+    picture.element.hidden = true;
+    ready(null);
   }
 
   async function translated(ask) {

@@ -14,9 +14,9 @@ const OWN = "own";
 export const EXAMPLES = [
   "The cat sits on the mat.",
   "She gave the red book to her brother.",
-  "The dog that is sleeping under the tree is white.",
-  "I do not want to read the letter because it is too long.",
-  "Where does your mother buy bread?",
+  "The dog that is sleeping under the tree is tired.",
+  "The boys do not want to read the letter.",
+  "We bought the cheese and ate it.",
 ];
 
 /** @param {import("./app.js").Context} context @param {Object<string, string>} values @returns {import("./app.js").Page} */
@@ -36,7 +36,7 @@ export function make(context, values) {
   const cards = element("div", { className: "cards", role: "group", "aria-label": texts.translations });
   const typed = paused(() => translate());
   const input = element("textarea", {
-    rows: 3,
+    rows: 2,
     value: text,
     maxLength: known.limits.characters,
     placeholder: texts.typeHere,

@@ -9,7 +9,8 @@ const LONGEST = 130; // pixels of a word's label
 const APART = 15; // from one label to the next
 const FAR = 3; // words that are not shown between two that are
 const SLANT = -55; // degrees
-const FOOT = 60; // room for the scale and notes
+const FOOT = { wide: 60, narrow: 76 }; // room for the scale and notes
+const NARROW = 420; // pixels in which the notes need a line each
 
 /** Place the matrix: where it begins, how large a cell is, and which part is seen. */
 export function layout(size, view, zoom, measure) {
@@ -22,7 +23,7 @@ export function layout(size, view, zoom, measure) {
   // a frame that is hidden or not yet laid out has no room at all
   const room = (top, right) => ({
     width: Math.max(1, size.width - words - right),
-    height: Math.max(1, size.height - top - FOOT),
+    height: Math.max(1, size.height - top - (size.width < NARROW ? FOOT.narrow : FOOT.wide)),
   });
   const fits = (area) => Math.min(LARGEST, area.width / across, area.height / down);
   let [top, right] = [upright, 16];
@@ -43,6 +44,7 @@ export function layout(size, view, zoom, measure) {
     words,
     across,
     isUpright: keyWidth + 8 <= cell,
+    isNarrow: size.width < NARROW,
     foot: size.width < 560 ? 20 : left, // a narrow window needs all its width for the notes
     width: seen.across * cell,
     height: seen.down * cell,
@@ -226,8 +228,10 @@ function drawScale(pen, view, placed, { top, theme, texts, names, scale }) {
   const end = `${Number(top.toFixed(2))} ${texts.weight}`;
   const gold = view.gold.size ? `  ·  ${texts.gold}` : "";
   pen.text(end + gold, x + width + 6, y + 4, style);
-  pen.text(texts.axes(names.queries, names.keys), x, y + 21, style);
-  if (!view.whole) pen.text(texts.coarse, x, y + 37, style);
+  const axes = texts.axes(names.queries, names.keys);
+  const notes = placed.isNarrow ? axes : [axes.join("  ·  ")];
+  if (!view.whole) notes.push(texts.coarse);
+  notes.forEach((note, n) => pen.text(note, placed.foot, y + 21 + 16 * n, style));
 }
 
 /** Draw what is pointed at over the matrix: its row, its column and their words. */
