@@ -19,7 +19,7 @@ define step
 	@$(2) || $(call fail,$(1) failed; $(3))
 endef
 
-.PHONY: help demo test slow bench clean browser
+.PHONY: help demo explore gallery test slow bench clean browser
 .NOTPARALLEL:  # two pips in one environment would spoil it
 
 help:  ## say what can be made
@@ -27,6 +27,12 @@ help:  ## say what can be made
 
 demo: $(VENV)/.pictures  ## train a translator, let it translate, and show where it looks
 	@$(RUN) -m regard demo --out "$(OUT)"
+
+explore: $(VENV)/.explorer  ## type sentences in a browser and watch them being read
+	@$(RUN) -m regard explore --open
+
+gallery: $(VENV)/.gallery  ## draw every figure of the chapter, as a site without network
+	@$(RUN) -m regard gallery
 
 # bfloat16 products die on hosts that announce AMX but forbid it
 test slow: export ONEDNN_MAX_CPU_ISA := AVX512_CORE_BF16
@@ -66,12 +72,12 @@ clean:  ## remove .venv and what was built
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp for each set of dependencies, newer than the two files that name them.
-$(VENV)/.pictures $(VENV)/.dev $(VENV)/.bench: $(VENV)/.%: pyproject.toml constraints.txt | $(RUN)
+$(addprefix $(VENV)/.,pictures explorer gallery dev bench): $(VENV)/.%: pyproject.toml constraints.txt | $(RUN)
 	@echo "installing regard[$*] in $(VENV): minutes the first time"
 	@$(RUN) -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[$*]' \
 		|| $(call fail,pip could not install regard[$*]; $(pip_advice))
 	@touch $@
-	@if [ $* = dev ]; then touch $(VENV)/.pictures; fi  # dev has all that pictures needs
+	@if [ $* = dev ]; then cd $(VENV) && touch .pictures .explorer .gallery; fi  # dev has theirs
 
 $(RUN):
 	@for python in $(PYTHONS); do \

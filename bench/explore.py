@@ -23,7 +23,7 @@ import httpx2
 from regard.lesson import kept
 from regard.text.phrasebook import phrases
 
-TOGETHER = 64  # different sentences
+SENTENCES = [phrase.source for phrase in phrases(count=64)]
 
 
 def start(run: Path) -> tuple[subprocess.Popen[str], str]:
@@ -45,22 +45,24 @@ def memory(process: int) -> float:
 
 
 async def client(
-    number: int, address: str, run: str, until: float, seen: Counter[int], times: list[float]
+    http: httpx2.AsyncClient,
+    chance: Random,
+    run: str,
+    until: float,
+    seen: Counter[int],
+    times: list[float],
 ) -> None:
     """Translate one sentence after the other."""
-    chance = Random(number)
-    sentences = [phrase.source for phrase in phrases(count=TOGETHER)]
-    async with httpx2.AsyncClient(base_url=address, timeout=60) as http:
-        while time.monotonic() < until:
-            begun = time.monotonic()
-            form = {"run": run, "text": chance.choice(sentences)}
-            answer = await http.post("/api/translate", json=form)
-            seen[answer.status_code] += 1
-            if answer.status_code == 200:
-                assert answer.json()["translations"]
-                times.append(time.monotonic() - begun)
-            else:
-                await asyncio.sleep(float(answer.headers.get("retry-after", 1)))
+    while time.monotonic() < until:
+        begun = time.monotonic()
+        form = {"run": run, "text": chance.choice(SENTENCES)}
+        answer = await http.post("/api/translate", json=form)
+        seen[answer.status_code] += 1
+        if answer.status_code == 200:
+            assert answer.json()["translations"]
+            times.append(time.monotonic() - begun)
+        else:
+            await asyncio.sleep(float(answer.headers.get("retry-after", 1)))
 
 
 async def load(
@@ -68,10 +70,11 @@ async def load(
 ) -> tuple[Counter[int], list[float]]:
     """Let many clients ask at once; count answers by status, and time those that were accepted."""
     seen, times = Counter[int](), list[float]()
-    until = time.monotonic() + seconds
-    await asyncio.gather(
-        *(client(number, address, run, until, seen, times) for number in range(clients))
-    )
+    every = httpx2.Limits(max_connections=None, max_keepalive_connections=clients)
+    async with httpx2.AsyncClient(base_url=address, timeout=60, limits=every) as http:
+        until = time.monotonic() + seconds
+        chances = [Random(number) for number in range(clients)]
+        await asyncio.gather(*(client(http, chance, run, until, seen, times) for chance in chances))
     return seen, times
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from regard import lesson
 from regard.errors import RegardError
-from regard.lesson import kept, learn, located, paired
+from regard.lesson import found, kept, learn, located, paired
 from regard.text.phrasebook import corpus
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -35,7 +35,9 @@ def test_phrases_become_pairs_whose_parts_are_the_linked_words():
 
 
 def test_a_translator_is_trained_once_and_kept(little):
+    assert found(minutes=0.02) is None
     first = kept(minutes=0.02)
+    assert found(minutes=0.02) == first.folder.path
     again = kept(minutes=0.02)
     assert little == [first.folder.path] and again.folder == first.folder
     assert first.folder.path.is_relative_to(lesson.cache())

@@ -59,11 +59,21 @@ def kept(
 
     It is kept in the user's cache, and trained again for another version or another time.
     """
+    there = found(to, model, minutes, near)
+    return load(there) if there else learn(_place(to, model, minutes), to, model, minutes)
+
+
+def found(
+    to: str = "fr", model: str = "transformer", minutes: float = 1.5, near: Path = Path("demo")
+) -> Path | None:
+    """Tell where a translator is that `kept` need not train any more."""
     check(to, model)
-    if _knows(near, to, model):
-        return load(near)
-    place = cache() / f"{to}-{model}-{minutes:g}"
-    return load(place) if _knows(place, to, model) else learn(place, to, model, minutes)
+    places = (near, _place(to, model, minutes))
+    return next((place for place in places if _knows(place, to, model)), None)
+
+
+def _place(to: str, model: str, minutes: float) -> Path:
+    return cache() / f"{to}-{model}-{minutes:g}"
 
 
 def cache() -> Path:

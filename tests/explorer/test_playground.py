@@ -58,12 +58,10 @@ def test_a_learned_score_shows_the_numbers_it_uses():
     close(told["scores"], both.tanh() @ v)
 
 
-def test_a_learned_score_is_always_the_same_and_leaves_chance_alone():
-    before = torch.get_rng_state()
+def test_a_learned_score_is_always_the_same():
     first = ask(score="additive")
     torch.manual_seed(99)
     assert ask(score="additive") == first
-    assert torch.equal(before, before)
 
 
 @pytest.mark.parametrize("temperature", [0.25, 3.0])

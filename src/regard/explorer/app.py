@@ -15,7 +15,6 @@ from regard.explorer import docs, forms, gold, history, playground, reader, save
 from regard.explorer.limits import LIMITS, Limits
 from regard.explorer.line import Line
 from regard.explorer.problems import RESPONSES, explain
-from regard.explorer.refused import Refused
 from regard.explorer.saved import Saved
 from regard.explorer.shelf import Shelf
 from regard.explorer.stop import Stop
@@ -139,17 +138,14 @@ def _add_playground(app: FastAPI, answer: Answers, limits: Limits) -> None:
 def _add_pages(app: FastAPI) -> None:
     @app.get("/", include_in_schema=False)
     def index() -> FileResponse:
-        if not (STATIC / "index.html").exists():
-            raise Refused(404, "the page is not part of this installation")
         return FileResponse(STATIC / "index.html")
 
     @app.get("/docs", include_in_schema=False)
     def read_docs() -> HTMLResponse:
         return HTMLResponse(docs.page(app.openapi()))
 
-    for path, folder in (("/static", STATIC), ("/pictures", PICTURES)):
-        if folder.is_dir():
-            app.mount(path, StaticFiles(directory=folder))
+    app.mount("/static", StaticFiles(directory=STATIC))
+    app.mount("/pictures", StaticFiles(directory=PICTURES))
 
 
 def _json(content: Any) -> Response:

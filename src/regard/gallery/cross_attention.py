@@ -1,0 +1,65 @@
+"""Cross-attention: each word of a translation looks at the words that it translates."""
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from regard.gallery.the_cat import looks, the_cat
+from regard.gallery.word_map import word_map
+from regard.insight import best_head, best_reading, between_words
+from regard.lesson import kept
+from regard.pictures.figure import blank, heat_map
+from regard.run import Run
+from regard.text.phrasebook import Phrase, corpus
+from regard.trace.numbers import Array
+from regard.translate import translate
+
+JUDGED = 100  # held-out phrases over which heads are compared
+
+
+def draw() -> dict[str, Figure]:
+    """Draw the head that aligns best, then every head."""
+    run, phrase = kept(to="fr"), the_cat()
+    others = corpus("fr", train=0).valid[:JUDGED]
+    traces, gold = [looks(run, other) for other in others], [other.links for other in others]
+    best = best_reading(traces, gold)
+    errors = best_head([between_words(one, best.step)[0] for one in traces], gold).values
+    # (layer, head, French word, English word)
+    weights, _, _ = between_words(looks(run, phrase), best.step)
+    said = f"layer {best.layer}, head {best.head}, where a word is {best.step}"
+    large = heat_map(
+        weights[best.layer, best.head],
+        phrase.target_words,
+        phrase.source_words,
+        title=_translated(run, phrase),
+        caption=f"{said} · outlined: gold alignment",
+        marked=_cells(phrase),
+    )
+    return {"best-head": large, "every-head": _every_head(weights, phrase, errors)}
+
+
+def _every_head(weights: Array, phrase: Phrase, errors: Array) -> Figure:
+    layers, heads = errors.shape
+    figure = blank(2.6 * heads, 2.9 * layers)
+    panels = figure.subplots(layers, heads, squeeze=False)
+    for layer, row in enumerate(panels):
+        for head, axes in enumerate(row):
+            words = phrase.target_words if head == 0 else [""] * len(phrase.target_words)
+            title = f"layer {layer}, head {head}\nerror {errors[layer, head]:.2f}"
+            shown = weights[layer, head]
+            image = word_map(
+                axes, shown, words, phrase.source_words, title=title, gold=_cells(phrase)
+            )
+    figure.colorbar(image, ax=panels, label="weight", shrink=0.6)
+    return figure
+
+
+def _cells(phrase: Phrase) -> Sequence[tuple[int, int]]:
+    """Give the gold alignment as cells of a map: (French word, English word)."""
+    return [(target, source) for source, target in phrase.links]
+
+
+def _translated(run: Run, phrase: Phrase) -> str:
+    """Tell what the translator makes of the sentence, when nobody holds its hand."""
+    (best, *_), *_ = translate(run.model, run.tokenizers, [phrase.source], run.settings.search)
+    return f"{phrase.source} → {best.text}"

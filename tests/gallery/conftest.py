@@ -1,0 +1,40 @@
+"""Translators of a second's training, in place of those that the gallery keeps."""
+
+import jaxtyping
+import pytest
+
+from regard.lesson import MODELS, paired
+from regard.run import load
+from regard.text.corpus import Corpus
+from regard.text.phrasebook import corpus
+from regard.training import train
+
+SMALL = {
+    "data": {"pieces": 500},
+    "model": {"width": 16, "heads": 2, "hidden": 24},
+    "train": {"steps": 30, "tokens": 256, "warmup": 5, "rate": 1e-2, "snapshots": True},
+}
+
+
+@pytest.fixture(scope="session")
+def translators(tmp_path_factory):
+    """Give the three models of the lesson by name, small and barely trained."""
+    book = corpus("fr", train=150, valid=20, test=20)
+    texts = [Corpus.of_pairs(name, paired(getattr(book, name))) for name in ("train", "valid")]
+    runs = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+        for name, settings in MODELS.items():
+            out = tmp_path_factory.mktemp("runs") / name
+            train(texts[0], out, valid=texts[1], changes=[{"model": settings["model"]}, SMALL])
+            runs[name] = load(out)
+    return runs
+
+
+@pytest.fixture
+def kept(translators, monkeypatch):
+    """Let the figures draw the small Transformer, and judge it by a few phrases."""
+    for figure in ("cross_attention", "self_attention", "three_attentions", "while_learning"):
+        monkeypatch.setattr(f"regard.gallery.{figure}.kept", lambda **_: translators["transformer"])
+        monkeypatch.setattr(f"regard.gallery.{figure}.JUDGED", 4, raising=False)
+    return translators["transformer"]

@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+
+from regard.gallery import bahdanau
+from regard.gallery.bahdanau import _most_moved, _say, crossings
+from regard.gallery.the_cat import looks
+from regard.text.phrasebook import Phrase, corpus
+from regard.training.metrics import bleu, exact_match
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+
+@pytest.fixture
+def pictures(translators, monkeypatch):
+    both = translators["bahdanau"], translators["blind"]
+    monkeypatch.setattr(bahdanau, "with_and_without", lambda: both)
+    monkeypatch.setattr(bahdanau, "HELD_OUT", 6)
+    monkeypatch.setattr(bahdanau, "PARTS", 2)
+    return bahdanau.draw()
+
+
+@pytest.fixture
+def phrases():
+    return sorted(corpus("fr", train=0).test[:6], key=lambda one: len(one.source_words))
+
+
+def test_the_map_is_the_look_of_the_recurrent_model(pictures, phrases, translators):
+    axes = pictures["alignment"].axes[0]
+    weights = np.asarray(axes.images[0].get_array())
+    assert weights.sum(-1) == pytest.approx(1.0, abs=1e-5)
+    words = tuple(label.get_text() for label in axes.get_yticklabels())
+    phrase = next(one for one in phrases if one.target_words == words)
+    (look,) = looks(translators["bahdanau"], phrase).layers("cross")
+    assert weights == pytest.approx(look.weights[0, : len(words)])  # all but the end
+    corners = [patch.get_xy() for patch in axes.patches]
+    assert {(round(x + 0.42), round(y + 0.42)) for x, y in corners} == set(phrase.links)
+
+
+def test_the_phrase_shown_came_out_right_and_its_words_change_places(phrases):
+    book = sorted(corpus("fr", train=0).test[:50], key=lambda one: len(one.source_words))
+    texts = [phrase.target if n % 2 else "" for n, phrase in enumerate(book)]
+    shown = _most_moved(book, texts)
+    links = book[shown].links
+    assert shown % 2 == 1 and [t for _, t in links] != sorted(t for _, t in links)
+    assert 0 <= _most_moved(phrases, [""] * 6) < 6  # none is right: any of all
+
+
+def test_crossings_count_words_with_one_counterpart_that_change_places():
+    swapped = Phrase("", "", (), (), ((0, 0), (1, 2), (2, 1), (3, 3)))
+    assert crossings(swapped) == 1
+    # word 0 of the source has two counterparts, which says nothing of places
+    assert crossings(swapped._replace(links=((0, 0), (0, 3), (1, 2), (2, 1)))) == 1
+    assert crossings(swapped._replace(links=((0, 2), (1, 1), (2, 0)))) == 3
+
+
+def test_bars_are_measured_over_shorter_and_longer_phrases(pictures, phrases, translators):
+    axes = {one.get_title(): one for one in pictures["with-and-without"].axes}
+    wanted = [phrase.target for phrase in phrases]
+    for number, name in enumerate(("bahdanau", "blind")):
+        said = _say(translators[name], phrases)
+        parts = [(said, wanted), (said[:3], wanted[:3]), (said[3:], wanted[3:])]
+        drawn = {title: one.containers[number] for title, one in axes.items() if title}
+        heights = [bar.get_height() for bar in drawn["BLEU"]]
+        assert heights == pytest.approx([bleu(*part) for part in parts])
+        heights = [bar.get_height() for bar in drawn["exactly as in the book, %"]]
+        assert heights == pytest.approx([100 * exact_match(*part) for part in parts])

@@ -1,0 +1,42 @@
+import re
+
+import numpy as np
+import pytest
+
+from regard.gallery import cross_attention
+from regard.gallery.the_cat import looks, the_cat
+from regard.insight import between_words
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+
+@pytest.fixture
+def pictures(kept):
+    return cross_attention.draw()
+
+
+def outlined(axes):
+    framed = [patch for patch in axes.patches if not patch.get_fill()]
+    corners = [patch.get_xy() for patch in framed]
+    return {(round(x + 0.42), round(y + 0.42)) for x, y in corners}  # (source, target)
+
+
+def test_every_map_outlines_the_links_of_the_phrase(pictures):
+    maps = [axes for figure in pictures.values() for axes in figure.axes if axes.images]
+    assert len(maps) == 1 + 2 * 2  # the best head; layers × heads
+    for axes in maps:
+        assert outlined(axes) == set(the_cat().links)
+
+
+def test_maps_are_the_looks_of_the_model_word_by_word(pictures, kept):
+    maps = [np.asarray(axes.images[0].get_array()) for axes in pictures["every-head"].axes[:4]]
+    found = [between_words(looks(kept, the_cat()), step)[0] for step in ("read", "chosen")]
+    assert any(np.allclose(maps, stack.reshape(4, *stack.shape[2:])) for stack in found)
+    assert np.stack(maps).sum(-1) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_the_large_map_is_the_head_of_the_least_error(pictures):
+    titles = [axes.get_title() for axes in pictures["every-head"].axes[:4]]
+    errors = [float(re.search(r"error ([\d.]+)", title)[1]) for title in titles]
+    best = titles[errors.index(min(errors))].splitlines()[0]
+    assert best in pictures["best-head"].get_supxlabel()

@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+import torch
+
+from regard.gallery import three_attentions
+from regard.gallery.three_attentions import difference, look
+from regard.tokens import START
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+SOURCES = [[270, 280, 290, 300, 310], [275, 285]]
+TARGETS = [[START, 320, 330, 340, 350, 360, 370], [START, 325, 335]]
+
+
+def test_padding_and_the_future_are_exactly_hidden(translators):
+    looks = look(translators["transformer"].model, SOURCES, TARGETS)
+    for layers in looks:
+        assert torch.cat([layer.sum(-1).flatten() for layer in layers]).allclose(torch.tensor(1.0))
+    for encoder, decoder, cross in zip(*looks, strict=True):
+        assert (encoder[1, :, :, 2:] == 0).all() and (encoder[1, :, :, :2] > 0).any()
+        assert (cross[1, :, :, 2:] == 0).all() and (cross[0] > 0).all()
+        assert (decoder.triu(1) == 0).all()
+
+
+def test_padding_changes_no_look_but_another_sentence_does(translators):
+    model = translators["transformer"].model
+    together = look(model, SOURCES, TARGETS)
+    assert difference(together, look(model, SOURCES[1:], TARGETS[1:])) < 1e-5
+    assert difference(together, look(model, [[276, 286]], TARGETS[1:])) > 1e-3
+
+
+def test_what_is_hatched_is_padding_or_the_future(kept, monkeypatch):
+    # a model that has learned little may say as much of both
+    monkeypatch.setattr(three_attentions, "SENTENCES", ("The cat sits on the mat.", "A dog."))
+    panels = three_attentions.draw()["three"].axes[:6]
+    for number, axes in enumerate(panels):
+        words = [label.get_text() for label in axes.get_xticklabels()]
+        weights = np.asarray(axes.images[0].get_array())
+        hidden = np.broadcast_to(np.array(words) == "<padding>", weights.shape)
+        if number % 3 == 1:  # the decoder, where padding is always the future of what is read
+            hidden = np.triu(np.ones_like(weights), 1) > 0
+        assert ((weights == 0) == hidden).all()
+        assert sum(bool(patch.get_hatch()) for patch in axes.patches) == hidden.sum()
+    assert "<padding>" in [label.get_text() for label in panels[3].get_xticklabels()]

@@ -1,0 +1,36 @@
+import pytest
+
+from regard.gallery import translators
+from regard.gallery.translators import with_and_without
+
+
+@pytest.fixture
+def told(monkeypatch, unchecked):
+    """Note what is started, waited for and taken; only bahdanau's is there at first."""
+    notes = []
+
+    class Started:
+        def __init__(self, command):
+            self.model = command[-2]
+            notes.append(("start", self.model, command[-1]))
+
+        def wait(self):
+            notes.append(("wait", self.model))
+
+    monkeypatch.setattr(translators, "Popen", Started)
+    monkeypatch.setattr(translators, "kept", lambda to, model, minutes: f"{to} {model}")
+    monkeypatch.setattr(translators, "found", lambda to, model, minutes: None)
+    return notes
+
+
+def test_missing_translators_learn_at_the_same_time(told):
+    assert with_and_without() == ("fr bahdanau", "fr blind")
+    assert [note[0] for note in told] == ["start", "start", "wait", "wait"]
+    assert {note[1] for note in told} == {"bahdanau", "blind"}
+
+
+def test_those_that_are_there_are_not_trained_again(told, monkeypatch, tmp_path):
+    there = {"bahdanau": tmp_path, "blind": None}
+    monkeypatch.setattr(translators, "found", lambda to, model, minutes: there[model])
+    with_and_without()
+    assert told == [("start", "blind", str(translators.MINUTES)), ("wait", "blind")]

@@ -1,0 +1,67 @@
+from io import BytesIO
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from regard.gallery import while_learning
+from regard.gallery.the_cat import looks, the_cat
+from regard.insight import between_words
+from regard.run import load
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+
+@pytest.fixture
+def pictures(kept):
+    return while_learning.draw()
+
+
+def test_frames_come_in_the_order_of_steps_and_the_end_is_the_run_itself(pictures):
+    titles = [axes.get_title() for axes in pictures["frames"].axes if axes.images]
+    assert [title.split(":")[0] for title in titles] == ["step 0", "step 25", "step 30"]
+
+
+def test_each_frame_is_the_look_of_its_snapshot(pictures, kept):
+    maps = [np.asarray(axes.images[0].get_array()) for axes in pictures["frames"].axes[:3]]
+    snapshots = kept.folder.snapshots.values()
+    runs = [*(load(kept.folder.path, weights=path) for path in snapshots), kept]
+    for drawn, run in zip(maps, runs, strict=True):
+        assert drawn.sum(-1) == pytest.approx(1.0, abs=1e-5)
+        found = [between_words(looks(run, the_cat()), step)[0] for step in ("read", "chosen")]
+        assert any(np.allclose(drawn, head) for stack in found for layer in stack for head in layer)
+    assert not np.allclose(maps[0], maps[-1])
+
+
+def test_the_head_that_is_followed_is_the_best_in_the_end(pictures):
+    lines = pictures["frames"].axes[3].lines
+    ends = [line.get_ydata()[-1] for line in lines]
+    thick = max(lines, key=lambda line: line.get_linewidth())
+    assert len(lines) == 2 * 2 and thick.get_ydata()[-1] == min(ends)
+
+
+def test_the_moving_picture_shows_every_frame_round_and_round(pictures):
+    film = Image.open(BytesIO(pictures["moving"].content))
+    assert (film.format, film.n_frames, film.info["loop"]) == ("GIF", 3, 0)
+    seen = []
+    for number in range(film.n_frames):
+        film.seek(number)
+        seen.append(np.asarray(film.convert("RGB")))
+        assert film.info["duration"] >= while_learning.PACE
+    assert (seen[0] != seen[-1]).any()
+
+
+def test_a_demo_without_snapshots_is_passed_by(kept, monkeypatch, translators):
+    asked = []
+
+    old = SimpleNamespace(folder=SimpleNamespace(snapshots={}))
+
+    def found(to, near=None):
+        asked.append(near)
+        return kept if near else old
+
+    monkeypatch.setattr(while_learning, "kept", found)
+    assert while_learning._watched() is kept
+    assert asked == [None, Path("nowhere")]
