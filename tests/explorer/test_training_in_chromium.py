@@ -42,15 +42,15 @@ def test_curves_go_on_as_lines_are_written(browse, served, plain, tmp_path):
 
 def test_curves_are_read_off_by_keys(browse, site, plain):
     records = [json.loads(line) for line in (plain / "log.jsonl").read_text().splitlines()]
+    told = [record for record in records if "valid_loss" in record]
     window = browse(f"{site}#training")
     legend = window.locator(".chart-legend").first
-    expect(legend).to_contain_text(f"step {records[-1]['step']}")
+    expect(legend).to_contain_text(f"step {told[-1]['step']}")
     window.locator(".chart").first.focus()
     for _ in range(3):
         window.keyboard.press("ArrowLeft")
-    expect(legend).to_contain_text(f"step {records[-3]['step']}")
-    loss = records[-3]["train_loss"]
-    expect(legend).to_contain_text(f"training {loss:.4g}".rstrip("0"))
+    loss = f"{told[-3]['valid_loss']:.4g}".rstrip("0")
+    expect(legend).to_contain_text(f"validation {loss} step {told[-3]['step']}")
 
 
 def test_a_head_is_seen_at_each_checkpoint(browse, site):

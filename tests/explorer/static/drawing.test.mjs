@@ -72,6 +72,8 @@ test("a log becomes charts: losses together, other figures alone, the speed by i
     speed: { speed: [[10, 2], [30, 4]] },
   });
   assert.deepEqual(charts([]), []);
+  const finer = [1, 2, 3].map((step) => ({ step, loss: step })).concat({ step: 3, train_loss: 2, valid_loss: 2 });
+  assert.deepEqual(charts(finer)[0].curves.map(({ name }) => name), ["loss", "valid_loss"]);
 });
 
 test("lines join as they come, and a log that begins anew is a new one", () => {

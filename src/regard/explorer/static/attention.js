@@ -56,6 +56,7 @@ export function attention(context, values) {
     colour,
     name: (word, numbers) => names.vectorOf(names[kind], word, numbers),
     move: (place, to) => set(moved(scene, kind, place, to)),
+    nudge: (place, by) => set(moved(scene, kind, place, by.map((far, n) => scene[kind][place][n] + far))),
     point: pointing,
   });
   const planes = {

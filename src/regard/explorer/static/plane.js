@@ -15,10 +15,10 @@ const down = scale([-REACH, REACH], [SIDE - EDGE, EDGE]);
 const at = ([x, y]) => [across.to(x), down.to(y)];
 
 /**
- * A plane of one kind of vectors. `move(place, [x, y])` is called while one is moved, `point(place)` when
- * one is touched; `colour` is a CSS colour.
+ * A plane of one kind of vectors. `move(place, to)` is called while one is dragged, `nudge(place, by)` when keys
+ * move it, `point(place)` when one is touched; `colour` is a CSS colour.
  */
-export function plane({ title, colour, name, move, point }) {
+export function plane({ title, colour, name, move, nudge, point }) {
   const ghosts = svg("g", { class: "ghosts" });
   const marks = svg("g", { class: "marks" });
   const arrows = svg("g");
@@ -26,7 +26,6 @@ export function plane({ title, colour, name, move, point }) {
   drawing.append(ground(), ghosts, marks, arrows);
   drawing.style.setProperty("--colour", colour);
   let tips = [];
-  let vectors = [];
 
   function tip(place) {
     const made = svg("g", { class: "tip", tabindex: 0, role: "button" },
@@ -46,7 +45,7 @@ export function plane({ title, colour, name, move, point }) {
       if (!arrow) return;
       event.preventDefault();
       const far = STEP * (event.shiftKey ? 5 : 1);
-      move(place, [vectors[place][0] + far * arrow[0], vectors[place][1] + far * arrow[1]]);
+      nudge(place, [far * arrow[0], far * arrow[1]]);
     });
     return made;
   }
@@ -58,13 +57,12 @@ export function plane({ title, colour, name, move, point }) {
   }
 
   /** Draw the vectors of words; `turned` are where positions put them, `reached` points they lead to. */
-  function draw({ words, vectors: now, turned = null, reached = [], pointed = null }) {
-    vectors = now;
+  function draw({ words, vectors, turned = null, reached = [], pointed = null }) {
     if (tips.length !== words.length) {
       tips = words.map((_, place) => tip(place));
       arrows.replaceChildren(...tips);
     }
-    tips.forEach((made, place) => place_(made, now[place], words[place], place === pointed));
+    tips.forEach((made, place) => put(made, vectors[place], words[place], place === pointed));
     ghosts.replaceChildren(...(turned ?? []).map((vector) => {
       const [x, y] = at(vector);
       return svg("line", { x1: across.to(0), y1: down.to(0), x2: x, y2: y });
@@ -72,12 +70,12 @@ export function plane({ title, colour, name, move, point }) {
     marks.replaceChildren(...reached.flatMap((mark) => marked(mark)));
   }
 
-  function place_(made, vector, word, isPointed) {
-    const [line, point_, grip, label] = made.children;
+  function put(made, vector, word, isPointed) {
+    const [line, head, grip, label] = made.children;
     const [x, y] = at(vector);
     line.setAttribute("x2", x);
     line.setAttribute("y2", y);
-    point_.setAttribute("d", arrowhead([across.to(0), down.to(0)], [x, y]));
+    head.setAttribute("d", arrowhead([across.to(0), down.to(0)], [x, y]));
     grip.setAttribute("cx", x);
     grip.setAttribute("cy", y);
     writeLabel(label, word, x, y);

@@ -27,7 +27,13 @@ export function charts(records) {
     if (!found.has(chart)) found.set(chart, []);
     found.get(chart).push({ name, points });
   }
-  return [...withSpeed(found, records)].map(([name, parts]) => ({ name, curves: parts }));
+  return [...withSpeed(found, records)].map(([name, parts]) => ({ name, curves: finest(parts) }));
+}
+
+/** Of the training's loss, told every few steps and at each validation, the finer curve is enough. */
+function finest(curves) {
+  const fine = curves.find(({ name }) => name === "loss");
+  return fine && fine.points.length > 1 ? [fine, ...curves.filter(({ name }) => !["loss", "train_loss"].includes(name))] : curves;
 }
 
 /** How many steps a second: told by the clock of the log, if there is no better figure. */

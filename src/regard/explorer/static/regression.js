@@ -103,8 +103,8 @@ export function regression(context, values) {
     for (const end of ["x1", "x2"]) reading.setAttribute(end, across.to(plot.x));
   }
 
-  function draw(asked, { line: known_, weights, height: y }) {
-    line.setAttribute("d", path(known_.map((point) => point && [across.to(point[0]), up.to(point[1])])));
+  function draw(asked, { line: through, weights, height: y }) {
+    line.setAttribute("d", path(through.map((point) => point && [across.to(point[0]), up.to(point[1])])));
     height.setAttribute("visibility", y === null ? "hidden" : "visible");
     height.setAttribute("cx", across.to(asked.x));
     height.setAttribute("cy", up.to(y ?? 0));

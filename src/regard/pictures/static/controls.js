@@ -92,6 +92,9 @@ export function refresh(parts, { trace, state, stacks, texts, sentence, caption 
   say(parts.svg, texts.saveSvg);
   say(parts.json, texts.saveJson);
   parts.json.setAttribute("aria-label", texts.saveTrace);
+  // of a reduced look a page holds what it draws, and no more
+  parts.json.disabled = trace.looks.some((one) => one.weights === null);
+  parts.json.title = parts.json.disabled ? texts.partOnly : "";
   for (const [part, name] of [[parts.png, "PNG"], [parts.svg, "SVG"]]) part.setAttribute("aria-label", `${texts.save} ${name}`);
   parts.theme.setAttribute("aria-label", texts.theme);
   parts.theme.title = texts.theme;
