@@ -19,7 +19,7 @@ define step
 	@$(2) || $(call fail,$(1) failed; $(3))
 endef
 
-.PHONY: help demo gallery test slow bench clean
+.PHONY: help demo explore gallery test slow bench clean browser
 .NOTPARALLEL:  # two pips in one environment would spoil it
 
 help:  ## say what can be made
@@ -28,13 +28,16 @@ help:  ## say what can be made
 demo: $(VENV)/.pictures  ## train a translator, let it translate, and show where it looks
 	@$(RUN) -m regard demo --out "$(OUT)"
 
+explore: $(VENV)/.explorer  ## type sentences in a browser and watch them being read
+	@$(RUN) -m regard explore --open
+
 gallery: $(VENV)/.gallery  ## draw every figure of the chapter, as a site without network
 	@$(RUN) -m regard gallery
 
 # bfloat16 products die on hosts that announce AMX but forbid it
 test slow: export ONEDNN_MAX_CPU_ISA := AVX512_CORE_BF16
 
-test: $(VENV)/.dev  ## check format, style, types and tests
+test: $(VENV)/.dev browser  ## check format, style, types and tests
 	@command -v $(CXX) >/dev/null \
 		|| $(call fail,no C++ compiler: torch.compile needs $(CXX). Install g++ or set CXX)
 	$(call step,format,$(RUN) -m ruff format --check .,to repair it: $(RUN) -m ruff format .)
@@ -42,13 +45,25 @@ test: $(VENV)/.dev  ## check format, style, types and tests
 	$(call step,types,$(RUN) -m mypy,the lines above say what to change)
 	$(call step,tests,$(RUN) -m pytest -n 2 -q -m "not slow",the lines above say which)
 
-slow: $(VENV)/.dev  ## run the tests that take more than a few seconds
+slow: $(VENV)/.dev browser  ## run the tests that take more than a few seconds
 	$(call step,slow tests,$(RUN) -m pytest -q -m slow,the lines above say which)
+
+has_browser := { command -v chromium || command -v google-chrome; } >/dev/null
+install_browser := apt-get -qq update; DEBIAN_FRONTEND=noninteractive apt-get -yqq install chromium
+
+# pages are tested in Chromium; where there is none and none can be had, those tests are skipped
+browser:
+	@$(has_browser) || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+		&& echo "installing Chromium, for the tests of the pages" \
+		&& timeout 600 sh -c '$(install_browser)' >/dev/null 2>&1 </dev/null; }; \
+	$(has_browser) || echo "make: no Chromium, so the tests in a browser are skipped;" \
+		"'apt install chromium' gives one" >&2
 
 # with DATA=a folder of Multi30k training too, and with JOEYNMT=a python that has it, against it
 bench: $(VENV)/.bench  ## measure against torch, side by side
 	@$(RUN) bench/attention.py
 	@$(RUN) bench/decode.py
+	@$(RUN) bench/explore.py
 	@[ -z "$(DATA)" ] \
 		|| $(RUN) bench/train.py --data "$(DATA)" $(if $(JOEYNMT),--joeynmt "$(JOEYNMT)")
 
@@ -57,12 +72,12 @@ clean:  ## remove .venv and what was built
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp for each set of dependencies, newer than the two files that name them.
-$(VENV)/.pictures $(VENV)/.gallery $(VENV)/.dev $(VENV)/.bench: $(VENV)/.%: pyproject.toml constraints.txt | $(RUN)
+$(addprefix $(VENV)/.,pictures explorer gallery dev bench): $(VENV)/.%: pyproject.toml constraints.txt | $(RUN)
 	@echo "installing regard[$*] in $(VENV): minutes the first time"
 	@$(RUN) -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[$*]' \
 		|| $(call fail,pip could not install regard[$*]; $(pip_advice))
 	@touch $@
-	@if [ $* = dev ]; then touch $(VENV)/.pictures $(VENV)/.gallery; fi  # dev has all of theirs
+	@if [ $* = dev ]; then cd $(VENV) && touch .pictures .explorer .gallery; fi  # dev has theirs
 
 $(RUN):
 	@for python in $(PYTHONS); do \

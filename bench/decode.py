@@ -51,7 +51,7 @@ def make_sources() -> list[Tensor]:
 def ours(model: Transformer, sources: list[Tensor], beams: int) -> list[tuple[int, ...]]:
     """Translate with regard, in parts side by side."""
     parts = [sources[first : first + PARTS[beams]] for first in range(0, SOURCES, PARTS[beams])]
-    found = side_by_side(partial(_ours, model, beams), parts)
+    found = list(side_by_side(partial(_ours, model, beams), parts))
     return [tokens for part in found for tokens in part]
 
 

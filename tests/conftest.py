@@ -1,6 +1,7 @@
 """Settings that every test needs before torch starts."""
 
 import os
+import shutil
 
 # on hosts that announce AMX but forbid it, bfloat16 products die without this
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
@@ -27,3 +28,19 @@ def unchecked(monkeypatch):
 @pytest.fixture(autouse=True)
 def same_numbers_every_time():
     torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """A real browser; tests that need one are skipped where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("Chromium is not installed")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(
+            executable_path=path,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        yield browser
+        browser.close()

@@ -73,10 +73,10 @@ def test_a_wrong_word_on_the_command_line_is_a_usage_error(arguments):
     assert "Did you mean" in result.stderr or "No such option" in result.stderr
 
 
-def test_help_imports_neither_torch_nor_matplotlib():
+def test_help_imports_neither_torch_nor_matplotlib_nor_fastapi():
     check = (
         "import sys; from regard.cli import app; app(['--help'], standalone_mode=False); "
-        "print({'torch', 'matplotlib'} & set(sys.modules))"
+        "print({'torch', 'matplotlib', 'fastapi'} & set(sys.modules))"
     )
     found = python("-c", check)
     assert found.stdout.endswith("\nset()\n")
@@ -229,3 +229,20 @@ def test_presets_are_listed_shown_and_copied(tmp_path):
     assert (tmp_path / "multi30k.toml").read_text() == shown
     refused("exists already", "presets", "copy", "multi30k", "--to", tmp_path)
     refused("no act of presets is called 'cpoy'", "presets", "cpoy")
+
+
+@pytest.mark.parametrize("missing", ["fastapi", "uvicorn"])
+def test_the_explorer_says_what_it_needs(missing):
+    without = (
+        f"import sys; sys.modules[{missing!r}] = None; from regard.cli import app; app(['explore'])"
+    )
+    found = python("-c", without)
+    wanted = "the explorer needs fastapi and uvicorn: pip install 'regard[explorer]'"
+    assert (found.returncode, found.stderr) == (1, f"regard: {wanted}\n")
+
+
+def test_the_explorer_refuses_what_is_no_run_or_no_trace(tmp_path):
+    (tmp_path / "trace.json").write_text("{}")
+    free = ("--port", 0)
+    refused("is not a run", "explore", tmp_path, *free)
+    refused("not a trace", "explore", "--trace", tmp_path / "trace.json", *free)

@@ -1,5 +1,5 @@
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Event
 
 import pytest
 import torch
@@ -21,7 +21,7 @@ def three_threads():
 
 
 def test_results_come_in_the_order_of_the_parts():
-    assert side_by_side(lambda n: n * n, range(7), threads=3) == [0, 1, 4, 9, 16, 25, 36]
+    assert list(side_by_side(lambda n: n * n, range(7), threads=3)) == [0, 1, 4, 9, 16, 25, 36]
 
 
 def test_parts_are_worked_on_at_the_same_time():
@@ -30,7 +30,7 @@ def test_parts_are_worked_on_at_the_same_time():
 
 
 def test_each_thread_computes_alone_and_leaves_no_trace():
-    assert side_by_side(lambda _: torch.get_num_threads(), range(5), threads=2) == [1] * 5
+    assert list(side_by_side(lambda _: torch.get_num_threads(), range(5), threads=2)) == [1] * 5
     assert torch.get_num_threads() == 3
     with ThreadPoolExecutor(1) as later:
         assert later.submit(torch.get_num_threads).result() == 3
@@ -38,14 +38,30 @@ def test_each_thread_computes_alone_and_leaves_no_trace():
 
 def test_an_error_in_one_part_is_raised_and_leaves_no_trace():
     with pytest.raises(ZeroDivisionError, match="division"):
-        side_by_side(lambda n: 1 // n, [2, 1, 0], threads=2)
+        list(side_by_side(lambda n: 1 // n, [2, 1, 0], threads=2))
     with ThreadPoolExecutor(1) as later:
         assert later.submit(torch.get_num_threads).result() == 3
 
 
+def test_results_come_before_all_parts_are_done():
+    last = Event()
+    results = side_by_side(lambda n: last.wait(20) if n == 2 else n, range(3), threads=1)
+    assert [next(results), next(results)] == [0, 1]
+    last.set()
+    assert list(results) == [True]
+
+
+def test_parts_that_nobody_waits_for_are_left():
+    done = []
+    results = side_by_side(done.append, range(100_000), threads=1)
+    next(results)
+    results.close()
+    assert len(done) < 100_000
+
+
 def test_threads_must_be_one_or_more():
     with pytest.raises(ValueError, match="threads must be 1 or more, but it is 0"):
-        side_by_side(str, [1], threads=0)
+        next(side_by_side(str, [1], threads=0))
 
 
 def test_sentences_translated_in_parts_are_those_translated_together():

@@ -72,6 +72,15 @@ def test_tables_grow_and_stay_right():
         assert positions(vectors, offset).equal(want), (offset, length)
 
 
+def test_a_table_that_another_thread_makes_shorter_is_not_read():
+    class Shortened(Sinusoidal):
+        def __setattr__(self, name, value):
+            super().__setattr__(name, value[:1] if name == "table" else value)
+
+    waves = Shortened(WIDTH)(torch.zeros(LENGTH, WIDTH))
+    assert torch.equal(waves, sinusoidal(LENGTH, WIDTH))
+
+
 def test_step_by_step_the_table_is_written_only_a_few_times():
     positions, tables = Sinusoidal(WIDTH), []
     for step in range(1000):

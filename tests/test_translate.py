@@ -4,7 +4,7 @@ import torch
 from regard.config import Model, Search
 from regard.models import build
 from regard.text.tokenizer import Tokenizers, train
-from regard.translate import Chance, Translation, told, translate
+from regard.translate import Chance, Translation, line, translate
 
 TEXTS = ["the cat sleeps", "a dog", "the dog sees the cat in the old garden", "", "a", "   "]
 
@@ -53,5 +53,13 @@ def test_small_groups_give_what_large_ones_give(made, monkeypatch):
 
 def test_translations_are_told_on_one_line_each():
     one, two = (Translation(text, (), 0.0, -0.5) for text in ("a\nb", "c\u2028d"))
-    assert told([one]) == "a b"
-    assert told([one, two]) == "-0.5000\ta b\n-0.5000\tc d"
+    assert line([one]) == "a b"
+    assert line([one, two]) == "-0.5000\ta b\n-0.5000\tc d"
+
+
+def test_how_many_are_done_is_told_if_wanted(made, monkeypatch, capsys):
+    monkeypatch.setattr("regard.translate.CELLS", 1)
+    monkeypatch.setattr("regard.counting.PLAIN_EVERY", 0.0)
+    assert translate(*made, TEXTS) == translate(*made, TEXTS, told=True)
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 5 and told[-1].startswith("5 of 5 sentences")

@@ -134,22 +134,24 @@ def translate(
     from dataclasses import replace
 
     from regard import files
+    from regard.counting import counted
     from regard.retrace import note
     from regard.run import load
     from regard.stream import chunks
-    from regard.translate import Chance, told, translate
+    from regard.translate import Chance, line, translate
 
     loaded = load(run)
     settings = replace(loaded.settings.search, **({} if beam is None else {"beams": beam}))
     chance = Chance(temperature, seed=seed) if sample else None
     if traces is not None:
         files.write(traces, "")
-    for some in [sentences] if sentences else chunks(sys.stdin.buffer):
+    batches = [sentences] if sentences else chunks(sys.stdin.buffer)
+    for some in counted(batches, "sentences", size=len, shown=not sys.stdout.isatty()):
         found = translate(
             loaded.model, loaded.tokenizers, some, settings, nbest=nbest, chance=chance
         )
         for texts in found:
-            typer.echo(told(texts))
+            typer.echo(line(texts))
         if traces is not None:
             note(traces, loaded, some, [texts[0] for texts in found])
 
@@ -169,6 +171,7 @@ def look(
     words: Annotated[bool, typer.Option(help="Merge pieces into words.")] = True,
     png: Annotated[Path | None, typer.Option(help="Write a picture.")] = None,
     svg: Annotated[Path | None, typer.Option(help="Write a drawing.")] = None,
+    pdf: Annotated[Path | None, typer.Option(help="Write a drawing for print.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page with every head.")] = None,
 ) -> None:
     """Show where a model looks as it reads a text, here or in a file."""
@@ -178,7 +181,7 @@ def look(
         raise RegardError("look needs a run folder and a text, or --hf and a text; quote the text")
     text = what[-1]
     trace = of_run(Path(what[0]), text, target) if hf is None else of_hugging_face(hf, text)
-    paths = [path for path in (png, svg, html) if path is not None]
+    paths = [path for path in (png, svg, pdf, html) if path is not None]
     typer.echo(draw(trace, Place(kind, layer, head), words, paths))
 
 
@@ -245,6 +248,34 @@ def demo(
 
     with _interruptible():
         show(out, to=to, model=model, minutes=minutes, say=typer.echo)
+
+
+@app.command()
+def explore(
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[RUN …]", help="Run folders; none for the demo's model."),
+    ] = None,
+    trace: Annotated[
+        list[Path] | None, typer.Option(help="A trace to show; may be repeated.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free one.")] = 8765,
+    host: Annotated[
+        str, typer.Option(help="Another one than this machine alone needs a token.")
+    ] = "127.0.0.1",
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+) -> None:
+    """Type sentences and watch them being read, in a browser."""
+    try:
+        from regard.explorer.serve import serve
+    except ModuleNotFoundError as problem:
+        if (problem.name or "").partition(".")[0] not in ("fastapi", "starlette", "uvicorn"):
+            raise
+        raise RegardError(
+            "the explorer needs fastapi and uvicorn: pip install 'regard[explorer]'"
+        ) from problem
+    with _interruptible():
+        serve(runs or [], trace or [], host, port, open_page=open_page, say=typer.echo)
 
 
 @app.command()

@@ -1,6 +1,6 @@
 """Work in parts, side by side on the cores of one machine."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -12,8 +12,8 @@ Result = TypeVar("Result")
 
 def side_by_side(
     work: Callable[[Part], Result], parts: Iterable[Part], threads: int | None = None
-) -> list[Result]:
-    """Do the work on every part, and give the results in the order of the parts.
+) -> Iterator[Result]:
+    """Do the work on every part, and give the results as they come, in the order of the parts.
 
     Decoding takes many small steps, and threads that share each of them spend their time waiting
     for one another. Here every thread computes whole parts, alone. Whatever is in force for one
@@ -26,10 +26,11 @@ def side_by_side(
     threads = before if threads is None else threads
     if threads < 1:
         raise ValueError(f"threads must be 1 or more, but it is {threads}")
+    pool = ThreadPoolExecutor(threads, initializer=_compute_alone)
     try:
-        with ThreadPoolExecutor(threads, initializer=_compute_alone) as pool:
-            return list(pool.map(work, parts))
+        yield from pool.map(work, parts)
     finally:
+        pool.shutdown(cancel_futures=True)
         # a thread's own number is also what threads that start later begin with
         torch.set_num_threads(before)
 

@@ -34,10 +34,12 @@ class Sinusoidal(nn.Module):
         """Add to each vector the waves of its position, the first of which is `offset`."""
         _check(vectors, self.width, offset)
         end = offset + vectors.shape[-2]
-        if len(self.table) < end:
+        table = self.table  # held here: another thread may put a shorter one in its place
+        if len(table) < end:
             # doubling makes step-by-step decoding write the table a few times, not every step
-            self.table = sinusoidal(2 * end, self.width, base=self.base).to(self.table.device)
-        return vectors + self.table[offset:end].to(vectors)
+            table = sinusoidal(2 * end, self.width, base=self.base).to(table.device)
+            self.table = table
+        return vectors + table[offset:end].to(vectors)
 
 
 class Learned(nn.Module):

@@ -78,7 +78,7 @@ def _pass(model: Translator, ids: list[int], tokens: list[int]) -> tuple[Tensor,
 
 def _tokens(tokenizer: Tokenizer, ids: Sequence[int], words: Sequence[Span]) -> Tokens:
     located = tokenizer.spread(ids)
-    return Tokens(tuple(tokenizer.show(located.ids)), _numbered(located.spans, words))
+    return Tokens(tuple(tokenizer.show(located.ids)), numbered(located.spans, words))
 
 
 def _target(
@@ -106,7 +106,7 @@ def _target(
     )
 
 
-def _numbered(pieces: Sequence[Span], words: Sequence[Span]) -> tuple[int | None, ...]:
+def numbered(pieces: Sequence[Span], words: Sequence[Span]) -> tuple[int | None, ...]:
     """Give each piece the number of the first word it touches; spaces belong to what follows."""
     numbers: list[int | None] = [None] * len(pieces)
     for word in reversed(range(len(words))):

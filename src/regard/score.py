@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from regard.config import Data
+from regard.counting import counted
 from regard.errors import RegardError
 from regard.insight import alignment_error_rate, best_reading, read_alignment
 from regard.retrace import Words, retrace
@@ -28,7 +29,8 @@ def report(
         raise RegardError(f"{source} must have sentences, but it is empty")
     settings = run.settings.search
     settings = settings if beams is None else replace(settings, beams=beams)
-    found = translate(run.model, run.tokenizers, [pair.source for pair in pairs], settings)
+    sources = [pair.source for pair in pairs]
+    found = translate(run.model, run.tokenizers, sources, settings, told=True)
     texts, references = [best[0].text for best in found], [pair.target for pair in pairs]
     for score in metrics.scores(texts, references, zh=metrics.is_chinese(references)):
         interval = "" if score.interval is None else f" ± {score.interval:.2f}"
@@ -45,7 +47,7 @@ def alignment(run: Run, pairs: Sequence[Pair]) -> str:
     The head is chosen without them: a figure for text whose links are not known, too.
     """
     traces, gold = [], []
-    for pair in pairs:
+    for pair in counted(pairs, "sentences aligned", len(pairs)):
         words = _words(pair)
         traces.append(retrace(run.model, run.tokenizers, pair.source, pair.target, words=words))
         gold.append(set(words.links or ()))

@@ -11,6 +11,7 @@ from torch import nn
 from regard import search
 from regard.batch import padded
 from regard.config import Search
+from regard.counting import counted
 from regard.models.translator import Translator
 from regard.parallel import side_by_side
 from regard.search import Found, Limits
@@ -46,10 +47,14 @@ def translate(
     *,
     nbest: int = 1,
     chance: Chance | None = None,
+    told: bool = False,
 ) -> list[list[Translation]]:
     """Give the best translations of each sentence, best first; of an empty one, an empty one.
 
     Sentences of like length are translated together, and come back in the order they came.
+
+    Args:
+        told: whether to tell on stderr how many are done.
     """
     assert isinstance(model, Translator)
     settings = Search() if settings is None else settings
@@ -61,7 +66,9 @@ def translate(
     def search_group(rows: list[int]) -> list[list[Found]]:
         return _search(model, [sources[row] for row in rows], settings, nbest, chance)
 
-    for rows, found in zip(groups, side_by_side(search_group, groups), strict=True):
+    done = zip(groups, side_by_side(search_group, groups), strict=True)
+    total = sum(map(len, groups))
+    for rows, found in counted(done, "sentences", total, size=lambda g: len(g[0]), shown=told):
         for row, texts in zip(rows, found, strict=True):
             results[row] = [_translation(text, tokenizers) for text in texts]
     return results
@@ -116,13 +123,13 @@ def _translation(found: Found, tokenizers: Tokenizers) -> Translation:
     )
 
 
-def told(texts: Sequence[Translation]) -> str:
+def line(texts: Sequence[Translation]) -> str:
     """Write a translation as a line; of several, each with its score and a tab before it."""
     if len(texts) == 1:
-        return _line(texts[0].text)
-    return "\n".join(f"{text.score:.4f}\t{_line(text.text)}" for text in texts)
+        return _flat(texts[0].text)
+    return "\n".join(f"{text.score:.4f}\t{_flat(text.text)}" for text in texts)
 
 
-def _line(text: str) -> str:
+def _flat(text: str) -> str:
     """Keep a text on its line, whatever the model wrote."""
     return " ".join(text.splitlines())

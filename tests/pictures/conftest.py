@@ -1,4 +1,3 @@
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,22 +11,6 @@ FIXTURE = Path(__file__).parents[1] / "data" / "trace.json"
 def trace():
     """The trace that the page's own tests read too."""
     return load_trace(FIXTURE)
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    """A real browser; tests that need one are skipped where there is none."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    path = shutil.which("chromium") or shutil.which("google-chrome")
-    if path is None:
-        pytest.skip("Chromium is not installed")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(
-            executable_path=path,
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from matplotlib import image
 from regard.pictures.colour import cividis
 from regard.pictures.notebook import show
 from regard.pictures.page import page
-from regard.trace import Tokens, translation
+from regard.trace import Tokens, load_trace, translation
 
 
 def settle(window):
@@ -257,7 +257,21 @@ def test_the_view_is_saved_as_png_and_svg(opened, trace, tmp_path, mode):
     assert image.imread(tmp_path / "PNG", format="png").shape[1] > 1000
     svg = (tmp_path / "SVG").read_text("utf-8")
     assert ">猫</text>" in svg and "&lt;script&gt;" in svg and "<script" not in svg
-    assert svg.count("<path") == (20 if mode == "l" else 0)
+    gold = 5 if mode == "l" else 0  # dashed lines; in the matrix they are frames
+    assert svg.count("<path") == (20 + gold if mode == "l" else 0)
+    assert svg.count("dasharray") == gold
+
+
+def test_the_trace_is_saved_as_it_came(opened, trace, tmp_path):
+    html = page(trace)
+    window = opened(html)
+    with window.expect_download() as waiting:
+        window.get_by_role("button", name="Save the trace as JSON").click()
+    assert waiting.value.suggested_filename == "a-script-cat-script.json"
+    waiting.value.save_as(tmp_path / "trace.json")
+    saved = load_trace(tmp_path / "trace.json")
+    assert (saved.title, saved.tokens, saved.gold) == (trace.title, trace.tokens, trace.gold)
+    assert saved.looks[0].weights == pytest.approx(trace.looks[0].weights, abs=1e-4)
 
 
 def test_right_to_left_and_chinese_words_are_named_whole(opened):

@@ -1,4 +1,10 @@
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from regard.errors import RegardError
 from regard.text.doctor import TRAPS, examine
@@ -119,3 +125,19 @@ def test_two_files_are_named_and_their_lines_counted(tmp_path):
         list(examine([one, two]))
     two.write_text("x\ny\n")
     assert next(examine([one, two])) == f"2 pairs in {one} and {two}"
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=12))
+def test_the_middle_is_the_median(lengths):
+    with TemporaryDirectory() as folder:
+        text = "".join(f"{'a ' * a}\t{'b ' * b}\n" for a, b in lengths)
+        lines = told(Path(folder), text)
+    sources, targets = zip(*lengths, strict=True)
+    assert lines[1].startswith(
+        f"source: {median(sources):g} words in the middle, {max(sources)} at"
+    )
+    assert lines[2].startswith(
+        f"target: {median(targets):g} words in the middle, {max(targets)} at"
+    )
+    ratio = median(b / a for a, b in lengths)
+    assert lines[3] == f"target words to a source word: {ratio:.2f} in the middle"

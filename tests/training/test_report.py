@@ -1,8 +1,6 @@
 import json
 
-import pytest
-
-from regard.training.report import Bar, Log, duration
+from regard.training.report import Bar, Log
 
 
 def test_a_log_forgets_what_comes_after_the_step_it_goes_on_from(tmp_path):
@@ -27,10 +25,3 @@ def test_plain_lines_tell_step_loss_speed_and_time_left(monkeypatch):
     assert lines[0] == "step 16/40 · loss 3.000 · 50 tokens/s · 48 s left"
     assert lines[-1] == "validated"
     assert len(lines) == 2  # one line in ten seconds
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"), [(0.4, "0 s"), (89, "89 s"), (600, "10 min"), (9000, "2.5 h")]
-)
-def test_durations_are_said_as_a_person_would(seconds, said):
-    assert duration(float(seconds)) == said

@@ -165,11 +165,7 @@ def test_a_killed_process_goes_on_to_the_same_weights(tmp_path):
     train(Corpus.of_files([tsv]), calm, changes=[*SMALL, *map(parse, longer)], say=silent)
     out = tmp_path / "killed"
     assert killed(command(tsv, out, *longer), out, has_state(8)) == -signal.SIGKILL
-    done = subprocess.run(
-        command(tsv, out, *longer), capture_output=True, text=True, env=ONE_THREAD
-    )
-    assert done.returncode == 0, done.stderr
-    assert "going on from step" in done.stderr
+    assert "going on from step" in finished(command(tsv, out, *longer))
     assert same(weights(calm), weights(out))
 
 
@@ -185,10 +181,7 @@ def test_twenty_kills_at_random_change_nothing(tmp_path):
         delay = 2.0 + 4.0 * torch.rand((), generator=chance).item()
         end = time.monotonic() + delay
         killed(command(tsv, out, *longer), out, lambda _, end=end: time.monotonic() > end)
-    done = subprocess.run(
-        command(tsv, out, *longer), capture_output=True, text=True, env=ONE_THREAD
-    )
-    assert done.returncode == 0, done.stderr
+    finished(command(tsv, out, *longer))
     assert same(weights(calm), weights(out))
 
 
@@ -202,29 +195,48 @@ def test_two_processes_learn_what_one_does(tmp_path):
     alone, both = tmp_path / "alone", tmp_path / "both"
     changes = [*SMALL, *map(parse, plain)]
     train(Corpus.of_files([tsv]), alone, changes=changes, say=silent)
-    single = command(tsv, both, *plain)
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    crew = [single[0], *torchrun, *single[1:]]
-    done = subprocess.run(crew, capture_output=True, text=True, env=ONE_THREAD)
-    assert done.returncode == 0, done.stderr
+    finished(crew_of_two(command(tsv, both, *plain)))
     losses = [
         [json.loads(line)["valid_loss"] for line in Folder(run).log.read_text().splitlines()]
         for run in (alone, both)
     ]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
-    for name, tensor in weights(alone).items():
-        if name.endswith("key.bias"):  # which the softmax does not see: its gradient is noise
-            continue
-        torch.testing.assert_close(tensor, weights(both)[name], rtol=1e-3, atol=1e-4)
+    assert_close(weights(alone), weights(both))
+
+
+def test_a_run_goes_on_with_another_number_of_processes(tmp_path):
+    tsv = write_tsv(tmp_path / "pairs.tsv")
+    plain = ("model.dropout=0.0", "train.steps=16")
+    calm, out = tmp_path / "calm", tmp_path / "killed"
+    train(Corpus.of_files([tsv]), calm, changes=[*SMALL, *map(parse, plain)], say=silent)
+    assert killed(command(tsv, out, *plain), out, has_state(4)) == -signal.SIGKILL
+    told = finished(crew_of_two(command(tsv, out, *plain)))
+    assert "going on from step" in told
+    assert_close(weights(calm), weights(out))
+
+
+def assert_close(one, two):
+    for name, tensor in one.items():
+        if not name.endswith("key.bias"):  # which the softmax does not see: its gradient is noise
+            torch.testing.assert_close(tensor, two[name], rtol=1e-3, atol=1e-4)
+
+
+def crew_of_two(single):
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    return [single[0], *torchrun, *single[1:]]
+
+
+def finished(command):
+    """Run a command to its good end; give what it said."""
+    done = subprocess.run(command, capture_output=True, text=True, env=ONE_THREAD)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
 
 
 def test_a_lost_process_ends_the_job_with_a_sentence(tmp_path):
     tsv, out = write_tsv(tmp_path / "pairs.tsv"), tmp_path / "lost"
-    single = command(tsv, out, "train.steps=100000")
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    process = subprocess.Popen(
-        [single[0], *torchrun, *single[1:]], stderr=subprocess.PIPE, text=True
-    )
+    crew = crew_of_two(command(tsv, out, "train.steps=100000"))
+    process = subprocess.Popen(crew, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while not has_state(4)(out) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -319,3 +331,14 @@ def test_snapshots_show_how_the_weights_came_about_and_change_nothing(whole, tmp
     last = Checkpoints(Folder(whole).checkpoints).weights_at(12)
     assert same(store.load(kept[12])[0], store.load(last)[0])
     assert not same(store.load(kept[0])[0], store.load(kept[3])[0])
+
+
+def test_the_log_tells_the_loss_between_validations(tmp_path):
+    small(tmp_path / "run", "train.steps=50", "train.validate_every=30", "train.schedule=constant")
+    lines = Folder(tmp_path / "run").log.read_text().splitlines()
+    entries = [json.loads(line) for line in lines]
+    assert [entry["step"] for entry in entries] == [20, 30, 40, 50]
+    told = {entry["step"]: entry for entry in entries}
+    assert told[40]["loss"] < told[20]["loss"] and told[40]["rate"] == pytest.approx(5e-3)
+    assert told[20]["seconds"] < told[40]["seconds"]
+    assert "valid_loss" in told[30] and "valid_loss" not in told[40]

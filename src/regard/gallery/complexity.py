@@ -49,7 +49,7 @@ def draw() -> dict[str, Figure]:
 
 
 @torch.no_grad()
-def seconds(layer: Callable[[Tensor], object], length: int, tries: int = 5) -> float:
+def seconds(layer: Callable[[Tensor], object], length: int, tries: int = 10) -> float:
     """Measure the fastest of some passes, after one to warm up."""
     rows = torch.randn(1, length, WIDTH, generator=torch.Generator().manual_seed(0))
     times = []

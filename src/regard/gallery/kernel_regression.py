@@ -63,7 +63,7 @@ def _weights() -> Figure:
     scale = PowerNorm(0.5, vmin=0, vmax=0.5)  # shows a weight of 0.02 beside one of 0.4
     panels = figure.subplots(1, 3, sharey=True)
     for axes, (name, model) in zip(panels, fitted().items(), strict=True):
-        weights = model.weights(x)
+        weights = model.weights(x).numpy()
         extent = (-0.5, POINTS - 0.5, 6.05, -0.05)
         image = axes.imshow(weights, cmap="cividis", norm=scale, extent=extent, aspect="auto")
         axes.set(title=_title(name, model), xlabel="key: seen points, in order of x")

@@ -75,7 +75,7 @@ def _nowhere() -> Figure:
 
 def _panel(axes: Axes, weights: Tensor, title: str, hidden: Tensor | None = None) -> AxesImage:
     """Draw weights; hidden cells, those of exactly 0 unless told, are hatched."""
-    image = cells(axes, weights, WORDS, WORDS, top=1, written=".2f")
+    image = cells(axes, weights, WORDS, WORDS, top=1.0, written=".2f")
     axes.set_title(title, fontsize=9)
     for query, key in (weights == 0 if hidden is None else hidden).nonzero().tolist():
         corner = (key - 0.5, query - 0.5)

@@ -8,14 +8,14 @@ from regard.pictures.colour import WHITE, ink
 from regard.pictures.fonts import families
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.image import AxesImage
+    import matplotlib.axes
+    import matplotlib.image
 
 SIGNED = "RdBu_r"  # of numbers below and above 0; weights are drawn in cividis
 
 
 def cells(
-    axes: "Axes",
+    axes: "matplotlib.axes.Axes",
     numbers: Any,
     rows: Sequence[str] = (),
     columns: Sequence[str] = (),
@@ -25,7 +25,7 @@ def cells(
     signed: bool = False,
     written: str = "",
     square: bool = True,
-) -> "AxesImage":
+) -> "matplotlib.image.AxesImage":
     """Draw a matrix, rows and columns named; `written` is the format of numbers in the cells.
 
     Colours run from 0 to `top` (the greatest number by default), or from -top if `signed`.
@@ -46,7 +46,9 @@ def cells(
     return image
 
 
-def _write(axes: "Axes", image: "AxesImage", matrix: Any, written: str) -> None:
+def _write(
+    axes: "matplotlib.axes.Axes", image: "matplotlib.image.AxesImage", matrix: Any, written: str
+) -> None:
     """Write each number in the ink that its colour wants; a plain 0 is exactly zero."""
     for row, line in enumerate(matrix):
         for column, number in enumerate(line):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from regard import files
 from regard.errors import RegardError
@@ -14,7 +14,7 @@ from regard.gallery import LANGUAGES
 from regard.pictures import figure, fonts
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    import matplotlib.figure
 
 HERE = Path(__file__).parent
 
@@ -37,6 +37,9 @@ class Moving(NamedTuple):
 
     content: bytes
     suffix: str
+
+
+Picture: TypeAlias = "matplotlib.figure.Figure | Moving"
 
 
 @dataclass(frozen=True)
@@ -72,14 +75,16 @@ def _text(told: Mapping[str, Any]) -> Text:
     return Text(told["title"], told["question"], notice, attempts, told.get("pictures", {}))
 
 
-def draw(name: str) -> "dict[str, Figure | Moving]":
+def draw(name: str) -> dict[str, Picture]:
     """Draw a figure: its pictures by name, in the order in which they are shown."""
     try:
         from matplotlib import rc_context
 
         with rc_context(STYLE):  # type: ignore[arg-type]
-            pictures: dict[str, Figure | Moving] = import_module(f"regard.gallery.{name}").draw()
+            pictures: dict[str, Picture] = import_module(f"regard.gallery.{name}").draw()
     except ModuleNotFoundError as error:
+        if str(error.name).startswith("regard"):
+            raise  # a mistake of ours
         raise RegardError(
             f"the figure {name!r} needs {error.name}, which is not installed; "
             "pip install 'regard[gallery]' would do"
@@ -87,7 +92,7 @@ def draw(name: str) -> "dict[str, Figure | Moving]":
     return pictures
 
 
-def save(pictures: "Mapping[str, Figure | Moving]", folder: Path) -> str:
+def save(pictures: Mapping[str, Picture], folder: Path) -> str:
     """Write pictures as PNG and SVG; give the letters that no font has, for which PNG is left out.
 
     Their number comes first in their names: files in order of name are pictures in order.
@@ -112,13 +117,13 @@ def save(pictures: "Mapping[str, Figure | Moving]", folder: Path) -> str:
     return "".join(dict.fromkeys(unknown))
 
 
-def _lacking(picture: "Figure") -> str:
+def _lacking(picture: "matplotlib.figure.Figure") -> str:
     from matplotlib.text import Text as Label
 
     return fonts.missing(label.get_text() for label in picture.findobj(Label))
 
 
-def _drawn(picture: "Figure", suffix: str) -> bytes:
+def _drawn(picture: "matplotlib.figure.Figure", suffix: str) -> bytes:
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"picture{suffix}"
         figure.save(picture, path)

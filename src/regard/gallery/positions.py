@@ -25,7 +25,7 @@ def draw() -> dict[str, Figure]:
 def _table() -> Figure:
     figure, table = blank(10.5, 4.4), sinusoidal(LENGTH, WIDTH)
     map_at, curves_at = figure.subplots(1, 2, width_ratios=[3, 4])
-    image = map_at.imshow(table, cmap=SIGNED, vmin=-1, vmax=1, aspect="auto")
+    image = map_at.imshow(table.numpy(), cmap=SIGNED, vmin=-1, vmax=1, aspect="auto")
     map_at.set(title="the table", xlabel="column", ylabel="position")
     figure.colorbar(image, ax=map_at)
     for column, line in zip((6, 7, 8, 9), ("-", "--", "-", "--"), strict=True):
@@ -45,7 +45,7 @@ def _turns() -> Figure:
     bits = torch.arange(LENGTH) // 2 ** torch.arange(6)[:, None] % 2
     waves = table[:, 0:24:4].T
     for axes, rows in ((bits_at, bits), (waves_at, waves)):
-        axes.imshow(rows, cmap="cividis", aspect="auto")
+        axes.imshow(rows.numpy(), cmap="cividis", aspect="auto")
         axes.set(xlabel="position")
     bits_at.set(title="a binary counter", ylabel="bit")
     waves_at.set(title="sines of the table")
@@ -73,15 +73,15 @@ def shift(table: Tensor, step: int) -> Tensor:
 
 
 def _shift() -> Figure:
-    figure, table = blank(9, 4), sinusoidal(LENGTH, 8)
+    figure, table = blank(9.0, 4.0), sinusoidal(LENGTH, 8)
     matrix_at, products_at = figure.subplots(1, 2, width_ratios=[4, 5])
     matrix = shift(table, STEP)
     error = (table[:-STEP].double() @ matrix - table[STEP:]).abs().max()
-    cells(matrix_at, matrix.round(decimals=2), signed=True, top=1, written=".2f")
+    cells(matrix_at, matrix.round(decimals=2), signed=True, top=1.0, written=".2f")
     matrix_at.set(title=f"one matrix moves every position on by {STEP}")
     matrix_at.set(xlabel=f"eight columns; largest error {error:.0e}")
     wide = sinusoidal(LENGTH, WIDTH)
-    image = products_at.imshow(wide @ wide.T, cmap="cividis")
+    image = products_at.imshow((wide @ wide.T).numpy(), cmap="cividis")
     products_at.set(title="dot products of positions", xlabel="position", ylabel="position")
     figure.colorbar(image, ax=products_at)
     return figure

@@ -91,7 +91,7 @@ def _norms() -> Figure:
     panels = figure.subplots(1, 3)
     for axes, numbers, title in zip(panels, (rows, by_layer, by_batch), titles, strict=True):
         names = words if axes is panels[0] else ()
-        image = cells(axes, numbers, names, title=title, signed=True, top=4, written=".1f")
+        image = cells(axes, numbers, names, title=title, signed=True, top=4.0, written=".1f")
         axes.set_xlabel("features")
     for axes, width, height in ((panels[1], 5, 1), (panels[2], 1, 6)):
         axes.add_patch(Rectangle((-0.5, -0.5), width, height, fill=False, linewidth=2.5))

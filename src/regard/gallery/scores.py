@@ -62,7 +62,7 @@ def _weights() -> Figure:
     figure = blank(10.5, 2.6)
     looks = torch.cat([regard.weights(QUERY, KEYS, score=score) for score in scores().values()])
     axes = figure.subplots()
-    image = cells(axes, looks, tuple(scores()), NAMES, top=1, written=".2f", square=False)
+    image = cells(axes, looks, tuple(scores()), NAMES, top=1.0, written=".2f", square=False)
     figure.colorbar(image, ax=axes, label="weight")
     return figure
 

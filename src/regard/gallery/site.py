@@ -93,15 +93,16 @@ def _progress(names: Sequence[str], say: Callable[[str], None] | None) -> Iterat
         TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,
+        auto_refresh=False,  # a figure may have to train a model, which has a bar of its own
         disable=not live,
     )
     task = bar.add_task("", total=len(names))
     with bar:
         for number, name in enumerate(names, 1):
-            bar.update(task, description=name)
+            bar.update(task, description=name, refresh=True)
             started = monotonic()
             yield name
-            bar.update(task, completed=number)
+            bar.update(task, completed=number, refresh=True)
             if not live:
                 tell = say or _tell
                 tell(f"{number}/{len(names)} {name} ({monotonic() - started:.1f} s)")

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from regard.config import Settings
+from regard.counting import duration
 from regard.run import Folder
 from regard.training import metrics
 from regard.training.progress import Progress
-from regard.training.report import duration
 
 SHOWN = 5  # translations on the card
 

@@ -131,7 +131,9 @@ class Training:
         if self.settings.minutes is not None and progress.step % REPLAN == 0:
             (progress.seconds,) = self.crew.tell([progress.seconds])
             progress.replan(self.settings)
-        self.hooks.report({"step": progress.step, "loss": lost / told, "tokens": told})
+        pace = self.optimizer.param_groups[0]["lr"]
+        entry = {"step": progress.step, "loss": lost / told, "tokens": told, "rate": pace}
+        self.hooks.report(entry)
 
     def _due(self) -> bool:
         every, progress = self.settings.validate_every, self.progress

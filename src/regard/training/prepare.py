@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from regard.config import Data, Settings, change
+from regard.counting import counted
 from regard.errors import RegardError
 from regard.run import Folder
 from regard.text import encoded, tokenizer
@@ -32,7 +33,7 @@ class Prepared:
 
 def settle(corpus: Corpus, changes: Changes) -> tuple[Settings, int]:
     """Give the settings for a corpus, and how many pairs it has."""
-    count = sum(1 for _ in corpus.read())
+    count = sum(1 for _ in counted(corpus.read(), "pairs read"))
     if count == 0:
         raise RegardError(f"{' and '.join(corpus.names)} must have pairs, but there are none")
     settings = Settings()
@@ -79,9 +80,10 @@ def prepare(
     """Learn the tokenizers and encode all pairs, unless an earlier start has done it."""
     if not (folder.data / "valid" / "about.json").exists():
         held_out = _Split(corpus, valid, count, settings)
-        learn(held_out.train, settings.data).save(folder.tokenizer)
+        learn(held_out.train, settings.data, count).save(folder.tokenizer)
         tokenizers = Tokenizers.load(folder.tokenizer)
-        encoded.encode(held_out.train(), tokenizers, settings.data, folder.data / "train")
+        pairs = counted(held_out.train(), "pairs encoded", count)
+        encoded.encode(pairs, tokenizers, settings.data, folder.data / "train")
         encoded.encode(held_out.valid(), tokenizers, settings.data, folder.data / "valid")
     return opened(folder, settings)
 
@@ -96,14 +98,21 @@ def opened(folder: Folder, settings: Settings) -> Prepared:
     return Prepared(settings, Tokenizers.load(folder.tokenizer), train, valid)
 
 
-def learn(pairs: Callable[[], Iterator[Pair]], settings: Data) -> Tokenizers:
-    """Learn one vocabulary for both languages, or one for each."""
+def learn(
+    pairs: Callable[[], Iterator[Pair]], settings: Data, count: int | None = None
+) -> Tokenizers:
+    """Learn one vocabulary for both languages, or one for each, from `count` pairs or so."""
     if settings.joint:
-        texts = (text for pair in pairs() for text in (pair.source, pair.target))
+        read = counted(pairs(), "pairs read for the vocabulary", count)
+        texts = (text for pair in read for text in (pair.source, pair.target))
         both = tokenizer.train(texts, settings.tokenizer, settings.pieces)
         return Tokenizers(both, both)
-    sides = ((pair.source for pair in pairs()), (pair.target for pair in pairs()))
-    return Tokenizers(*(tokenizer.train(s, settings.tokenizer, settings.pieces) for s in sides))
+    sides = []
+    for side, name in enumerate(("source", "target")):
+        read = counted(pairs(), f"pairs read for the {name} vocabulary", count)
+        texts = (pair[side] for pair in read)
+        sides.append(tokenizer.train(texts, settings.tokenizer, settings.pieces))
+    return Tokenizers(*sides)
 
 
 class _Split:
@@ -122,7 +131,8 @@ class _Split:
         chosen = Random(settings.train.seed).sample(range(count), wanted)
         self.held_out = frozenset() if valid else frozenset(chosen)
         # a sentence that is validated must not be learned under another number
-        self.sources = {pair.source for n, pair in enumerate(corpus.read()) if n in self.held_out}
+        numbered = enumerate(corpus.read()) if self.held_out else ()
+        self.sources = {pair.source for n, pair in numbered if n in self.held_out}
 
     def train(self) -> Iterator[Pair]:
         return (pair for pair in self.corpus.read() if pair.source not in self.sources)

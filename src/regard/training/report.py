@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from regard import files
-
-PLAIN_EVERY = 10.0  # seconds between plain lines
+from regard.counting import PLAIN_EVERY, duration
 
 
 class Log:
@@ -99,12 +98,3 @@ class Bar(AbstractContextManager["Bar"]):
     def _left(self, step: int, planned: int) -> str:
         done = max(step - self.first, 1)
         return duration((time.monotonic() - self.started) / done * max(planned - step, 0))
-
-
-def duration(seconds: float) -> str:
-    """Say how long something takes, as a person would."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 90 * 60:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"

@@ -17,6 +17,7 @@ from torch import nn
 from regard import batch as batches
 from regard import store
 from regard.config import Settings
+from regard.counting import duration
 from regard.errors import RegardError
 from regard.models import build
 from regard.run import Folder
@@ -30,9 +31,10 @@ from regard.training.loop import Hooks, Training, validation_loss
 from regard.training.objective import Objective
 from regard.training.prepare import Changes, Prepared
 from regard.training.progress import Progress
-from regard.training.report import Bar, Log, duration
+from regard.training.report import Bar, Log
 
 FIRST_SNAPSHOT = 25  # steps; the others come at twice the step of the one before
+LOGGED = 20  # steps between two lines of the log that tell the loss
 SMALL = 4096 * 256  # tokens of a batch x width, up to which one thread is enough
 
 Say = Callable[[str], None]
@@ -162,7 +164,7 @@ class _Session:
     def _train(self, progress: Progress) -> None:
         log = Log(self.folder.log, progress.step) if self.crew.leads else None
         with Bar(progress.step, progress.planned, None if self.crew.leads else _silent) as bar:
-            self.bar, self.log = bar, log
+            self.bar, self.log, self.losses = bar, log, list[float]()
             if progress.step == 0:
                 self._keep(0)
             with stop_requested() as stopped:
@@ -186,6 +188,12 @@ class _Session:
 
     def _told(self, progress: Progress, entry: dict[str, Any]) -> None:
         self.bar.step(entry["step"], progress.planned, entry["loss"], entry["tokens"])
+        self.losses.append(entry["loss"])
+        if entry["step"] % LOGGED == 0:
+            if self.log is not None:
+                mean, seconds = sum(self.losses) / len(self.losses), round(progress.seconds, 3)
+                self.log.add(step=entry["step"], seconds=seconds, loss=mean, rate=entry["rate"])
+            self.losses.clear()
         self._keep(entry["step"])
 
     def _keep(self, step: int) -> None:

@@ -130,9 +130,35 @@ test("an SVG of the matrix holds a rectangle per cell, words as text, and gold f
 test("an SVG of the lines holds a path per line, stronger ones broader", () => {
   const pen = svgPen(size.width, size.height);
   lines.draw(pen, view, lines.layout(size, view, 0), { ...how, pointer: { query: 1, key: null } });
-  const widths = [...pen.done().matchAll(/stroke-width="([\d.]+)"/g)].map((found) => Number(found[1]));
+  const looks = pen.done().match(/<path[^>]*>/g).filter((path) => !path.includes("dasharray"));
+  const widths = looks.map((path) => Number(path.match(/stroke-width="([\d.]+)"/)[1]));
   assert.equal(widths.length, 5);
   assert.equal(Math.max(...widths), widths.at(-1)); // drawn last, above the others
+});
+
+test("gold links are dashed lines, all or those of what is pointed at", () => {
+  const nothing = { query: null, key: null };
+  assert.deepEqual(lines.goldLinks(view, nothing).map(({ query, key }) => `${query},${key}`), [...view.gold]);
+  const [one] = lines.goldLinks(view, nothing);
+  for (const link of lines.goldLinks(view, { query: one.query, key: null })) assert.equal(link.query, one.query);
+  assert.deepEqual(lines.goldLinks(view, one), [one]);
+  const pen = svgPen(size.width, size.height);
+  lines.draw(pen, view, lines.layout(size, view, 0), { ...how, pointer: nothing });
+  assert.equal(pen.done().match(/stroke-dasharray/g).length, view.gold.size);
+  assert.ok(pen.done().includes(TEXTS.en.goldLine));
+});
+
+test("a matrix may have a scale of its own, below zero too", () => {
+  const pen = svgPen(size.width, size.height);
+  const scale = {
+    least: -1,
+    pixels: (weights) => Uint8ClampedArray.from([...weights].flatMap((weight) => (weight < 0 ? [255, 0, 0, 255] : [0, 0, 255, 255]))),
+    colour: () => [0, 0, 255],
+    number: (weight) => `#${weight.toFixed(1)}`,
+  };
+  matrix.draw(pen, { ...view, at: () => -0.5 }, place(), { ...how, scale });
+  const drawn = pen.done();
+  assert.ok(drawn.includes("rgb(255,0,0)") && drawn.includes(">#-0.5<") && drawn.includes(">−1<"));
 });
 
 test("a large picture in an SVG is one image", () => {

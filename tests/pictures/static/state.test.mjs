@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { actionOf } from "../../../src/regard/pictures/static/keys.js";
-import { initial, step, WHOLE } from "../../../src/regard/pictures/static/state.js";
+import { initial, kept, step, told, WHOLE } from "../../../src/regard/pictures/static/state.js";
 
 const look = (...heads) => ({ heads });
 const stacks = [
@@ -17,6 +17,28 @@ test("cross-attention comes first, or what the page was told", () => {
   assert.equal(initial(stacks.slice(0, 1)).tab, 0);
   const { tab, layer, head } = initial(stacks, { kind: "cross", layer: 2, head: 4 });
   assert.deepEqual([tab, layer, head], [1, 2, 0]); // head 4 is in the first place
+});
+
+test("a state told is found again", () => {
+  const wanted = after(
+    initial(stacks),
+    { type: "pick", layer: 2, head: 0 },
+    { type: "mode", to: "lines" },
+    { type: "words" },
+    { type: "threshold", to: 0.1 },
+    { type: "lock", query: 1, key: null },
+  );
+  const start = JSON.parse(JSON.stringify(told(wanted, stacks)));
+  assert.deepEqual([start.kind, start.layer, start.head], ["cross", 2, 4]); // named as in the model
+  assert.deepEqual(initial(stacks, start), wanted);
+  assert.equal("query" in told(after(wanted, { type: "clear" }), stacks), false);
+});
+
+test("a link may point at what is not there", () => {
+  const state = initial(stacks, { kind: "gone", layer: 99, head: 99, mode: "<b>", threshold: 7, query: 9, key: 2 });
+  assert.deepEqual([state.tab, state.layer, state.head, state.mode, state.threshold], [0, 0, 0, "matrix", 1]);
+  assert.deepEqual([kept(state, shown).query, kept(state, shown).key, kept(state, shown).locked], [null, 2, true]);
+  assert.equal(kept({ ...state, key: 5 }, shown).locked, false);
 });
 
 test("layers and heads stay within what there is", () => {

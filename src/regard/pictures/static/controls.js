@@ -13,7 +13,7 @@ export function element(name, properties = {}, ...children) {
 }
 
 /** Build the page; `act` takes actions, `ask` what is not of the state: language, theme, files. */
-export function build(root, trace, stacks, act, ask) {
+export function build(root, trace, stacks, { act, ask, embedded }) {
   const button = (className, onclick) => element("button", { type: "button", className, onclick });
   const toggle = (type) => button("toggle", () => act({ type }));
   const parts = {
@@ -26,10 +26,11 @@ export function build(root, trace, stacks, act, ask) {
     theme: button("quiet icon", () => ask("theme")),
     png: button("quiet", () => ask("png")),
     svg: button("quiet", () => ask("svg")),
+    json: button("quiet", () => ask("json")),
     threshold: element("input", { type: "range", min: "0", max: "0.5", step: "0.01" }),
     thresholdName: element("span"),
     thresholdValue: element("output"),
-    overviewName: element("h2"),
+    overviewName: element("h3"),
     overview: element("canvas", { tabIndex: 0, role: "img", className: "overview" }),
     stage: element("canvas", { tabIndex: 0, role: "img", className: "stage" }),
     overlay: element("canvas", { className: "overlay", "aria-hidden": "true" }),
@@ -42,17 +43,20 @@ export function build(root, trace, stacks, act, ask) {
   parts.tablist = element("nav", { className: "tabs", role: "tablist" }, ...parts.tabs);
   for (const tab of parts.tabs) tab.setAttribute("role", "tab");
   const title = element("div", { className: "title" },
-    element("h1", { dir: "auto" }, trace.title || trace.model || "regard"),
+    element(embedded ? "h2" : "h1", { dir: "auto" }, trace.title || trace.model || "regard"),
     element("p", { dir: "auto" }, trace.title ? trace.model : ""));
-  const header = element("header", {}, title,
-    element("div", { className: "actions" }, parts.png, parts.svg, parts.language, parts.theme));
-  const side = element("aside", {}, parts.overviewName, element("div", { className: "scroller" }, parts.overview));
+  // the page around has its own
+  const outer = embedded ? [] : [parts.language, parts.theme];
+  const header = element("header", { className: "heading" }, title,
+    element("div", { className: "actions" }, parts.png, parts.svg, parts.json, ...outer));
+  const side = element("aside", { className: "side" }, parts.overviewName, element("div", { className: "scroller" }, parts.overview));
   const tools = element("div", { className: "tools" },
     element("div", { className: "segments", role: "group" }, ...parts.modes),
     parts.words, parts.folded, parts.stretched,
     element("label", { className: "threshold" }, parts.thresholdName, parts.threshold, parts.thresholdValue));
   parts.tools = tools;
-  const main = element("main", {}, tools, parts.caption, parts.frame, parts.sentence);
+  const main = element(embedded ? "section" : "main", { className: "view" }, tools, parts.caption, parts.frame, parts.sentence);
+  root.classList.add("page");
   root.replaceChildren(header, parts.tablist, element("div", { className: "body" }, side, main), parts.help);
   return parts;
 }
@@ -86,6 +90,8 @@ export function refresh(parts, { trace, state, stacks, texts, sentence, caption 
   say(parts.language, texts.language);
   say(parts.png, texts.savePng);
   say(parts.svg, texts.saveSvg);
+  say(parts.json, texts.saveJson);
+  parts.json.setAttribute("aria-label", texts.saveTrace);
   for (const [part, name] of [[parts.png, "PNG"], [parts.svg, "SVG"]]) part.setAttribute("aria-label", `${texts.save} ${name}`);
   parts.theme.setAttribute("aria-label", texts.theme);
   parts.theme.title = texts.theme;

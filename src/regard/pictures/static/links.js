@@ -65,7 +65,7 @@ export function shownLinks(view, placed, { query, key }, threshold) {
 }
 
 /** Draw both columns and the lines between them. */
-export function draw(pen, view, placed, { pointer, threshold, top, theme, names }) {
+export function draw(pen, view, placed, { pointer, threshold, top, theme, texts, names }) {
   const links = shownLinks(view, placed, pointer, threshold);
   const pointed = pointer.query !== null || pointer.key !== null;
   pen.clipped(placed.edge.left, placed.top, placed.edge.right - placed.edge.left, placed.room + 8, () => {
@@ -74,10 +74,29 @@ export function draw(pen, view, placed, { pointer, threshold, top, theme, names 
     drawColumn(pen, view, placed, "query", { pointer, theme, top, numbers: other === "query" ? numbers : null });
     drawColumn(pen, view, placed, "key", { pointer, theme, top, numbers: other === "key" ? numbers : null });
     for (const link of [...links].reverse()) drawLink(pen, placed, link, top, theme, pointed);
+    for (const link of goldLinks(view, pointer)) drawGold(pen, placed, link, theme);
   });
   const style = { colour: theme.faint, size: 12 };
   pen.text(names.queries, placed.left, 14, { ...style, align: "right" });
   pen.text(names.keys, placed.right, 14, style);
+  if (view.gold.size) {
+    const middle = (placed.left + placed.right) / 2;
+    pen.text(texts.goldLine, middle, placed.size.height - 8, { ...style, align: "center", halo: theme.paper });
+  }
+}
+
+/** List the gold links of what is pointed at, else all. */
+export function goldLinks(view, pointer) {
+  const isShown = (side, place) => pointer[side] === null || pointer[side] === place;
+  return [...view.gold]
+    .map((name) => name.split(",").map(Number))
+    .filter(([query, key]) => isShown("query", query) && isShown("key", key))
+    .map(([query, key]) => ({ query, key }));
+}
+
+function drawGold(pen, placed, { query, key }, theme) {
+  const style = { colour: theme.pointer, line: 1.25, alpha: 0.9, dash: [4, 3] };
+  pen.curve(placed.left + 8, heightOf(placed, query), placed.right - 8, heightOf(placed, key), style);
 }
 
 function drawLink(pen, placed, { query, key, weight }, top, theme, pointed) {

@@ -1,6 +1,6 @@
 /** One head as a matrix: a row per query, a column per key, near or far. */
-import { cividis, css, ink, pixels } from "./colour.js";
-import { number } from "./view.js";
+import { ink } from "./colour.js";
+import { WEIGHTS } from "./scale.js";
 
 const LARGEST = 60; // pixels of a cell when all are shown
 const NEAREST = 72; // and when zoomed in
@@ -9,7 +9,8 @@ const LONGEST = 130; // pixels of a word's label
 const APART = 15; // from one label to the next
 const FAR = 3; // words that are not shown between two that are
 const SLANT = -55; // degrees
-const FOOT = 60; // room for the scale and notes
+const FOOT = { wide: 60, narrow: 76 }; // room for the scale and notes
+const NARROW = 420; // pixels in which the notes need a line each
 
 /** Place the matrix: where it begins, how large a cell is, and which part is seen. */
 export function layout(size, view, zoom, measure) {
@@ -22,7 +23,7 @@ export function layout(size, view, zoom, measure) {
   // a frame that is hidden or not yet laid out has no room at all
   const room = (top, right) => ({
     width: Math.max(1, size.width - words - right),
-    height: Math.max(1, size.height - top - FOOT),
+    height: Math.max(1, size.height - top - (size.width < NARROW ? FOOT.narrow : FOOT.wide)),
   });
   const fits = (area) => Math.min(LARGEST, area.width / across, area.height / down);
   let [top, right] = [upright, 16];
@@ -43,6 +44,7 @@ export function layout(size, view, zoom, measure) {
     words,
     across,
     isUpright: keyWidth + 8 <= cell,
+    isNarrow: size.width < NARROW,
     foot: size.width < 560 ? 20 : left, // a narrow window needs all its width for the notes
     width: seen.across * cell,
     height: seen.down * cell,
@@ -101,14 +103,15 @@ export function hit(placed, view, x, y) {
 }
 
 /** Draw the matrix, its words and its scale. */
-export function draw(pen, view, placed, { top, threshold, theme, texts, names, ratio = 1 }) {
-  drawCells(pen, view, placed, top, threshold, ratio);
+export function draw(pen, view, placed, { top, threshold, theme, texts, names, ratio = 1, scale = WEIGHTS }) {
+  const how = { top, threshold, scale };
+  drawCells(pen, view, placed, how, ratio);
   pen.clipped(placed.left, placed.top, placed.width, placed.height, () => {
-    if (placed.cell >= NUMBERED) drawNumbers(pen, view, placed, top, threshold);
-    drawGold(pen, view, placed, top);
+    if (placed.cell >= NUMBERED) drawNumbers(pen, view, placed, how);
+    drawGold(pen, view, placed, how);
   });
   drawWords(pen, view, placed, theme);
-  drawScale(pen, view, placed, { top, theme, texts, names });
+  drawScale(pen, view, placed, { top, theme, texts, names, scale });
 }
 
 /** The cells that are seen, whole or in part. */
@@ -121,14 +124,14 @@ export function visible({ zoom, seen }, view) {
   };
 }
 
-function drawCells(pen, view, placed, top, threshold, ratio) {
+function drawCells(pen, view, placed, { top, threshold, scale }, ratio) {
   const area = visible(placed, view);
   const { cell, left, zoom } = placed;
   const [rows, columns] = [area.bottom - area.top, area.right - area.left];
   // cells smaller than a pixel share one, which shows the strongest of them
   const height = Math.max(1, Math.min(rows, Math.floor(rows * cell * ratio)));
   const width = Math.max(1, Math.min(columns, Math.floor(columns * cell * ratio)));
-  const bytes = pixels(view.raster(area, height, width), top, threshold);
+  const bytes = scale.pixels(view.raster(area, height, width), top, threshold);
   const x = left + (area.left - zoom.x) * cell;
   const y = placed.top + (area.top - zoom.y) * cell;
   pen.clipped(left, placed.top, placed.width, placed.height, () =>
@@ -140,22 +143,22 @@ function corner({ left, top, cell, zoom }, query, key) {
   return [left + (key - zoom.x) * cell, top + (query - zoom.y) * cell];
 }
 
-function drawNumbers(pen, view, placed, top, threshold) {
+function drawNumbers(pen, view, placed, { top, threshold, scale }) {
   const area = visible(placed, view);
   for (let query = area.top; query < area.bottom; query++) {
     for (let key = area.left; key < area.right; key++) {
       const weight = view.at(query, key);
       if (weight === null) continue;
       const [x, y] = corner(placed, query, key);
-      const colour = ink(cividis(weight < threshold ? 0 : weight / top));
+      const colour = ink(scale.colour(Math.abs(weight) < threshold ? 0 : weight / top));
       const middle = placed.cell / 2;
       const size = placed.cell < 44 ? 11 : 13;
-      pen.text(number(weight, view.step), x + middle, y + middle, { align: "center", colour, size });
+      pen.text(scale.number(weight, view.step), x + middle, y + middle, { align: "center", colour, size });
     }
   }
 }
 
-function drawGold(pen, view, placed, top) {
+function drawGold(pen, view, placed, { top, scale }) {
   if (placed.cell < 5) return;
   const area = visible(placed, view);
   for (const name of view.gold) {
@@ -164,7 +167,7 @@ function drawGold(pen, view, placed, top) {
     const [x, y] = corner(placed, query, key);
     const inset = Math.max(1, placed.cell * 0.07);
     const side = placed.cell - 2 * inset;
-    const stroke = ink(cividis((view.at(query, key) ?? 0) / top));
+    const stroke = ink(scale.colour((view.at(query, key) ?? 0) / top));
     pen.rect(x + inset, y + inset, side, side, { stroke, line: 1.5 });
   }
 }
@@ -214,17 +217,21 @@ export function shortened(text, most = 18) {
   return signs.length > most ? `${signs.slice(0, most - 1).join("")}…` : text;
 }
 
-function drawScale(pen, view, placed, { top, theme, texts, names }) {
-  const [x, y, width, height] = [placed.foot, placed.top + placed.height + 16, 120, 8];
-  const shares = Float32Array.from({ length: 60 }, (_, n) => n / 59);
-  pen.image(pixels(shares, 1), 60, 1, x, y, width, height);
+function drawScale(pen, view, placed, { top, theme, texts, names, scale }) {
+  const room = scale.least < 0 ? 20 : 0; // for the number at its low end
+  const [x, y, width, height] = [placed.foot + room, placed.top + placed.height + 16, 120, 8];
+  const shares = Float32Array.from({ length: 60 }, (_, n) => scale.least + ((1 - scale.least) * n) / 59);
+  pen.image(scale.pixels(shares, 1), 60, 1, x, y, width, height);
   const style = { colour: theme.faint, size: 11 };
-  pen.text("0", x - 5, y + 4, { ...style, align: "right" });
+  const low = String(Number((scale.least * top).toFixed(2))).replace("-", "−");
+  pen.text(low, x - 5, y + 4, { ...style, align: "right" });
   const end = `${Number(top.toFixed(2))} ${texts.weight}`;
   const gold = view.gold.size ? `  ·  ${texts.gold}` : "";
   pen.text(end + gold, x + width + 6, y + 4, style);
-  pen.text(texts.axes(names.queries, names.keys), x, y + 21, style);
-  if (!view.whole) pen.text(texts.coarse, x, y + 37, style);
+  const axes = texts.axes(names.queries, names.keys);
+  const notes = placed.isNarrow ? axes : [axes.join("  ·  ")];
+  if (!view.whole) notes.push(texts.coarse);
+  notes.forEach((note, n) => pen.text(note, placed.foot, y + 21 + 16 * n, style));
 }
 
 /** Draw what is pointed at over the matrix: its row, its column and their words. */

@@ -152,7 +152,7 @@ function chosen({ tab, layer, head, mode, words, folded, stretched, threshold })
 }
 
 /** Clear a canvas of a size in pixels of the page, sharp on every screen. */
-function fresh(canvas, { width, height }) {
+export function fresh(canvas, { width, height }) {
   const ratio = devicePixelRatio;
   [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
   [canvas.style.width, canvas.style.height] = [`${width}px`, `${height}px`];

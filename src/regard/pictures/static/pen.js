@@ -40,8 +40,9 @@ export function canvasPen(context, toImage) {
       context.fillText(text, 0, 0);
       context.restore();
     },
-    curve(x0, y0, x1, y1, { colour, line, alpha }) {
+    curve(x0, y0, x1, y1, { colour, line, alpha, dash = [] }) {
       const middle = (x0 + x1) / 2;
+      context.setLineDash(dash);
       context.globalAlpha = alpha;
       context.strokeStyle = colour;
       context.lineWidth = line;
@@ -49,6 +50,7 @@ export function canvasPen(context, toImage) {
       context.moveTo(x0, y0);
       context.bezierCurveTo(middle, y0, middle, y1, x1, y1);
       context.stroke();
+      context.setLineDash([]);
       context.globalAlpha = 1;
     },
     image(bytes, columns, rows, x, y, width, height) {
@@ -91,10 +93,11 @@ export function svgPen(width, height, toUrl) {
         `<text x="${shown(x)}" y="${shown(y)}" dy="0.35em" text-anchor="${anchor}" font-size="${size}" fill="${colour}"${weight}${around}${from}${turned}>${escaped(text)}</text>`,
       );
     },
-    curve(x0, y0, x1, y1, { colour, line, alpha }) {
+    curve(x0, y0, x1, y1, { colour, line, alpha, dash = [] }) {
       const middle = shown((x0 + x1) / 2);
+      const dashed = dash.length ? ` stroke-dasharray="${dash.join(" ")}"` : "";
       parts.push(
-        `<path d="M${shown(x0)} ${shown(y0)}C${middle} ${shown(y0)} ${middle} ${shown(y1)} ${shown(x1)} ${shown(y1)}" fill="none" stroke="${colour}" stroke-width="${shown(line)}" opacity="${shown(alpha)}"/>`,
+        `<path d="M${shown(x0)} ${shown(y0)}C${middle} ${shown(y0)} ${middle} ${shown(y1)} ${shown(x1)} ${shown(y1)}" fill="none" stroke="${colour}" stroke-width="${shown(line)}" opacity="${shown(alpha)}"${dashed}/>`,
       );
     },
     image(bytes, columns, rows, x, y, w, h) {

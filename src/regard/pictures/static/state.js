@@ -10,25 +10,49 @@
 export const WHOLE = Object.freeze({ scale: 1, x: 0, y: 0 });
 const NOTHING = { query: null, key: null, locked: false };
 
+/**
+ * Where a page begins, and what a link to it tells: `kind` and `head` are names here, `layer` a place.
+ * @typedef {{kind?: string, layer?: number, head?: number|null, mode?: string, words?: boolean, folded?: boolean,
+ *   stretched?: boolean, threshold?: number, query?: number|null, key?: number|null}} Start
+ */
+
 /** Begin with cross-attention if there is any, or where the page was told to. @returns {State} */
 export function initial(stacks, start = {}) {
   const named = stacks.findIndex((stack) => stack.name === (start.kind ?? "cross"));
   const tab = Math.max(0, named);
   const layer = within(start.layer ?? 0, stacks[tab].looks.length);
   const head = Math.max(0, stacks[tab].looks[layer].heads.indexOf(start.head));
+  const [query, key] = [start.query ?? null, start.key ?? null];
   return {
     tab,
     layer,
     head,
-    mode: "matrix",
-    words: false,
-    folded: false,
-    stretched: false,
-    threshold: 0.02,
-    ...NOTHING,
+    mode: start.mode === "lines" ? "lines" : "matrix",
+    words: Boolean(start.words),
+    folded: Boolean(start.folded),
+    stretched: Boolean(start.stretched),
+    threshold: Math.min(Math.max(start.threshold ?? 0.02, 0), 1),
+    query,
+    key,
+    locked: query !== null || key !== null,
     zoom: WHOLE,
     scroll: 0,
   };
+}
+
+/** Tell a state so that `initial` finds it again. @returns {Start} */
+export function told(state, stacks) {
+  const { tab, layer, head, mode, words, folded, stretched, threshold, locked } = state;
+  const { name, looks } = stacks[tab];
+  const start = { kind: name, layer, head: looks[layer].heads[head], mode, words, folded, stretched, threshold };
+  return locked ? { ...start, query: state.query, key: state.key } : start;
+}
+
+/** Keep what is pointed at within what is shown. @returns {State} */
+export function kept(state, shown) {
+  const inside = (place, count) => (place === null || place < count ? place : null);
+  const [query, key] = [inside(state.query, shown.queries), inside(state.key, shown.keys)];
+  return query === null && key === null ? { ...state, ...NOTHING } : { ...state, query, key };
 }
 
 /** Take one action. `shown` counts the queries and keys on the screen. @returns {State} */

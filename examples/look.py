@@ -1,0 +1,30 @@
+"""Attention on one sentence: the same call with other scores and masks, and where it looks."""
+
+import torch
+
+import regard
+from regard.masks import causal, window
+
+WORDS = ["the", "cat", "sat", "on", "the", "mat"]
+
+
+def main() -> None:
+    """Look with three scores, then with two masks, and print what was seen."""
+    generator = torch.Generator().manual_seed(0)
+    vectors = 0.5 * torch.randn(len(WORDS), 16, generator=generator)
+    vectors[4] = vectors[0]  # the same word, so the same vector
+
+    for score in ("scaled dot", "cosine", "gaussian"):
+        context, weights = regard.look(vectors, score=score)
+        assert torch.equal(context, regard.attend(vectors, score=score))  # looking changes nothing
+        print(regard.pictures.terminal.heat_map(weights, WORDS, WORDS, title=score), "\n")
+
+    back = causal() & window(2)
+    weights = regard.weights(vectors, mask=back)
+    title = "at itself and the two words before it"
+    print(regard.pictures.terminal.heat_map(weights, WORDS, WORDS, title=title), "\n")
+    print(back.explain(query=5, key=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""Where a model looks that knows nothing of regard: torch's own Transformer, unchanged."""
+
+from pathlib import Path
+
+import torch
+
+import regard
+
+SOURCE = ["the", "cat", "sat", "down", "."]
+TARGET = ["le", "chat", "dort"]
+
+
+def main(page: Path = Path("watched.html")) -> None:
+    """Watch one forward pass, print what was seen, and write a page with every head."""
+    torch.manual_seed(0)
+    model = torch.nn.Transformer(
+        64, nhead=4, num_encoder_layers=2, num_decoder_layers=2, batch_first=True
+    ).eval()
+    source, target = torch.randn(1, len(SOURCE), 64), torch.randn(1, len(TARGET), 64)
+    with regard.watch(model) as seen:
+        model(source, target)
+    print(seen)
+    regard.pictures.save_page(seen.trace(SOURCE, TARGET), page)
+    print(f"\nEvery layer and head: {page}")
+
+
+if __name__ == "__main__":
+    main()

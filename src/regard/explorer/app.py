@@ -1,0 +1,153 @@
+"""The routes: each asks one function, and gives its answer as JSON."""
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from pathlib import Path as FilePath
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Path, Query, Request
+from fastapi.responses import FileResponse, HTMLResponse, Response
+from fastapi.staticfiles import StaticFiles
+
+from regard import __version__
+from regard.explorer import docs, forms, gold, history, playground, reader, saved
+from regard.explorer.limits import LIMITS, Limits
+from regard.explorer.line import Line
+from regard.explorer.problems import RESPONSES, explain
+from regard.explorer.saved import Saved
+from regard.explorer.shelf import Shelf
+from regard.explorer.stop import Stop
+from regard.pictures.page import STATIC as PICTURES
+
+STATIC = FilePath(__file__).parent / "static"
+
+Name = Annotated[str, Path(max_length=255)]
+Since = Annotated[int, Query(ge=0, le=2**53, description="the `next` of the answer before")]
+
+
+Answers = Callable[[Callable[[Stop], Any], Request], Awaitable[Response]]
+"""Have some work done for a request, and give what comes of it."""
+
+
+def create_app(
+    shelf: Shelf, traces: Saved, line: Line | None = None, limits: Limits = LIMITS
+) -> FastAPI:
+    """Make the app that shows some runs and traces, and no others."""
+    line = line or Line()
+
+    async def answer(work: Callable[[Stop], Any], request: Request) -> Response:
+        return _json(await line.do(work, request.receive))
+
+    app = FastAPI(
+        title="regard explorer",
+        version=__version__,
+        summary="Translate, look, and play with attention.",
+        docs_url=None,
+        redoc_url=None,
+        responses=RESPONSES,
+    )
+    explain(app)
+    _add_runs(app, shelf, limits)
+    _add_model(app, shelf, answer, limits)
+    _add_traces(app, traces, answer, limits)
+    _add_playground(app, answer, limits)
+    _add_pages(app)
+    return app
+
+
+def _add_runs(app: FastAPI, shelf: Shelf, limits: Limits) -> None:
+    @app.get("/api/runs", response_model=forms.RunsAnswer)
+    def runs() -> Response:
+        """List the runs named at start, and what may be asked for."""
+        return _json(
+            {
+                "runs": [shelf.facts(name) for name in shelf.names],
+                "limits": asdict(limits),
+                "playground": playground.known(),
+            }
+        )
+
+    @app.get("/api/runs/{run}/log", response_model=forms.LogAnswer)
+    def log(run: Name, since: Since = 0) -> Response:
+        """Give the lines of a run's log that were written since."""
+        return _json(history.log(shelf.folder(run), since))
+
+    @app.get("/api/runs/{run}/checkpoints", response_model=forms.CheckpointsAnswer)
+    def checkpoints(run: Name) -> Response:
+        """List the weights that a run has kept, in order of steps."""
+        kept = [{"id": each.id, "step": each.step} for each in shelf.checkpoints(run)]
+        return _json({"checkpoints": kept})
+
+
+def _add_model(app: FastAPI, shelf: Shelf, answer: Answers, limits: Limits) -> None:
+    @app.post("/api/translate", response_model=forms.TranslateAnswer)
+    async def translate(form: forms.TranslateForm, request: Request) -> Response:
+        """Translate a text; a blank one has no translations."""
+
+        def work(stop: Stop) -> dict[str, Any]:
+            run = shelf.run(form.run)
+            found = reader.translations(run, form.text, form.beams, form.nbest, stop, limits)
+            return {"translations": found}
+
+        return await answer(work, request)
+
+    @app.post("/api/traces", response_model=forms.TraceAnswer)
+    async def trace(form: forms.TraceForm, request: Request) -> Response:
+        """Tell where every layer and head looks while the model is made to say the target."""
+
+        def work(stop: Stop) -> dict[str, Any]:
+            run = shelf.run(form.run, form.checkpoint)
+            words = gold.words(shelf.phrasebook(form.run), form.source, form.target)
+            return reader.trace(run, form.source, form.target, words, limits)
+
+        return await answer(work, request)
+
+
+def _add_traces(app: FastAPI, traces: Saved, answer: Answers, limits: Limits) -> None:
+    @app.get("/api/traces", response_model=forms.TracesAnswer)
+    def list_traces() -> Response:
+        """List the traces named at start."""
+        return _json({"traces": traces.list()})
+
+    @app.get("/api/traces/{name}", response_model=forms.TraceAnswer)
+    async def read_trace(name: Name, request: Request) -> Response:
+        """Give a trace that was named at start."""
+        return await answer(lambda _: traces.read(name), request)
+
+    file = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+
+    @app.post(
+        "/api/traces/open",
+        response_model=forms.TraceAnswer,
+        openapi_extra={"requestBody": {"content": file, "required": True}},
+    )
+    async def open_trace(request: Request) -> Response:
+        """Read a trace file, compressed or not; nothing of it is kept."""
+        data = await request.body()
+        return await answer(lambda _: saved.opened(data, limits), request)
+
+
+def _add_playground(app: FastAPI, answer: Answers, limits: Limits) -> None:
+    @app.post("/api/attend", response_model=forms.AttendAnswer)
+    async def attend(form: forms.AttendForm, request: Request) -> Response:
+        """Let a few vectors look at each other, and show every step."""
+        return await answer(lambda _: playground.attend(form, limits), request)
+
+
+def _add_pages(app: FastAPI) -> None:
+    @app.get("/", include_in_schema=False)
+    def index() -> FileResponse:
+        return FileResponse(STATIC / "index.html")
+
+    @app.get("/docs", include_in_schema=False)
+    def read_docs() -> HTMLResponse:
+        return HTMLResponse(docs.page(app.openapi()))
+
+    app.mount("/static", StaticFiles(directory=STATIC))
+    app.mount("/pictures", StaticFiles(directory=PICTURES))
+
+
+def _json(content: Any) -> Response:
+    """Write JSON as ASCII: half of a surrogate pair, which UTF-8 cannot say, stays what it is."""
+    return Response(json.dumps(content, allow_nan=False), media_type="application/json")

@@ -1,0 +1,26 @@
+"""Which words belong together, for the sentences of the phrasebook."""
+
+from functools import cache
+from threading import Lock
+from typing import cast
+
+from regard.lesson import Language, located
+from regard.retrace import Words
+from regard.text.phrasebook import Phrase, corpus
+
+_LOCK = Lock()  # the phrasebook is written out once, by whoever asks first
+
+
+def words(language: str | None, source: str, target: str) -> Words | None:
+    """Find the words and links of a pair, if the phrasebook of that language has it."""
+    if language is None:
+        return None
+    with _LOCK:
+        phrase = _phrases(language).get((source, target))
+    return None if phrase is None else located(phrase)
+
+
+@cache
+def _phrases(language: str) -> dict[tuple[str, str], Phrase]:
+    book = corpus(cast(Language, language))
+    return {(phrase.source, phrase.target): phrase for part in book for phrase in part}

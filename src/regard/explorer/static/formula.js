@@ -1,0 +1,93 @@
+/** The formula of one cell, filled with its numbers: score, softmax and what it brings to the context. */
+import { factor, low, plain, vector } from "./numbers.js";
+
+/**
+ * @typedef {{queries: number[][], keys: number[][], scores: (number|null)[][], allowed: boolean[][],
+ *   biased: (number|null)[][], weights: number[][], context: number[][],
+ *   formula: {name: string, parameters: Object<string, any>}}} Answer
+ */
+
+const dot = (a, b) => a.reduce((sum, value, n) => sum + value * b[n], 0);
+const times = (matrix, column) => matrix.map((row) => dot(row, column));
+const products = (a, b) => a.map((value, n) => `${factor(value)}·${factor(b[n])}`).join(" + ");
+const squares = (a, b) => a.map((value, n) => `${factor(value - b[n])}²`).join(" + ");
+
+/** How each score is written, with letters and with numbers. @type {Object<string, Function>} */
+const SCORES = {
+  dot: ({ q, k, names }) => [`${names.q}·${names.k}`, products(q, k)],
+  "scaled dot": ({ q, k, names }) => [
+    `${names.q}·${names.k} / √${q.length}`,
+    `(${products(q, k)}) / ${plain(Math.sqrt(q.length))}`,
+  ],
+  cosine: ({ q, k, names }) => [
+    `${names.q}·${names.k} / |${names.q}||${names.k}|`,
+    `${factor(dot(q, k))} / (${plain(Math.hypot(...q))}·${plain(Math.hypot(...k))})`,
+  ],
+  gaussian: ({ q, k, names, bandwidth }) => [
+    `−|${names.q} − ${names.k}|² / 2b²`,
+    `−(${squares(q, k)}) / (2·${plain(bandwidth)}²)`,
+  ],
+  bilinear: ({ q, k, names, parameters }) => [
+    `${names.q}·W ${names.k}`,
+    `${vector(q)}·${vector(times(parameters.W, k))}`,
+  ],
+  additive: ({ q, k, names, parameters }) => {
+    const sum = times(parameters.W, q).map((value, n) => value + times(parameters.U, k)[n]);
+    return [`v·tanh(W ${names.q} + U ${names.k})`, `${vector(parameters.v)}·tanh${vector(sum)}`];
+  },
+  average: () => ["log 1", null],
+  boxcar: (cell) => ["log [distance ≤ b]", kernelled(cell, (far) => `log [${plain(far)} ≤ 1]`)],
+  triangular: (cell) => [`log (1 − |${cell.names.q} − ${cell.names.k}| / b)`, kernelled(cell, (far) => `log (1 − ${plain(far)})`)],
+  epanechnikov: (cell) => [`log (1 − |${cell.names.q} − ${cell.names.k}|² / b²)`, kernelled(cell, (far) => `log (1 − ${plain(far)}²)`)],
+};
+
+function kernelled({ q, k, bandwidth }, write) {
+  return write(Math.hypot(...q.map((value, n) => value - k[n])) / bandwidth);
+}
+
+/**
+ * Tell one cell step by step; each line is `[name, text]`, and the names are the texts' own.
+ * @param {Answer} answer
+ * @param {number[][]} values
+ * @returns {{step: "score"|"shift"|"hidden"|"weight"|"context", text: string}[]}
+ */
+export function cellFormula(answer, values, query, key) {
+  const lines = [{ step: "score", text: scored(answer, query, key) }];
+  const shift = shifted(answer, query, key);
+  if (shift) lines.push({ step: "shift", text: shift });
+  if (!answer.allowed[query][key]) lines.push({ step: "hidden", text: `e^−∞ = 0` });
+  lines.push({ step: "weight", text: weighed(answer, query, key) });
+  lines.push({ step: "context", text: gathered(answer, values, query) });
+  return lines;
+}
+
+function scored({ queries, keys, scores, formula }, query, key) {
+  const names = { q: `q${low(query + 1)}`, k: `k${low(key + 1)}` };
+  const { name, parameters } = formula;
+  const cell = { q: queries[query], k: keys[key], names, parameters, bandwidth: parameters.bandwidth ?? 1 };
+  const [letters, numbers] = SCORES[name]?.(cell) ?? [`${names.q}, ${names.k}`, null];
+  return [letters, numbers, plain(scores[query][key])].filter((part) => part !== null).join(" = ");
+}
+
+/** The temperature and the bias of positions, if they change anything. */
+function shifted({ scores, biased, formula }, query, key) {
+  const { temperature = 1, slope } = formula.parameters;
+  if (temperature === 1 && slope === undefined) return null;
+  const score = plain(scores[query][key]);
+  const divided = temperature === 1 ? score : `${score} / ${plain(temperature)}`;
+  const bias = slope === undefined ? "" : ` − ${plain(slope)}·${Math.abs(query - key)}`;
+  return `${divided}${bias} = ${plain(biased[query][key])}`;
+}
+
+function weighed({ allowed, biased, weights }, query, key) {
+  const seen = biased[query].filter((score, n) => allowed[query][n] && score !== null);
+  if (!seen.length) return "0";
+  const sum = seen.map((score) => `e^${plain(score)}`).join(" + ");
+  const own = allowed[query][key] ? `e^${plain(biased[query][key])}` : "0";
+  return `${own} / (${sum}) = ${plain(weights[query][key], 3)}`;
+}
+
+function gathered({ weights, context }, values, query) {
+  const parts = weights[query].flatMap((weight, n) => (weight >= 0.0005 ? [`${plain(weight)}·${vector(values[n])}`] : []));
+  return `${parts.join(" + ") || "0"} = ${vector(context[query])}`;
+}

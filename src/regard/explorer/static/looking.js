@@ -1,0 +1,40 @@
+/** A trace within a page: every layer and head, as in the page that is one file. */
+import { element } from "../pictures/controls.js";
+import { open } from "../pictures/page.js";
+import { sentenceOf } from "./parts.js";
+
+/**
+ * A place for traces; `changed` is told where the reader looks.
+ * @param {import("./app.js").Context} context
+ */
+export function looking(context, changed) {
+  const place = element("div", { className: "looking" });
+  let page = null;
+
+  function close() {
+    page?.close();
+    page = null;
+    place.classList.remove("page", "waiting");
+    place.replaceChildren();
+  }
+
+  context.signal.addEventListener("abort", () => page?.close());
+  return {
+    element: place,
+    /** Show a trace, at the same head as the one before if there was one. */
+    show(record, start) {
+      const from = page ? { ...page.state(), query: null, key: null } : start;
+      close();
+      try {
+        page = open(place, record, { start: from, language: context.language, embedded: true, changed });
+      } catch (error) {
+        place.replaceChildren(element("p", { className: "problem" }, sentenceOf(error, context.texts)));
+      }
+    },
+    /** What is shown is about to be replaced. */
+    wait: () => place.classList.add("waiting"),
+    ready: () => place.classList.remove("waiting"),
+    close,
+    repaint: () => page?.repaint(),
+  };
+}

@@ -1,0 +1,103 @@
+/** One side of a comparison: a run, a sentence, what it shall say, and the head that is looked at. */
+import { element } from "../pictures/controls.js";
+import { number, whole } from "./address.js";
+import { isStopped } from "./api.js";
+import { headChooser, headOf, readHeads } from "./heads.js";
+import { map } from "./map.js";
+import { paused } from "./newest.js";
+import { field, runChooser, runOf, sentenceOf, statusLine } from "./parts.js";
+import { EXAMPLES } from "./translate.js";
+
+/** @param {import("./app.js").Context} context */
+export function side(context, n, values, { pointed, ready }) {
+  const { texts, known } = context;
+  const names = texts.compare;
+  const letter = "ab"[n];
+  const given = (name) => values[`${letter}.${name}`];
+  let run = runOf(known, given("run") ?? known.runs[n]?.name);
+  let text = given("text") ?? (known.runs.some(({ phrasebook }) => phrasebook) ? EXAMPLES[0] : "");
+  let target = given("target") ?? "";
+  // at first one model, one sentence, and two of its heads
+  const other = known.runs.length < 2 ? n : 0;
+  let start = { kind: given("kind"), layer: number(given("layer"), run.layers - 1), head: whole(given("head")) ?? other };
+  let asked = new AbortController();
+  context.signal.addEventListener("abort", () => asked.abort());
+  const status = statusLine();
+  const picture = map(context, { pointed });
+  const choose = element("div");
+  const limit = { maxLength: known.limits.characters, spellcheck: false, type: "text" };
+  const input = element("input", { ...limit, value: text });
+  const targetInput = element("input", { ...limit, value: target, placeholder: names.itself });
+  picture.element.hidden = true;
+
+  function note(what) {
+    context.note(Object.fromEntries(Object.entries(what).map(([name, value]) => [`${letter}.${name}`, value])));
+  }
+
+  async function load() {
+    asked.abort();
+    asked = new AbortController();
+    const { signal } = asked;
+    note({ run: run.name, text, target });
+    const ask = (path, body) => context.ask(path, { body, signal, keep: true, busy: (seconds) => status.say(texts.busyAgain(seconds)) });
+    status.say(texts.reading);
+    try {
+      const said = target.trim() ? target : await translated(ask);
+      if (signal.aborted) return;
+      targetInput.placeholder = target.trim() ? names.itself : said || names.itself;
+      if (!said) {
+        nothing(text.trim() ? texts.noTranslation : names.typeSentence);
+        return;
+      }
+      const record = await ask("/api/traces", { run: run.name, source: text, target: said });
+      if (signal.aborted) return;
+      status.say("");
+      picture.element.hidden = false;
+      draw(readHeads(record));
+    } catch (error) {
+      if (isStopped(error) || signal.aborted) return;
+      nothing(sentenceOf(error, texts), true);
+    }
+  }
+
+  function nothing(why, isProblem = false) {
+    status.say(why, isProblem);
+    picture.element.hidden = true;
+    ready(null);
+  }
+
+  async function translated(ask) {
+    const answer = text.trim() ? await ask("/api/translate", { run: run.name, text, nbest: 1 }) : { translations: [] };
+    return answer.translations[0]?.text.trim() ?? "";
+  }
+
+  function draw(heads) {
+    const head = headOf(heads, start, context.language);
+    const { kind, layer, head: chosen } = head.start;
+    picture.show(head, texts.headName(texts.attentions[kind] ?? kind, layer, chosen));
+    choose.replaceChildren(headChooser(context, heads, start, (now) => {
+      start = now;
+      note(now);
+      draw(heads);
+    }));
+    ready(head);
+  }
+
+  const typed = paused(load);
+  input.oninput = () => {
+    text = input.value;
+    typed.later();
+  };
+  targetInput.oninput = () => {
+    target = targetInput.value;
+    typed.later();
+  };
+  const chooseRun = runChooser(context, run.name, (name) => {
+    run = runOf(known, name);
+    typed.now();
+  });
+  typed.now();
+  const box = element("section", { className: "panel side-panel" }, element("h2", {}, names.sides[n]),
+    field(texts.run, chooseRun), field(texts.sentence, input), field(texts.target, targetInput), choose, status.element, picture.element);
+  return { element: box, map: picture };
+}

@@ -1,0 +1,250 @@
+"""The explorer as a person meets it: typed into, clicked on, linked to, in Chromium."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from regard.pictures.pieces import readable
+from regard.retrace import retrace
+from regard.trace import load_trace, translation
+from regard.translate import translate
+
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
+
+TEXT = "the old cat sees the dog"
+EVIL = "</script><img src=x onerror=alert(1)>"
+PAGES = ("translate", "playground", "training", "compare", "traces")
+
+
+@pytest.fixture(autouse=True)
+def patient():
+    expect.set_options(timeout=60_000)  # a busy machine takes its time
+
+
+def typed(window, text):
+    window.get_by_label("Sentence").fill(text)
+
+
+def cards(window):
+    return window.locator(".answers .card")
+
+
+def looked(window):
+    """Wait until a trace is shown; give the part of the page that shows it."""
+    view = window.locator(".looking.page:not(.waiting)")
+    expect(view.locator(".sentence")).not_to_be_empty()
+    return view
+
+
+def words_of(window, count):
+    """Walk down the rows of the trace that is shown, and give the words they are named by."""
+    view = looked(window)
+    view.locator(".stage").focus()
+    found = []
+    for _ in range(count):
+        before = view.locator(".sentence").inner_text()
+        window.keyboard.press("ArrowDown")
+        expect(view.locator(".sentence")).not_to_have_text(before)
+        found.append(re.match("“(.*?)”", view.locator(".sentence").inner_text())[1])
+    return found
+
+
+def test_what_is_typed_is_translated_as_the_library_does(browse, site, run):
+    window = browse(site)
+    typed(window, TEXT)
+    best = translate(run.model, run.tokenizers, [TEXT], run.settings.search)[0][0]
+    expect(cards(window).first.locator(".card-text")).to_have_text(best.text)
+    marks = (
+        cards(window).first.locator(".word").evaluate_all("all => all.map((word) => word.title)")
+    )
+    assert len(marks) == len(run.tokenizers.target.words(best.text))
+    assert all(re.search(r": [<>]?\d+ % sure$", mark) for mark in marks)
+    looked(window)
+    assert window.errors == []
+
+
+def test_each_translation_shows_its_own_attention(browse, site):
+    window = browse(site)
+    typed(window, TEXT)
+    looked(window)
+    expect(cards(window)).to_have_count(4)
+    second = cards(window).nth(1)
+    with window.expect_request("**/api/traces") as asked:
+        second.click()
+    said = second.locator(".card-text").inner_text()
+    assert asked.value.post_data_json["target"] == said
+    expect(second).to_have_attribute("aria-pressed", "true")
+    expect(window.locator(".answers .status")).to_contain_text("translation 2")
+
+
+def test_a_target_can_be_forced_and_is_looked_through_word_by_word(browse, site, run):
+    window = browse(site)
+    typed(window, TEXT)
+    looked(window)
+    window.get_by_label("Your own translation").fill("le chat voit le homme")
+    expect(window.locator(".answers .status")).to_contain_text("your own")
+    expect(window.locator(".own-sure .word")).to_have_count(5)
+    trace = retrace(run.model, run.tokenizers, TEXT, "le chat voit le homme")
+    pieces = readable(trace.tokens["target"].pieces, trace.tokens["target"].special)
+    assert words_of(window, 5) == list(pieces[:5])
+
+
+def test_an_empty_text_asks_for_one(browse, site):
+    window = browse(site)
+    typed(window, " ")
+    expect(window.locator(".answers .status")).to_have_text(
+        "Type a sentence, and its translations appear here."
+    )
+    expect(cards(window)).to_have_count(0)
+
+
+def test_a_busy_server_is_told_of_and_asked_again(browse, site):
+    window = browse(f"{site}#playground")
+    answers = [503]
+
+    def busy(route):
+        if answers.pop() if answers else False:
+            route.fulfill(status=503, headers={"Retry-After": "2"}, json={"error": "Busy."})
+        else:
+            route.continue_()
+
+    window.route("**/api/translate", busy)
+    window.get_by_role("link", name="Translate").click()
+    typed(window, TEXT)
+    expect(window.locator(".answers .status")).to_contain_text("busy; trying again in 2 s")
+    expect(cards(window)).to_have_count(4)
+
+
+def test_a_refusal_is_a_sentence(browse, site):
+    window = browse(site)
+    window.get_by_label("Sentence").evaluate("area => area.removeAttribute('maxlength')")
+    typed(window, "the cat " * 500)
+    problem = window.locator(".answers .status.problem")
+    expect(problem).to_be_visible()
+    assert problem.inner_text().endswith(".")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_reaches_outside_or_scrolls_sideways_on_a_phone(browse, site, page):
+    window = browse(f"{site}#{page}", viewport={"width": 360, "height": 740})
+    expect(window.locator("main > *").first).to_be_visible()
+    window.wait_for_load_state("networkidle")
+    assert window.evaluate("document.documentElement.scrollWidth") <= 360
+    assert window.errors == []
+    assert [url for url in window.asked if not url.startswith((site, "blob:", "data:"))] == []
+
+
+def test_a_link_opens_the_same_state_again(browse, site):
+    window = browse(site)
+    typed(window, TEXT)
+    looked(window)
+    cards(window).nth(2).click()
+    expect(window.locator(".answers .status")).to_contain_text("translation 3")
+    view = looked(window)
+    view.get_by_role("tab", name="Encoder").click()
+    view.get_by_role("button", name="Lines").click()
+    view.locator(".overview").focus()
+    window.keyboard.press("ArrowRight")
+    expect(view.locator(".caption")).to_contain_text("Encoder · layer 0, head 1")
+    again = browse(window.url)
+    seen = looked(again)
+    expect(seen.locator(".caption")).to_have_text(view.locator(".caption").inner_text())
+    expect(seen.get_by_role("button", name="Lines")).to_have_attribute("aria-pressed", "true")
+    expect(cards(again).nth(2)).to_have_attribute("aria-pressed", "true")
+    expect(again.get_by_label("Sentence")).to_have_value(TEXT)
+
+
+def test_the_language_follows_the_reader_and_the_button_and_is_remembered(browse, site):
+    window = browse(site, locale="zh-CN")
+    expect(window.locator("header nav a")).to_have_text(["翻译", "实验台", "训练", "比较", "记录"])
+    window.get_by_label("句子").fill(TEXT)
+    looked(window)
+    window.get_by_role("button", name="English").click()
+    expect(window.get_by_label("Sentence")).to_have_value(TEXT)
+    expect(looked(window).get_by_role("tab").first).to_have_text("Encoder")
+    window.reload()
+    expect(window.locator("header nav a").first).to_have_text("Translate")
+    expect(window.locator("html")).to_have_attribute("lang", "en")
+
+
+def test_the_theme_follows_the_reader_and_the_button_and_is_remembered(browse, site):
+    paper = "getComputedStyle(document.body).backgroundColor"
+    window = browse(site, color_scheme="dark")
+    dark = window.evaluate(paper)
+    assert max(map(int, re.findall(r"\d+", dark))) < 40
+    window.get_by_role("button", name="Theme").click()
+    light = window.evaluate(paper)
+    assert min(map(int, re.findall(r"\d+", light))) > 230
+    window.reload()
+    assert window.evaluate(paper) == light
+
+
+def test_two_browsers_at_once_do_not_disturb_each_other(browse, site, run):
+    texts = ["the red dog hears the bird", "the big man likes the boat"]
+    windows = [browse(site) for _ in texts]
+    for window, text in zip(windows, texts, strict=True):
+        typed(window, text)
+    for window, text in zip(windows, texts, strict=True):
+        best = translate(run.model, run.tokenizers, [text], run.settings.search)[0][0]
+        expect(cards(window).first.locator(".card-text")).to_have_text(best.text)
+
+
+def test_the_trace_that_is_shown_is_saved(browse, site, tmp_path):
+    window = browse(site)
+    typed(window, TEXT)
+    view = looked(window)
+    with window.expect_download() as waiting:
+        view.get_by_role("button", name="Save the trace as JSON").click()
+    waiting.value.save_as(tmp_path / "saved.json")
+    assert load_trace(tmp_path / "saved.json").title == TEXT
+
+
+def drop(window, name, text):
+    """Drop a file on the page, as a person does."""
+    window.evaluate(
+        """([name, text]) => {
+            const dataTransfer = new DataTransfer();
+            dataTransfer.items.add(new File([text], name));
+            const options = { dataTransfer, bubbles: true, cancelable: true };
+            document.body.dispatchEvent(new DragEvent("drop", options));
+        }""",
+        [name, text],
+    )
+
+
+def test_a_trace_dropped_on_any_page_is_shown_and_its_words_are_text(browse, site):
+    trace = translation([EVIL, "b"], [EVIL, "c"], cross=[np.eye(2)[None]], title=EVIL, model=EVIL)
+    window = browse(f"{site}#playground")
+    expect(window.locator(".grid").first).to_be_visible()
+    window.on("dialog", lambda dialog: window.errors.append(dialog.message) or dialog.dismiss())
+    drop(window, f"{EVIL}.json", trace.to_json())
+    assert words_of(window, 1) == [EVIL]
+    assert f"looks most at “{EVIL}” (1.00)" in window.locator(".sentence").inner_text()
+    expect(window.locator(".looking h2")).to_have_text(EVIL)
+    assert window.locator("main img").count() == 0
+    assert window.errors == []
+
+
+def test_a_file_that_is_no_trace_gets_a_sentence(browse, site):
+    window = browse(f"{site}#traces")
+    expect(window.get_by_role("button", name="Open a file")).to_be_visible()
+    drop(window, "odd.json", json.dumps({"format": "other"}))
+    problem = window.locator(".traces .status.problem")
+    expect(problem).to_be_visible()
+    assert "trace" in problem.inner_text()
+
+
+def test_traces_named_at_start_are_listed_and_linked_to(browse, served, tmp_path, trained):
+    for name in ("one", "two"):
+        trace = translation(["a"], ["b"], cross=[np.ones((1, 1, 1))], title=f"title {name}")
+        (tmp_path / f"{name}.json").write_text(trace.to_json(), encoding="utf-8")
+    with served([], [tmp_path / "one.json", tmp_path / "two.json"]) as url:
+        window = browse(url)  # without a run, traces come first
+        window.get_by_role("button", name="title two").click()
+        expect(looked(window).locator("h2")).to_have_text("title two")
+        again = browse(window.url)
+        expect(looked(again).locator("h2")).to_have_text("title two")
+        window.get_by_role("link", name="Translate").click()
+        expect(window.locator("main")).to_contain_text("No run was named at start")

@@ -1,0 +1,47 @@
+import pytest
+import torch
+
+from regard.config import Search
+from regard.explorer.stop import Stop, Stoppable, Stopped
+from regard.models.translator import Translator
+from regard.retrace import retrace
+from regard.translate import translate
+
+
+def test_a_stop_is_heard_at_the_next_check():
+    stop = Stop()
+    stop.check()
+    stop.say()
+    with pytest.raises(Stopped):
+        stop.check()
+
+
+def test_a_stoppable_model_says_and_sees_what_its_model_does(run):
+    model = Stoppable(run.model, Stop())
+    assert isinstance(model, Translator)
+    sentences = ["the old cat sees the dog", "the red boat"]
+    plain = translate(run.model, run.tokenizers, sentences, Search(beams=3), nbest=2)
+    assert translate(model, run.tokenizers, sentences, Search(beams=3), nbest=2) == plain
+    ours, own = (retrace(each, run.tokenizers, *sentences) for each in (model, run.model))
+    assert ours.to_json() == own.to_json()
+
+
+def test_a_search_stops_between_two_steps(run):
+    stop, steps = Stop(), []
+
+    class Counting(Stoppable):
+        def step(self, tokens, past):
+            steps.append(tokens)
+            if len(steps) == 3:
+                stop.say()
+            return super().step(tokens, past)
+
+    with pytest.raises(Stopped):
+        translate(Counting(run.model, stop), run.tokenizers, ["the old cat sees the dog"])
+    assert len(steps) == 3
+
+
+def test_the_weights_are_shared_and_not_copied(run):
+    model = Stoppable(run.model, Stop())
+    assert model.output_weight is run.model.output_weight
+    assert all(torch.is_tensor(weight) for weight in model.parameters())

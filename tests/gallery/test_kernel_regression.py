@@ -1,0 +1,47 @@
+import pytest
+import torch
+
+from regard.gallery import plate
+from regard.gallery.kernel_regression import draw, fitted, points, truth
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    return draw()
+
+
+def test_the_weights_drawn_are_gaussians_of_the_distance(pictures):
+    x, (seen, _) = torch.linspace(0, 6, 61), points()
+    drawn = [torch.tensor(axes.images[0].get_array()) for axes in pictures["weights"].axes[:3]]
+    assert torch.allclose(drawn[0], torch.tensor(1 / 60, dtype=drawn[0].dtype))
+    for matrix, model in zip(drawn[1:], list(fitted().values())[1:], strict=True):
+        heights = torch.exp(-((x[:, None] - seen) ** 2) / (2 * model.bandwidth**2))
+        wanted = heights / heights.sum(-1, keepdim=True)
+        assert torch.allclose(matrix, wanted.to(matrix.dtype), atol=1e-5)
+
+
+def test_the_learned_bandwidth_predicts_best_and_the_text_says_how_well():
+    x = torch.linspace(0, 6, 200)
+    models = fitted()
+    errors = [(model.predict(x) - truth(x)).square().mean().item() for model in models.values()]
+    assert errors == sorted(errors, reverse=True)
+    told = (models["learned"].bandwidth, errors[1], errors[2])
+    for text in plate.read("kernel_regression").texts.values():
+        assert all(f"{number:.2f}" in " ".join(text.notice) for number in told)
+
+
+def test_the_average_is_the_same_everywhere_and_kernels_end_at_a_bandwidth(pictures):
+    fits, kernels = pictures["fits"], pictures["kernels"]
+    average = points()[1].mean().item()
+    assert fits.axes[0].lines[1].get_ydata() == pytest.approx([average] * 200, abs=1e-5)
+    heights = {line.get_label(): line for line in kernels.axes[0].lines}
+    for name in ("boxcar", "triangular", "epanechnikov"):
+        apart, height = heights[name].get_data()
+        assert (height[abs(apart) > 1.001] == 0).all()
+        assert (height[abs(apart) < 0.99] > 0).all()
+    assert (heights["gaussian"].get_ydata() > 0).all()
+
+
+def test_captions_are_those_of_the_pictures(pictures):
+    for text in plate.read("kernel_regression").texts.values():
+        assert list(text.pictures) == list(pictures)

@@ -1,0 +1,95 @@
+import re
+from html import unescape
+from html.parser import HTMLParser
+
+import pytest
+
+from regard.gallery import page, plate
+from regard.gallery.plate import Plate, Text
+
+VOID = {"meta", "link", "img", "br"}
+SPIKY = '<b>&" `a < b`'
+PICTURES = ["pictures/n/1-one.png", "pictures/n/1-one.svg", "pictures/n/2-two.gif"]
+
+
+class Nested(HTMLParser):
+    """Fails where an element is not closed in its turn."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def parsed(html):
+    parser = Nested()
+    parser.feed(html)
+    parser.close()
+    assert parser.open == []
+    return parser.seen
+
+
+@pytest.fixture
+def spiky():
+    text = Text(SPIKY, SPIKY, (SPIKY,), (SPIKY,), {"one": SPIKY})
+    return Plate("scores", "<math></math>", "x = '<script>'\n", {"en": text, "zh": text})
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_texts_and_code_are_never_markup(spiky, language):
+    html = page.page(spiky, PICTURES, ["scores"], language, True)
+    html += page.index([spiky], {"scores": PICTURES[0]}, language, True)
+    names = [tag for tag, _ in parsed(html)]
+    assert not {"b", "script"} & set(names)
+    assert html.count("<code>a &lt; b</code>") >= 5
+
+
+def test_the_code_shown_is_the_file_itself():
+    known = plate.read("five_tokens")
+    html = page.page(known, PICTURES, ["five_tokens"], "en", True)
+    block = re.search(r'<div class="code"><pre>(.*?)</pre>', html, re.DOTALL).group(1)
+    assert unescape(re.sub("<[^>]+>", "", block)) == known.code
+
+
+def test_each_picture_is_shown_once_and_offered_in_all_its_kinds(spiky):
+    seen = parsed(page.page(spiky, PICTURES, ["scores"], "zh", True))
+    assert [at["src"] for tag, at in seen if tag == "img"] == [
+        "../pictures/n/1-one.png",
+        "../pictures/n/2-two.gif",
+    ]
+    links = {at["href"] for tag, at in seen if tag == "a"}
+    assert {f"../{path}" for path in PICTURES} <= links
+    assert all(at["alt"] for tag, at in seen if tag == "img")
+
+
+def test_a_page_leads_to_its_neighbours_and_to_its_twin(spiky):
+    around = ["kernel_regression", "scores", "complexity"]
+    for language, twin in (("en", "zh/scores.html"), ("zh", "../scores.html")):
+        seen = parsed(page.page(spiky, PICTURES, around, language, True))
+        links = [at["href"] for tag, at in seen if tag == "a"]
+        assert links[:2] == ["index.html", twin]
+        assert links[-2:] == ["kernel_regression.html", "complexity.html"]
+    alone = parsed(page.page(spiky, PICTURES, ["scores"], "en", False))
+    assert "zh/scores.html" not in [at.get("href") for _, at in alone]
+
+
+def test_a_page_forbids_itself_the_network_and_scripts(spiky):
+    seen = parsed(page.page(spiky, PICTURES, ["scores"], "en", True))
+    (policy,) = [at["content"] for tag, at in seen if at.get("http-equiv")]
+    assert policy.startswith("default-src 'none';")
+    assert "http" not in policy and "unsafe" not in policy and "script-src" not in policy
+
+
+def test_figures_keep_their_number_when_others_are_missing(spiky):
+    html = page.index([spiky], {"scores": "a.png"}, "en", False)
+    assert '<span class="number">2</span>' in html

@@ -1,0 +1,74 @@
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from regard.errors import RegardError
+from regard.gallery import FIGURES, LANGUAGES, plate
+from regard.gallery.plate import Moving
+from regard.pictures import fonts
+from regard.pictures.figure import blank
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_says_all_it_should_in_both_languages(name):
+    found = plate.read(name)
+    assert set(found.texts) == set(LANGUAGES)
+    for language, text in found.texts.items():
+        assert len(text.notice) >= 2 and len(text.attempts) >= 1
+        for sentence in (text.title, text.question, *text.notice, *text.attempts):
+            assert sentence.strip() == sentence != ""
+            assert bool(re.search("[\u4e00-\u9fff]", sentence)) == (language == "zh"), sentence
+        assert set(text.pictures) == set(found.texts["en"].pictures)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_formula_is_mathml_that_can_be_parsed(name):
+    formula = plate.read(name).formula.strip().replace("xmlns=", "data-ns=")
+    assert ElementTree.fromstring(formula).tag == "math"
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_is_a_short_file_that_draws_by_itself(name):
+    code = plate.read(name).code
+    assert "\ndef draw() -> dict[str, " in code
+    assert len(code.splitlines()) <= 130
+
+
+def test_pictures_are_saved_in_order_as_png_and_svg(tmp_path):
+    first, second = blank(1.0, 1.0), blank(1.0, 1.0)
+    first.text(0.5, 0.5, "some words")
+    assert plate.save({"z": first, "a": second, "m": Moving(b"GIF89a", ".gif")}, tmp_path) == ""
+    names = ["1-z.png", "1-z.svg", "2-a.png", "2-a.svg", "3-m.gif"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert (tmp_path / "1-z.png").read_bytes().startswith(b"\x89PNG")
+    assert "some words" in (tmp_path / "1-z.svg").read_text("utf-8")
+    assert (tmp_path / "3-m.gif").read_bytes() == b"GIF89a"
+
+
+def test_pictures_that_are_no_longer_drawn_go(tmp_path):
+    plate.save({"old": blank(1.0, 1.0)}, tmp_path)
+    (tmp_path / "mine.txt").write_text("kept")
+    plate.save({"new": Moving(b"", ".gif")}, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"1-new.gif", "mine.txt"}
+
+
+def test_letters_that_no_font_has_are_told_and_drawn_by_the_readers_fonts(tmp_path, monkeypatch):
+    monkeypatch.setattr(fonts, "families", lambda: ["DejaVu Sans"])
+    drawn = blank(1.0, 1.0)
+    drawn.text(0.5, 0.5, "猫cat猫")
+    assert plate.save({"cat": drawn}, tmp_path) == "猫"
+    assert [path.name for path in tmp_path.iterdir()] == ["1-cat.svg"]
+    assert "猫cat猫" in (tmp_path / "1-cat.svg").read_text("utf-8")
+
+
+def test_a_package_that_is_missing_is_said_and_a_mistake_of_ours_is_not_hidden(monkeypatch):
+    def missing(name):
+        raise ModuleNotFoundError(name=name)
+
+    monkeypatch.setattr(plate, "import_module", lambda _: missing("sklearn"))
+    with pytest.raises(RegardError, match=r"'five_tokens' needs sklearn.*regard\[gallery\]"):
+        plate.draw("five_tokens")
+    monkeypatch.setattr(plate, "import_module", lambda _: missing("regard.nowhere"))
+    with pytest.raises(ModuleNotFoundError):
+        plate.draw("five_tokens")

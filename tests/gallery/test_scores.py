@@ -1,0 +1,50 @@
+import pytest
+import torch
+from torch.autograd.functional import jacobian
+
+from regard.gallery.scores import KEYS, QUERY, WIDTHS, _slope, draw, scores
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    return draw()
+
+
+def test_the_weights_drawn_are_those_of_the_formulas(pictures):
+    query, additive = QUERY[0], scores()["additive"]
+    hidden = additive.project_queries(QUERY) + additive.project_keys(KEYS)
+    wanted = [
+        KEYS @ query,
+        KEYS @ query / 2**0.5,
+        KEYS @ query / (KEYS.norm(dim=-1) * query.norm()),
+        KEYS @ torch.tensor([-query[1], query[0]]),  # a quarter turn to the left
+        hidden.tanh() @ additive.compare.v,
+        -(KEYS - query).square().sum(-1) / 2,
+    ]
+    drawn = torch.tensor(pictures["weights"].axes[0].images[0].get_array())
+    assert torch.allclose(drawn, torch.stack(wanted).softmax(-1).to(drawn.dtype), atol=1e-5)
+
+
+def lines(pictures, panel):
+    return {line.get_label(): line.get_ydata() for line in pictures["width"].axes[panel].lines}
+
+
+def test_the_dot_product_spreads_as_the_root_of_the_width_and_scaled_it_does_not(pictures):
+    spread = lines(pictures, 0)
+    for width, dot, scaled in zip(WIDTHS, spread["dot"], spread["scaled dot"], strict=True):
+        assert dot == pytest.approx(width**0.5, rel=0.1)
+        assert scaled == pytest.approx(1, abs=0.1)
+
+
+def test_without_the_scale_one_key_takes_all_and_the_slope_vanishes(pictures):
+    (dot, scaled), (steep, kept) = (
+        [line.get_ydata() for line in pictures["width"].axes[panel].lines] for panel in (1, 2)
+    )
+    assert dot[-1] > 0.9 > 0.3 > scaled[-1]
+    assert steep[-1] < 0.25 * steep[0] and kept[-1] >= kept[0]
+
+
+def test_the_slope_is_that_of_the_softmax():
+    row = torch.randn(7)
+    wanted = jacobian(lambda scores: scores.softmax(-1), row).norm()
+    assert _slope(row.softmax(-1)[None]) == pytest.approx(wanted.item(), rel=1e-5)

@@ -1,0 +1,160 @@
+import re
+import shutil
+from html.parser import HTMLParser
+
+import pytest
+from typer.testing import CliRunner
+
+from regard.cli import app
+from regard.errors import RegardError
+from regard.gallery import plate, site
+from regard.gallery.plate import Moving
+from regard.pictures.figure import blank
+
+QUICK = ("five_tokens", "residual_and_norm")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A site of two figures, and what was said on the way."""
+    out, said = tmp_path_factory.mktemp("site") / "gallery", []
+    assert site.build(out, QUICK, say=said.append) == out / "index.html"
+    return out, said
+
+
+@pytest.fixture
+def stubbed(monkeypatch):
+    """Figures that take no time."""
+    monkeypatch.setattr(plate, "draw", lambda name: {"one": Moving(name.encode(), ".gif")})
+
+
+@pytest.fixture
+def chromium():
+    """A real browser; tests that need one are skipped where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("Chromium is not installed")
+    with playwright.sync_playwright() as started:
+        options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        browser = started.chromium.launch(executable_path=path, args=options)
+        yield browser
+        browser.close()
+
+
+class Addresses(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        self.found += [value for name, value in attrs if name in ("href", "src", "srcset", "data")]
+
+
+def test_there_is_a_page_for_each_figure_in_both_languages(built):
+    out, said = built
+    names = {"index.html", *(f"{name}.html" for name in QUICK)}
+    assert {path.name for path in out.glob("*.html")} == names
+    assert {path.name for path in (out / "zh").glob("*.html")} == names
+    assert "What to notice" in (out / "five_tokens.html").read_text("utf-8")
+    assert "看什么" in (out / "zh" / "five_tokens.html").read_text("utf-8")
+    assert [line.split(" (")[0] for line in said] == ["1/2 five_tokens", "2/2 residual_and_norm"]
+
+
+def test_all_addresses_are_local_and_lead_somewhere(built):
+    out, _ = built
+    for page in out.rglob("*.html"):
+        parser = Addresses()
+        parser.feed(page.read_text("utf-8"))
+        assert len(parser.found) >= 4
+        for address in parser.found:
+            assert not re.match(r"[a-z]+:|//", address), address
+            assert (page.parent / address).is_file(), address
+
+
+def test_nothing_that_a_browser_loads_names_the_network(built):
+    out, _ = built
+    assert not re.search(r"url\(|@import", (out / "gallery.css").read_text("utf-8"))
+    for svg in out.rglob("*.svg"):
+        loaded = re.findall(r'(?:href|src)="([^"]*)"', svg.read_text("utf-8"))
+        assert all(address.startswith(("#", "data:")) for address in loaded)
+
+
+def test_captions_are_those_of_the_pictures(built):
+    out, _ = built
+    for name in QUICK:
+        drawn = {path.stem.split("-", 1)[1] for path in (out / "pictures" / name).iterdir()}
+        assert drawn == set(plate.read(name).texts["en"].pictures)
+
+
+def test_a_browser_without_network_shows_every_picture(built, chromium):
+    out, _ = built
+    context = chromium.new_context(offline=True, viewport={"width": 390, "height": 800})
+    window, asked, said = context.new_page(), [], []
+    window.on("request", lambda request: asked.append(request.url))
+    window.on("console", lambda message: said.append(message.text))
+    for page in ("index.html", "zh/index.html", *(f"{name}.html" for name in QUICK)):
+        window.goto((out / page).as_uri())
+        for image in window.query_selector_all("img"):
+            image.scroll_into_view_if_needed()
+            window.wait_for_function("image => image.complete && image.naturalWidth > 0", arg=image)
+        assert window.evaluate("document.documentElement.scrollWidth") <= 390
+    window.click("a.previous")
+    assert window.url.endswith("/five_tokens.html")
+    context.close()
+    assert asked and all(url.startswith("file:") for url in asked)
+    assert said == []
+
+
+def test_drawing_one_figure_again_keeps_the_others(tmp_path, stubbed):
+    site.build(tmp_path, ["scores", "complexity"], say=lambda _: None)
+    site.build(tmp_path, ["positions"], say=lambda _: None)
+    index = (tmp_path / "index.html").read_text("utf-8")
+    places = [index.index(f'href="{name}.html"') for name in ("scores", "positions", "complexity")]
+    assert places == sorted(places)
+    assert 'href="positions.html"' in (tmp_path / "scores.html").read_text("utf-8")
+
+
+def test_one_language_alone_has_no_link_to_the_other(tmp_path, stubbed):
+    home = site.build(tmp_path, ["scores"], "zh", say=lambda _: None)
+    assert home == tmp_path / "zh" / "index.html"
+    assert not (tmp_path / "index.html").exists()
+    assert "English" not in home.read_text("utf-8")
+    site.build(tmp_path, ["scores"], "en", say=lambda _: None)
+    assert "English" in home.read_text("utf-8")
+
+
+def test_letters_without_a_font_are_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(plate, "draw", lambda name: {"one": blank(1.0, 1.0)})
+    monkeypatch.setattr(plate, "_lacking", lambda picture: "猫")
+    said = []
+    site.build(tmp_path, ["scores"], say=said.append)
+    assert said[0] == "scores: no font has '猫', so it is drawn as SVG only"
+    assert "1-one.svg" in (tmp_path / "index.html").read_text("utf-8")
+
+
+def test_a_page_that_is_not_a_gallerys_is_not_overwritten(tmp_path, stubbed):
+    (tmp_path / "index.html").write_text("mine")
+    with pytest.raises(RegardError, match=r"index\.html is not a gallery's"):
+        site.build(tmp_path, ["scores"])
+    assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--only", "score"], "no figure of the gallery is called 'score'. Did you mean 'scores'?"),
+        (["--lang", "zn"], "no language of the gallery is called 'zn'. Choose from: en, zh."),
+    ],
+)
+def test_unknown_names_are_told_before_anything_is_drawn(tmp_path, arguments, message):
+    result = CliRunner().invoke(app, ["gallery", "--out", str(tmp_path / "out"), *arguments])
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_verb_says_where_the_site_is(tmp_path, stubbed):
+    result = CliRunner().invoke(app, ["gallery", "--out", str(tmp_path), "--only", "scores"])
+    assert (result.exit_code, result.stdout.strip()) == (0, str(tmp_path / "index.html"))
+    assert result.stderr.startswith("1/1 scores")

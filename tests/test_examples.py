@@ -1,0 +1,76 @@
+"""The examples run, and show what they say."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+FOLDER = Path(__file__).parents[1] / "examples"
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    """Run an example in an empty folder; give what it printed."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.chdir(tmp_path)
+
+    def run(name):
+        spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        module.main()
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_every_example_is_tested():
+    tested = re.findall(r'run\("(\w+)"\)', Path(__file__).read_text())
+    assert {path.stem for path in FOLDER.glob("*.py")} == set(tested)
+
+
+def test_look_shows_scores_and_masks(run):
+    told = run("look")
+    for title in ("scaled dot", "cosine", "gaussian", "at itself and the two words before it"):
+        assert title in told
+    assert told.endswith("query 5 may not look at key 1: hidden by window(2)\n")
+
+
+def test_a_learned_bandwidth_comes_nearest_to_the_truth(run):
+    average, fixed, learned = map(float, re.findall(r"error ([\d.]+)", run("kernel_regression")))
+    assert learned < fixed < average
+
+
+def test_words_are_reversed_and_the_strongest_looks_are_an_anti_diagonal(run):
+    told = run("reverse")
+    heard, said = re.search(r"^(.*)  ->  (.*)$", told, flags=re.MULTILINE).groups()
+    assert said.split() == heard.split()[::-1]
+    rows = [line.split()[1:] for line in told.splitlines() if line.split()[:1] != ["step"]]
+    numbers = [[float(n) for n in row if re.fullmatch(r"[01]\.\d\d|0", n)] for row in rows]
+    table = torch.tensor([row for row in numbers if len(row) == 5])
+    assert table.argmax(1).tolist() == [4, 3, 2, 1, 0]
+
+
+def test_torchs_transformer_is_watched_and_a_page_written(run, tmp_path):
+    told = run("watch_a_model")
+    assert "decoder.layers.1.multihead_attn" in told and "3 × 5" in told
+    page = (tmp_path / "watched.html").read_text()
+    assert page.startswith("<!DOCTYPE html>") and '"chat"' in page
+
+
+def test_every_cell_of_the_notebook_runs(capsys):
+    notebook = json.loads((FOLDER / "where_does_it_look.ipynb").read_text())
+    cells = ["".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code"]
+    names: dict[str, object] = {}
+    for cell in cells:
+        exec(cell, names)
+    assert torch.equal(names["plain"], names["watched"])
+    assert names["weights"].shape == (1, 4, 6, 6)
+    assert len(names["trace"].looks) == 2
+    assert not any(c.get("outputs") for c in notebook["cells"])  # none are kept in the repository
