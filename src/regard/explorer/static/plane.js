@@ -46,7 +46,9 @@ export function plane({ title, colour, name, move, point }) {
       if (!arrow) return;
       event.preventDefault();
       const far = STEP * (event.shiftKey ? 5 : 1);
-      move(place, [vectors[place][0] + far * arrow[0], vectors[place][1] + far * arrow[1]]);
+      const next = [vectors[place][0] + far * arrow[0], vectors[place][1] + far * arrow[1]];
+      vectors = vectors.map((vector, n) => (n === place ? next : vector)); // a second key may come before the next frame
+      move(place, next);
     });
     return made;
   }
