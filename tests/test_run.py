@@ -81,5 +81,6 @@ def test_snapshots_come_in_the_order_of_their_steps(folder):
     assert folder.snapshots == {}
     for step in (400, 0, 25, 12_800_000):
         store.save(folder.snapshot(step), {})
+    store.save(folder.path / "snapshots" / "step-mine.safetensors", {})  # of somebody else
     assert list(folder.snapshots) == [0, 25, 400, 12_800_000]
     assert folder.snapshots[400] == folder.snapshot(400)

@@ -286,7 +286,7 @@ def gallery(
     ] = None,
     lang: Annotated[str | None, typer.Option(help="en or zh; both by default.")] = None,
 ) -> None:
-    """Draw every figure of the chapter on attention, as a site that needs no network."""
+    """Draw every figure of the chapter on attention, as an offline site."""
     from regard.gallery.site import build
 
     with _interruptible():

@@ -1,6 +1,7 @@
 """A run folder: settings, tokenizer, weights, log, checkpoints and a card, made to last."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -52,13 +53,17 @@ class Folder:
     @property
     def snapshots(self) -> dict[int, Path]:
         """The weights kept along the way, by step, first to last."""
-        found = (self.path / "snapshots").glob("step-*.safetensors")
-        named = {int(path.stem.removeprefix("step-")): path for path in found}
-        return dict(sorted(named.items()))
+        named = re.compile(r"step-(\d+)\.safetensors")
+        found = ((named.fullmatch(path.name), path) for path in self._snapshots.glob("*"))
+        return dict(sorted((int(match[1]), path) for match, path in found if match))
+
+    @property
+    def _snapshots(self) -> Path:
+        return self.path / "snapshots"
 
     def snapshot(self, step: int) -> Path:
         """Name the weights of a step that are kept to be looked at."""
-        return self.path / "snapshots" / f"step-{step}.safetensors"
+        return self._snapshots / f"step-{step}.safetensors"
 
     @property
     def data(self) -> Path:

@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 
 from regard.gallery import bahdanau
-from regard.gallery.bahdanau import _most_moved, _say, crossings
+from regard.gallery.bahdanau import _compared, _most_moved, crossings
 from regard.gallery.the_cat import looks
 from regard.text.phrasebook import Phrase, corpus
 from regard.training.metrics import bleu, exact_match
+from regard.translate import translate
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -53,14 +54,26 @@ def test_crossings_count_words_with_one_counterpart_that_change_places():
     assert crossings(swapped._replace(links=((0, 2), (1, 1), (2, 0)))) == 3
 
 
-def test_bars_are_measured_over_shorter_and_longer_phrases(pictures, phrases, translators):
-    axes = {one.get_title(): one for one in pictures["with-and-without"].axes}
+def test_bars_are_measured_over_all_and_over_shorter_and_longer_phrases(phrases, monkeypatch):
     wanted = [phrase.target for phrase in phrases]
-    for number, name in enumerate(("bahdanau", "blind")):
-        said = _say(translators[name], phrases)
-        parts = [(said, wanted), (said[:3], wanted[:3]), (said[3:], wanted[3:])]
-        drawn = {title: one.containers[number] for title, one in axes.items() if title}
-        heights = [bar.get_height() for bar in drawn["BLEU"]]
-        assert heights == pytest.approx([bleu(*part) for part in parts])
-        heights = [bar.get_height() for bar in drawn["exactly as in the book, %"]]
-        assert heights == pytest.approx([100 * exact_match(*part) for part in parts])
+    texts = {"with attention": [*wanted[:4], "Le chat."], "without": [*wanted[:1], *wanted[:4]]}
+    monkeypatch.setattr(bahdanau, "PARTS", 2)
+    drawn = {one.get_title(): one for one in _compared({}, phrases[:5], texts).axes}
+    for number, said in enumerate(texts.values()):
+        parts = [(said, wanted[:5]), (said[:3], wanted[:3]), (said[3:], wanted[3:5])]
+        judges = {"BLEU": bleu, "exactly as in the book, %": lambda *x: 100 * exact_match(*x)}
+        for title, judge in judges.items():
+            heights = [bar.get_height() for bar in drawn[title].containers[number]]
+            assert heights == pytest.approx([judge(*part) for part in parts])
+            assert len(set(heights)) > 1
+
+
+def test_what_is_said_of_the_sentence_is_what_the_models_say(pictures, phrases, translators):
+    (panel,) = (one for one in pictures["with-and-without"].axes if not one.get_title())
+    said = [text.get_text() for text in panel.texts][1::2]
+    shown = next(phrase for phrase in phrases if phrase.source == said[0])
+    assert said[1] == shown.target
+    for name, text in zip(("bahdanau", "blind"), said[2:], strict=True):
+        run = translators[name]
+        ((best, *_),) = translate(run.model, run.tokenizers, [shown.source], run.settings.search)
+        assert text == best.text

@@ -8,7 +8,7 @@ from regard.pictures.figure import blank
 @pytest.fixture
 def drawn():
     axes = blank(4.0, 4.0).subplots()
-    weights = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5 - 1e-12, 1e-12]])
+    weights = torch.tensor([[0.8, 0.0, 0.0], [0.5, 0.5 - 1e-12, 1e-12]])
     word_map(axes, weights, ["le", "chat"], ["the", "$cat$", "mat"], gold=[(1, 2)])
     return axes
 

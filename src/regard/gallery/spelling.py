@@ -43,7 +43,7 @@ class Speller(nn.Module):
         self.around, self.change = Residual(width), FeedForward(width, 2 * width)
         self.letters = Embedding(len(LETTERS), width, Sinusoidal(width))
         back, cross = MultiHead(width, heads), MultiHead(width, heads)
-        self.decoder = Decoder([Layer(back, FeedForward(width, 2 * width), cross)])
+        self.decoder = Decoder([Layer(back, FeedForward(width, 2 * width), cross, dropout=0.1)])
         self.last = nn.Linear(width, len(LETTERS))
 
     def forward(self, images: Tensor, letters: Tensor, looks: list[Tensor] | None = None) -> Tensor:

@@ -101,6 +101,7 @@ def _moving(frames: Sequence[Frame], best: Reading) -> Moving:
     images = []
     for frame in frames:
         figure, content = blank(4.4, 4.8), BytesIO()
+        figure.set_layout_engine("constrained", h_pad=0.12, w_pad=0.12)
         _draw(figure.subplots(), frame, best)
         figure.savefig(content, format="png", dpi=110)
         images.append(Image.open(content).convert("RGB"))

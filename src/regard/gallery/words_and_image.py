@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard.gallery.plate import GREY, ORANGE
-from regard.gallery.spelling import LONGEST, Digits, Speller, digits, learn, right
+from regard.gallery.spelling import LONGEST, NAMES, Digits, Speller, digits, learn, right
 from regard.pictures.figure import blank, entitle
 
 SHOWN = (2, 3, 4, 5, 6, 7)  # two by two, their names begin alike
@@ -23,7 +23,7 @@ def draw() -> dict[str, Figure]:
     speller = learn(learned)
     names, looks = speller.spell(held.images)
     said = f"{right(names, held.shown):.1%} of {len(names)} held-out images are named rightly"
-    chosen = [held.shown.tolist().index(digit) for digit in SHOWN]
+    chosen = [_example(digit, held, names) for digit in SHOWN]
     means = [(held.images[n], names[n], looks[n].mean(dim=0)) for n in chosen]
     last = chosen[-1]
     apart = [(held.images[last], names[last], look) for look in looks[last]]
@@ -32,6 +32,12 @@ def draw() -> dict[str, Figure]:
         "head-by-head": _rows(apart, [f"head {n}" for n in range(len(apart))]),
         "when-it-is-needed": _needed(speller, held),
     }
+
+
+def _example(digit: int, held: Digits, names: Sequence[str]) -> int:
+    """Find an image of a digit: the first that is named rightly, if one is."""
+    images = [n for n, shown in enumerate(held.shown.tolist()) if shown == digit]
+    return next((n for n in images if names[n] == NAMES[digit]), images[0])
 
 
 def _rows(

@@ -108,9 +108,9 @@ def learn(
         both = tokenizer.train(texts, settings.tokenizer, settings.pieces)
         return Tokenizers(both, both)
     sides = []
-    for side, name in enumerate(("source", "target")):
+    for name in ("source", "target"):
         read = counted(pairs(), f"pairs read for the {name} vocabulary", count)
-        texts = (pair[side] for pair in read)
+        texts = (getattr(pair, name) for pair in read)
         sides.append(tokenizer.train(texts, settings.tokenizer, settings.pieces))
     return Tokenizers(*sides)
 
