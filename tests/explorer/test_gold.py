@@ -25,3 +25,11 @@ def test_a_trace_of_a_phrase_carries_its_links(book, client):
     )
     other = client.post("/api/traces", json=form | {"target": "Bonjour."}).json()
     assert "gold" not in other
+
+
+def test_who_asks_later_finds_the_phrasebook_written_out(book, monkeypatch):
+    gold._phrases.cache_clear()
+    gold.prepare(["fr", None, "fr"]).join()
+    monkeypatch.setattr(gold, "corpus", None)  # nobody may ask for it again
+    phrase = book["fr"].test[0]
+    assert gold.words("fr", phrase.source, phrase.target) == located(phrase)

@@ -1,7 +1,8 @@
 """Which words belong together, for the sentences of the phrasebook."""
 
+from collections.abc import Iterable
 from functools import cache
-from threading import Lock
+from threading import Lock, Thread
 from typing import cast
 
 from regard.lesson import Language, located
@@ -18,6 +19,14 @@ def words(language: str | None, source: str, target: str) -> Words | None:
     with _LOCK:
         phrase = _phrases(language).get((source, target))
     return None if phrase is None else located(phrase)
+
+
+def prepare(languages: Iterable[str | None]) -> Thread:
+    """Write phrasebooks out meanwhile, so that the first who asks need not wait for seconds."""
+    wanted = sorted({language for language in languages if language})
+    thread = Thread(target=lambda: [words(each, "", "") for each in wanted], daemon=True)
+    thread.start()
+    return thread
 
 
 @cache

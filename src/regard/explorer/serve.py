@@ -12,6 +12,7 @@ import torch
 import uvicorn
 
 from regard.errors import RegardError
+from regard.explorer import gold
 from regard.explorer.app import create_app
 from regard.explorer.door import Address, Door
 from regard.explorer.line import SECONDS, Line
@@ -41,6 +42,7 @@ def serve(
             say("No run was named, so the demo's model is taken; it is trained once, and kept.")
             runs = [kept().folder.path]
         shelf = Shelf(runs)
+        gold.prepare(map(shelf.phrasebook, shelf.names))
         token = None if address.private else secrets.token_urlsafe(24)
         url = address.url if token is None else f"{address.url}?token={token}"
         torch.set_num_threads(1)  # of each worker
