@@ -1,5 +1,4 @@
 import re
-import shutil
 from html.parser import HTMLParser
 
 import pytest
@@ -26,20 +25,6 @@ def built(tmp_path_factory):
 def stubbed(monkeypatch):
     """Figures that take no time."""
     monkeypatch.setattr(plate, "draw", lambda name: {"one": Moving(name.encode(), ".gif")})
-
-
-@pytest.fixture
-def chromium():
-    """A real browser; tests that need one are skipped where there is none."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    path = shutil.which("chromium") or shutil.which("google-chrome")
-    if path is None:
-        pytest.skip("Chromium is not installed")
-    with playwright.sync_playwright() as started:
-        options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        browser = started.chromium.launch(executable_path=path, args=options)
-        yield browser
-        browser.close()
 
 
 class Addresses(HTMLParser):

@@ -1,7 +1,7 @@
 """Defaults that fit the size of the data: small texts want small models.
 
-Norms come before the layers: with 29,000 pairs the validation loss of the third epoch was 4.3, and
-4.9 at best with norms after them, whatever the rate.
+Norms come before the layers: with 29,000 pairs the validation loss after three epochs was 4.3, and
+with norms after them 4.9 and 5.1, at the two rates that were tried.
 """
 
 from typing import Any
