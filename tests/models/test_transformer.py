@@ -4,7 +4,7 @@ from torch import nn
 
 from regard.attention import NAMES
 from regard.config import Model
-from regard.models import build, build_classifier, build_language_model
+from regard.models import build
 from regard.models.exchange import from_torch
 
 BATCH, SOURCE, TARGET, WIDTH, VOCABULARY = 3, 7, 5, 24, 11
@@ -110,26 +110,6 @@ def test_looking_tells_every_layer_head_and_kind_and_changes_nothing():
     for weights in looks.cross:
         assert (weights[1, :, :, 3:] == 0).all()
         torch.testing.assert_close(weights.sum(-1), torch.ones(BATCH, 6, TARGET))
-
-
-def test_a_language_model_steps_as_it_reads():
-    model = build_language_model(Model(**SETTINGS), VOCABULARY).eval()
-    text = sentences(TARGET)
-    past, states = model.start(), []
-    for token in text.split(1, dim=1):
-        state, past = model.step(token, past)
-        states.append(state)
-    torch.testing.assert_close(torch.cat(states, dim=1), model(text), rtol=1e-4, atol=1e-5)
-
-
-def test_a_classifier_does_not_hear_padding():
-    model = build_classifier(Model(**SETTINGS), VOCABULARY, classes=3).eval()
-    source = sentences(SOURCE)
-    together = model(source, LENGTHS)
-    assert together.shape == (BATCH, 3)
-    for row, length in enumerate(LENGTHS):
-        alone = model(source[row : row + 1, :length], LENGTHS[row : row + 1])
-        torch.testing.assert_close(alone, together[row : row + 1], rtol=1e-4, atol=1e-5)
 
 
 def test_what_cannot_be_read_is_refused():

@@ -11,13 +11,13 @@ from regard.errors import RegardError
 from regard.models.blocks import Embedding as Embedding
 from regard.models.blocks import FeedForward as FeedForward
 from regard.models.blocks import Residual as Residual
+from regard.models.classifier import Classifier as Classifier
+from regard.models.decoder import Decoder as Decoder
 from regard.models.describe import describe as describe
+from regard.models.encoder import Encoder as Encoder
+from regard.models.language_model import LanguageModel as LanguageModel
+from regard.models.layer import Layer as Layer
 from regard.models.recurrent import Recurrent as Recurrent
-from regard.models.transformer import Classifier as Classifier
-from regard.models.transformer import Decoder as Decoder
-from regard.models.transformer import Encoder as Encoder
-from regard.models.transformer import LanguageModel as LanguageModel
-from regard.models.transformer import Layer as Layer
 from regard.models.transformer import Transformer as Transformer
 from regard.models.translator import Looks as Looks
 from regard.positions import ALiBi, Learned, Rotary, Sinusoidal

@@ -6,7 +6,9 @@ from torch import nn
 
 from regard.attention import MultiHead
 from regard.models.blocks import ACTIVATIONS, FeedForward
-from regard.models.transformer import Decoder, Encoder, Layer
+from regard.models.decoder import Decoder
+from regard.models.encoder import Encoder
+from regard.models.layer import Layer
 
 
 def from_torch(theirs: nn.Transformer) -> tuple[Encoder, Decoder]:

@@ -1,0 +1,65 @@
+import torch
+
+from regard.attention import MultiHead
+from regard.models import Decoder, FeedForward, Layer
+
+SENTENCES, BEAMS, LENGTH, WIDTH = 2, 3, 4, 12
+
+
+def make():
+    def layer():
+        return Layer(MultiHead(WIDTH, 3), FeedForward(WIDTH, 20), MultiHead(WIDTH, 3))
+
+    return Decoder([layer(), layer()]).eval()
+
+
+def read(decoder):
+    keep = torch.arange(5) < torch.tensor([[5], [3]])
+    return decoder.read(torch.randn(SENTENCES, 5, WIDTH), keep)
+
+
+def continued(decoder, past, rows):
+    """Take a step for each of the rows (sentence, beam, position, width)."""
+    states = []
+    for position in range(rows.shape[2]):
+        state, past = decoder.step(rows[:, :, position], past)
+        states.append(state)
+    return torch.stack(states, dim=2), past
+
+
+def test_continuations_of_one_sentence_share_its_source_and_nothing_else():
+    decoder = make()
+    source = read(decoder)
+    rows = torch.randn(SENTENCES, BEAMS, LENGTH, WIDTH)
+    states, _ = continued(decoder, decoder.start(source), rows)
+    for beam in range(BEAMS):
+        torch.testing.assert_close(states[:, beam], decoder(rows[:, beam], source))
+
+
+def test_a_continuation_goes_on_from_the_past_it_is_given():
+    decoder = make()
+    source = read(decoder)
+    rows = torch.randn(SENTENCES, BEAMS, LENGTH, WIDTH)
+    _, past = continued(decoder, decoder.start(source), rows)
+    next_row = torch.randn(SENTENCES, BEAMS, WIDTH)
+    parents = torch.tensor([2, 2, 0, 4, 3, 3])  # counted over both sentences
+    states, _ = decoder.step(next_row, past.reorder(parents))
+    texts = rows.flatten(0, 1)[parents].unflatten(0, (SENTENCES, BEAMS))
+    texts = torch.cat([texts, next_row[:, :, None]], dim=2)
+    for beam in range(BEAMS):
+        expected = decoder(texts[:, beam], source)[:, -1]
+        torch.testing.assert_close(states[:, beam], expected)
+
+
+def test_sentences_that_leave_take_their_source_with_them():
+    decoder = make()
+    source = read(decoder)
+    rows = torch.randn(SENTENCES, BEAMS, LENGTH, WIDTH)
+    _, past = continued(decoder, decoder.start(source), rows)
+    next_row = torch.randn(1, BEAMS, WIDTH)
+    kept = past.keep(torch.tensor([1]), torch.tensor([3, 4, 5]))
+    states, _ = decoder.step(next_row, kept)
+    texts = torch.cat([rows[1:], next_row[:, :, None]], dim=2)
+    for beam in range(BEAMS):
+        expected = decoder(texts[:, beam], source.pick(torch.tensor([1])))[:, -1]
+        torch.testing.assert_close(states[:, beam], expected)
