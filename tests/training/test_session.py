@@ -170,6 +170,17 @@ def test_a_killed_process_goes_on_to_the_same_weights(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_compiled_model_learns_the_same(tmp_path):
+    tsv = write_tsv(tmp_path / "pairs.tsv")
+    plain, compiled = tmp_path / "plain", tmp_path / "compiled"
+    calm = ("model.dropout=0.0",)
+    train(Corpus.of_files([tsv]), plain, changes=[*SMALL, *map(parse, calm)], say=silent)
+    told = finished(command(tsv, compiled, *calm, "train.compile=true"))
+    assert_close(weights(plain), weights(compiled))
+    assert "recompile_limit" not in told  # or parts would no longer be compiled
+
+
+@pytest.mark.slow
 def test_twenty_kills_at_random_change_nothing(tmp_path):
     """Killed at any moment, while it prepares, trains, validates, saves or finishes."""
     tsv = write_tsv(tmp_path / "pairs.tsv")

@@ -19,7 +19,7 @@ from regard import store
 from regard.config import Settings
 from regard.counting import duration
 from regard.errors import RegardError
-from regard.models import build
+from regard.models import Embedding, build
 from regard.run import Folder
 from regard.text.corpus import Corpus
 from regard.training import metrics, prepare
@@ -263,5 +263,7 @@ def _seconds_per_step(objective: Objective, prepared: Prepared, crew: Crew) -> f
 
 
 def _compile(model: nn.Module) -> None:
+    """Compile what computes on many rows; a lookup gains nothing, and is asked for each place."""
     for part in model.children():
-        part.compile(dynamic=True)
+        if not isinstance(part, Embedding):
+            part.compile(dynamic=True)
