@@ -105,7 +105,9 @@ class Recurrent(nn.Module):
 
     def step(self, tokens: Tensor, past: Past) -> tuple[Tensor, Past]:
         """Read one token per continuation, (sentence, beam)."""
-        return self._step(self.target(tokens), past, None)
+        words = self.target(tokens)
+        states, context, past = self._heard(words, past, None)
+        return self._read_out(states, context, words), past
 
     def output(self, states: Tensor) -> Tensor:
         """Score every token of the vocabulary as the next one."""
@@ -131,24 +133,30 @@ class Recurrent(nn.Module):
         return states if project is None else project(states)
 
     def _written(self, target: Tensor, memory: Source, notes: list[Tensor] | None) -> Tensor:
-        past, states = self.start(memory), []
-        for words in self.target(target).split(1, dim=1):
-            state, past = self._step(words, past, notes)
-            states.append(state)
-        return torch.cat(states, dim=1)
+        words, past, heard = self.target(target), self.start(memory), []
+        for word in words.split(1, dim=1):
+            states, context, past = self._heard(word, past, notes)
+            heard.append((states, context))
+        # what is written does not come back, so all of it is written at once
+        states, contexts = (torch.cat(parts, dim=1) for parts in zip(*heard, strict=True))
+        return self._read_out(states, contexts, words)
 
-    def _step(self, words: Tensor, past: Past, notes: list[Tensor] | None) -> tuple[Tensor, Past]:
-        """Look from the last state, (sentence, beam, width), then read one word and write."""
+    def _heard(
+        self, words: Tensor, past: Past, notes: list[Tensor] | None
+    ) -> tuple[Tensor, Tensor, Past]:
+        """Look from the last state, (sentence, beam, width), then read one word."""
         memory, keep, _ = past.source
         if not self.attends:
             keep = _only_the_end(keep)
         queries = past.states[-1].view(*words.shape[:2], -1)
         context = self._context(queries, memory, padding(keep), notes)
-        heard = torch.cat([words, context], dim=-1).flatten(0, 1).unsqueeze(1)
-        states, layers = self.writer(heard, past.states.contiguous())
-        states = states.view(*words.shape[:2], -1)
+        inputs = torch.cat([words, context], dim=-1).flatten(0, 1).unsqueeze(1)
+        states, layers = self.writer(inputs, past.states.contiguous())
+        return states.view(*words.shape[:2], -1), context, past._replace(states=layers)
+
+    def _read_out(self, states: Tensor, context: Tensor, words: Tensor) -> Tensor:
         written = torch.tanh(self.readout(torch.cat([states, context, words], dim=-1)))
-        return dropout(written, self.dropout, self.training), past._replace(states=layers)
+        return dropout(written, self.dropout, self.training)
 
     def _context(
         self, queries: Tensor, memory: Memory, mask: Mask, notes: list[Tensor] | None
