@@ -1,7 +1,8 @@
 """Defaults that fit the size of the data: small texts want small models.
 
 Norms come before the layers: with 29,000 pairs the validation loss after three epochs was 4.3, and
-with norms after them 4.9 and 5.1, at the two rates that were tried.
+with norms after them 4.9 and 5.1, at the two rates that were tried. So many pairs want small
+batches, too: with 2048 tokens each it was 1.76 after 26 epochs, with 4096 it was 1.82.
 """
 
 from typing import Any
@@ -34,7 +35,7 @@ SIZES: list[tuple[float, dict[str, Any]]] = [
                 "heads": 4,
                 "dropout": 0.3,
             },
-            "train": {"steps": 8000, "tokens": 4096, "rate": 2e-3, "warmup": 500},
+            "train": {"steps": 10_000, "tokens": 2048, "rate": 2e-3, "warmup": 500},
         },
     ),
     (
