@@ -11,13 +11,12 @@ import torch
 from small import SMALL, corpus, write_tsv
 
 from regard import store
-from regard.config import Settings, change, parse
+from regard.config import parse
 from regard.errors import RegardError
 from regard.run import Folder, load
 from regard.text.corpus import Corpus
 from regard.training import Interrupted, train
 from regard.training.checkpoint import Checkpoints
-from regard.training.session import _threads
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -317,20 +316,6 @@ def test_the_model_learns_the_small_language(tmp_path):
     run = load(tmp_path / "run")
     found = translate(run.model, run.tokenizers, ["the red dog hears the boat"])
     assert found[0][0].text == "le chien rouge entend le bateau"
-
-
-@pytest.mark.parametrize(
-    ("changes", "wanted"),
-    [({}, 1), ({"train": {"threads": 3}}, 3), ({"model": {"width": 512}}, 2)],
-)
-def test_small_models_learn_on_one_thread_and_all_come_back(changes, wanted):
-    torch.set_num_threads(2)
-    try:
-        with _threads(change(Settings(), changes)):
-            assert torch.get_num_threads() == wanted
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(1)  # as the other tests have it
 
 
 def test_snapshots_show_how_the_weights_came_about_and_change_nothing(whole, tmp_path, monkeypatch):

@@ -1,20 +1,15 @@
 """Training from texts to a run folder; the same call again goes on where it stopped."""
 
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from copy import deepcopy
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from regard import batch as batches
 from regard import store
 from regard.config import Settings
 from regard.counting import duration
@@ -25,6 +20,7 @@ from regard.text.corpus import Corpus
 from regard.training import metrics, prepare
 from regard.training.checkpoint import Checkpoints
 from regard.training.distributed import Crew, gathered
+from regard.training.estimate import seconds_per_step
 from regard.training.finish import finish, translated
 from regard.training.interrupt import Interrupted, stop_requested
 from regard.training.loop import Hooks, Training, validation_loss
@@ -32,10 +28,10 @@ from regard.training.objective import Objective
 from regard.training.prepare import Changes, Prepared
 from regard.training.progress import Progress
 from regard.training.report import Bar, Log
+from regard.training.threads import threads
 
 FIRST_SNAPSHOT = 25  # steps; the others come at twice the step of the one before
 LOGGED = 20  # steps between two lines of the log that tell the loss
-SMALL = 4096 * 256  # tokens of a batch x width, up to which one thread is enough
 
 Say = Callable[[str], None]
 
@@ -64,24 +60,8 @@ def train(
             speak(f"{'going on with' if known else 'making'} {folder.path}: {count:,} pairs")
             prepare.prepare(folder, settings, corpus, valid, count)
         crew.wait()
-        with _threads(settings):
+        with threads(settings):
             return _Session(folder, prepare.opened(folder, settings), crew, speak).run()
-
-
-@contextmanager
-def _threads(settings: Settings) -> Iterator[None]:
-    """Compute on as many threads as the settings say.
-
-    Two threads share the small products of a small model 1.2 times as fast as one computes them,
-    and ten times as slowly when another program runs: then each waits for the other's turn.
-    """
-    before = torch.get_num_threads()
-    small = settings.train.tokens * settings.model.width <= SMALL
-    torch.set_num_threads(settings.train.threads or (1 if small else before))
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _check(settings: Settings) -> None:
@@ -143,7 +123,7 @@ class _Session:
     def _announce(self, progress: Progress) -> None:
         """Say what will be done and how long it may take; plan for the time box, if any."""
         settings, prepared = self.prepared.settings.train, self.prepared
-        seconds = _seconds_per_step(self.objective, prepared, self.crew)
+        seconds = seconds_per_step(self.objective, prepared, self.crew)
         (seconds,) = self.crew.tell([seconds])
         if settings.minutes is not None:
             progress.planned = max(round(settings.minutes * 60 / seconds), 1)
@@ -244,22 +224,6 @@ def _sentence(entry: dict[str, Any]) -> str:
         f"step {entry['step']}, epoch {entry['epoch'] + 1}, {duration(entry['seconds'])}: "
         f"training loss {entry['train_loss']:.3f}, validation loss {entry['valid_loss']:.3f}{bleu}"
     )
-
-
-def _seconds_per_step(objective: Objective, prepared: Prepared, crew: Crew) -> float:
-    """Time a few steps of a copy, on batches of middling length."""
-    settings = prepared.settings.train
-    order = batches.plan(prepared.train, settings.tokens, settings.seed, epoch=0)
-    trial = deepcopy(objective)
-    times = []
-    for rows in islice(order, 4):
-        start = time.perf_counter()
-        mine = batches.shard(rows, crew.rank, crew.world)
-        part = batches.collate(prepared.train, mine if len(mine) else rows, settings.guide > 0)
-        trial(part.to(crew.device)).learned.backward()
-        times.append(time.perf_counter() - start)
-    # the first one warms up; the optimizer takes about a tenth more
-    return 1.1 * settings.accumulate * sum(times[1:] or times) / len(times[1:] or times)
 
 
 def _compile(model: nn.Module) -> None:

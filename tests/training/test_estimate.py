@@ -1,0 +1,29 @@
+from itertools import accumulate
+
+import pytest
+from small import SMALL, corpus
+
+from regard.models import build
+from regard.run import Folder
+from regard.training import estimate, prepare
+from regard.training.distributed import gathered
+from regard.training.objective import Objective
+
+
+@pytest.fixture
+def prepared(tmp_path):
+    folder = Folder(tmp_path / "run")
+    settings, count = prepare.settle(corpus(), [*SMALL, {"train": {"accumulate": 3}}])
+    prepare.prepare(folder, settings, corpus(), None, count)
+    return prepare.opened(folder, settings)
+
+
+def test_a_step_takes_what_some_batches_take_but_for_the_first(prepared, monkeypatch):
+    """The clock is made to say that the batches took 100, 1, 2 and 3 seconds."""
+    said = accumulate([0, 100, 5, 1, 5, 2, 5, 3])
+    monkeypatch.setattr(estimate.time, "perf_counter", lambda: next(said))
+    objective = Objective(build(prepared.settings.model, prepared.tokenizers.sizes))
+    with gathered() as crew:
+        seconds = estimate.seconds_per_step(objective, prepared, crew)
+    assert seconds == pytest.approx(3 * 2 * 1.1)  # three batches in a step, and the optimizer
+    assert all(weight.grad is None for weight in objective.parameters())
