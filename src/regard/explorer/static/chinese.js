@@ -1,6 +1,6 @@
 /** The words of the explorer in Chinese. */
 
-/** @type {typeof import("./english.js").ENGLISH} */
+/** @type {import("./english.js").Texts} */
 export const CHINESE = {
   otherLanguage: "English",
   theme: "主题",

@@ -1,5 +1,29 @@
 /** The words of the explorer in English. */
 
+/**
+ * @typedef {Object<string, string>} Names some of which may be missing: then things are called what they are
+ * @typedef {(one: string) => string} OfOne
+ * @typedef {(one: string, other: string) => string} OfTwo
+ * @typedef {(one: string, other: string, third: string, fourth: string) => string} OfFour
+ * @typedef {(step: number) => string} OfStep
+ * @typedef {{pages: Names, kinds: Names, attentions: Names, parameters: OfOne, busyAgain: (seconds: number) => string,
+ *   wordSure: OfTwo, lookingAt: (rank: number) => string, headName: (kind: string, layer: number, head: number) => string,
+ *   playground: {panels: Names, leads: Names, scoreNames: Names, masks: Names, positionNames: Names, steps: Names,
+ *     vectorOf: (kind: string, word: string, numbers: string) => string, cell: OfFour},
+ *   regression: {pointAt: OfTwo, nothingNear: OfOne},
+ *   training: {charts: Names, figures: Names, atStep: OfStep, final: OfStep, finished: OfStep, live: OfStep},
+ *   compare: {size: OfTwo, reduced: OfTwo, moved: OfOne, cell: OfFour},
+ *   traces: {tooLarge: OfTwo, ofFile: OfOne}}} Sentences
+ * @typedef {Sentences & typeof ENGLISH} Texts
+ */
+
+/**
+ * A group of texts, of which some are told by a type.
+ * @template T
+ * @typedef {{[Key in keyof T]: T[Key] extends Function|Names ? T[Key] : Among<T[Key]>} & Object<string, unknown>} Among
+ */
+
+/** @satisfies {Among<Sentences>} */
 export const ENGLISH = {
   otherLanguage: "中文",
   theme: "Theme",

@@ -6,9 +6,11 @@ import { looking } from "./looking.js";
 import { brief } from "./numbers.js";
 import { sentenceOf, statusLine } from "./parts.js";
 
-let held = /** @type {{file: File|null, record: any}} */ ({ file: null, record: null });
+/** @import { TraceRecord } from "../pictures/trace.js" */
 
-/** Keep a file that was dropped until the page is open. */
+let held = /** @type {{file: File|null, record: TraceRecord|null}} */ ({ file: null, record: null });
+
+/** Keep a file that was dropped until the page is open. @param {File} file */
 export function hold(file) {
   held = { file, record: null };
 }
@@ -25,6 +27,7 @@ export function make(context, values) {
   const open = element("button", { type: "button", className: "quiet", onclick: () => input.click() }, names.open);
   input.hidden = true;
 
+  /** @template T @param {() => Promise<T>} work @returns {Promise<T|null>} */
   async function answer(work) {
     view.wait();
     try {
@@ -38,6 +41,7 @@ export function make(context, values) {
     }
   }
 
+  /** @param {File} file */
   async function send(file) {
     hold(file);
     mark(null);
@@ -54,10 +58,12 @@ export function make(context, values) {
   }
 
   function show() {
+    if (!held.record) return;
     view.show(held.record, toLook(values));
     status.say(names.ofFile(held.file?.name ?? ""));
   }
 
+  /** @param {string} name */
   async function pick(name) {
     held = { file: null, record: null };
     mark(name);
@@ -66,8 +72,9 @@ export function make(context, values) {
     if (record) view.show(record, toLook(values));
   }
 
+  /** @param {string|null} name */
   function mark(name) {
-    for (const card of list.children) card.setAttribute("aria-pressed", String(card.dataset.name === name));
+    for (const card of list.querySelectorAll("button")) card.setAttribute("aria-pressed", String(card.dataset.name === name));
   }
 
   async function fill() {
@@ -81,6 +88,7 @@ export function make(context, values) {
     else view.close();
   }
 
+  /** @param {{name: string, title: string, model: string}} about */
   function card({ name, title, model }) {
     const made = element("button", { type: "button", className: "card", onclick: () => pick(name) },
       element("span", { className: "card-text", dir: "auto" }, title || name),
