@@ -129,7 +129,8 @@ export const CHINESE = {
   traces: {
     given: "启动时指定的记录",
     open: "打开文件……",
-    drop: "把保存的记录拖到页面任意位置，或打开一个文件：.json 或 .json.gz，由每个视图的 JSON 按钮或 regard.trace 写出。只读取并显示，不会保存。",
+    several: "此文件中的记录",
+    drop: "把保存的记录拖到页面任意位置，或打开一个文件：每个视图的 JSON 按钮写出的单条记录，或 regard translate --traces 写出的每行一条的记录；可用 gzip 压缩。只读取并显示，不会保存。",
     tooLarge: (size, most) => `此文件有 ${size} 字节，最多可打开 ${most} 字节。`,
     ofFile: (name) => `来自文件 ${name}。由于不保存任何内容，没有指向它的链接。`,
   },

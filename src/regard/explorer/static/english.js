@@ -149,7 +149,8 @@ export const ENGLISH = {
   traces: {
     given: "Traces named at start",
     open: "Open a file …",
-    drop: "Drop a saved trace anywhere on the page, or open one: .json or .json.gz, as the JSON button of every view and regard.trace write them. It is read and shown; nothing is kept.",
+    several: "Traces of this file",
+    drop: "Drop saved traces anywhere on the page, or open a file: one trace, as the JSON button of every view writes it, or one a line, as regard translate --traces does; packed with gzip or not. It is read and shown; nothing is kept.",
     tooLarge: (size, most) => `This file has ${size} bytes, and at most ${most} can be opened.`,
     ofFile: (name) => `From the file ${name}. A link does not lead to it, as nothing is kept.`,
   },
