@@ -19,7 +19,7 @@ define step
 	@$(2) || $(call fail,$(1) failed; $(3))
 endef
 
-.PHONY: help demo explore gallery test slow bench clean browser
+.PHONY: help demo explore gallery test slow bench clean browser typescript
 .NOTPARALLEL:  # two pips in one environment would spoil it
 
 help:  ## say what can be made
@@ -37,7 +37,7 @@ gallery: $(VENV)/.gallery  ## draw every figure of the chapter, as a site withou
 # bfloat16 products die on hosts that announce AMX but forbid it
 test slow: export ONEDNN_MAX_CPU_ISA := AVX512_CORE_BF16
 
-test: $(VENV)/.dev browser  ## check format, style, types and tests
+test: $(VENV)/.dev browser typescript  ## check format, style, types and tests
 	@command -v $(CXX) >/dev/null \
 		|| $(call fail,no C++ compiler: torch.compile needs $(CXX). Install g++ or set CXX)
 	$(call step,format,$(RUN) -m ruff format --check .,to repair it: $(RUN) -m ruff format .)
@@ -58,6 +58,17 @@ browser:
 		&& timeout 600 sh -c '$(install_browser)' >/dev/null 2>&1 </dev/null; }; \
 	$(has_browser) || echo "make: no Chromium, so the tests in a browser are skipped;" \
 		"'apt install chromium' gives one" >&2
+
+TSC := $(VENV)/typescript/node_modules/.bin/tsc
+install_tsc := npm install --prefix $(VENV)/typescript --no-audit --no-fund typescript@5.9.3
+
+# the pages' modules tell their types in comments; without TypeScript they are not checked
+typescript:
+	@[ -x $(TSC) ] || { command -v npm >/dev/null \
+		&& echo "installing TypeScript, for the types of the pages' modules" \
+		&& timeout 300 $(install_tsc) >/dev/null 2>&1 </dev/null; }; \
+	[ -x $(TSC) ] || command -v tsc >/dev/null || echo "make: no TypeScript, so the types of the" \
+		"pages' modules are not checked; where npm is installed, 'make test' gets it" >&2
 
 # with DATA=a folder of Multi30k training too, and with JOEYNMT=a python that has it, against it
 bench: $(VENV)/.bench  ## measure against torch, side by side

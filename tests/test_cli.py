@@ -179,6 +179,7 @@ def test_traces_tell_where_the_model_looked_a_line_a_sentence(trained, tmp_path)
     assert result.exit_code == 0, result.output
     traces = [Trace.from_json(line) for line in path.read_text().splitlines()]
     assert ["".join(trace.tokens["source"].pieces).strip() for trace in traces] == list(given)
+    assert [trace.title for trace in traces] == list(given)
     assert {look.kind for look in traces[0].looks} == {"self", "causal", "cross"}
     assert traces[1].looks == ()
 

@@ -257,7 +257,7 @@ def explore(
         typer.Argument(metavar="[RUN …]", help="Run folders; none for the demo's model."),
     ] = None,
     trace: Annotated[
-        list[Path] | None, typer.Option(help="A trace to show; may be repeated.")
+        list[Path] | None, typer.Option(help="A file of traces to show; may be repeated.")
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free one.")] = 8765,
     host: Annotated[

@@ -127,5 +127,8 @@ def note(path: Path, run: Run, sources: Sequence[str], translations: Sequence[Tr
 
 def _traced(run: Run, source: str, translation: Translation) -> Trace:
     if not translation.tokens:  # nothing was read, or nothing said: nobody looked
-        return Trace(tokens={"source": Tokens(()), "target": Tokens(())}, looks=(), model=run.name)
-    return retrace(run.model, run.tokenizers, source, translation.tokens, name=run.name)
+        nothing = {"source": Tokens(()), "target": Tokens(())}
+        return Trace(tokens=nothing, looks=(), title=source, model=run.name)
+    return retrace(
+        run.model, run.tokenizers, source, translation.tokens, title=source, name=run.name
+    )

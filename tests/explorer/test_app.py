@@ -19,6 +19,7 @@ OPERATIONS = {
     ("POST", "/api/traces"),
     ("GET", "/api/traces/{name}"),
     ("POST", "/api/traces/open"),
+    ("POST", "/api/traces/contents"),
     ("POST", "/api/attend"),
 }
 

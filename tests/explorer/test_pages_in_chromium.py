@@ -248,3 +248,27 @@ def test_traces_named_at_start_are_listed_and_linked_to(browse, served, tmp_path
         expect(looked(again).locator("h2")).to_have_text("title two")
         window.get_by_role("link", name="Translate").click()
         expect(window.locator("main")).to_contain_text("No run was named at start")
+
+
+def test_a_file_of_several_traces_is_a_list_to_walk_through_by_keys(browse, site):
+    found = [translation(["a"], [n], cross=[np.ones((1, 1, 1))], title=f"title {n}") for n in "xyz"]
+    window = browse(f"{site}#traces")
+    expect(window.get_by_role("button", name="Open a file")).to_be_visible()
+    drop(window, "several.jsonl", "\n".join(trace.to_json() for trace in found))
+    expect(looked(window).locator("h2")).to_have_text("title x")
+    cards = window.get_by_role("group", name="Traces of this file").get_by_role("button")
+    expect(cards).to_have_count(3)
+    expect(cards.first).to_have_attribute("aria-pressed", "true")
+    cards.first.focus()
+    for key in ("End", "ArrowRight", "ArrowUp", "Enter"):
+        window.keyboard.press(key)
+    expect(looked(window).locator("h2")).to_have_text("title y")
+    expect(cards.nth(1)).to_have_attribute("aria-pressed", "true")
+    window.get_by_role("button", name="中文").click()
+    expect(window.get_by_role("group", name="此文件中的记录").get_by_role("button")).to_have_count(
+        3
+    )
+    expect(looked(window).locator("h2")).to_have_text("title y")
+    assert window.errors == []
+    drop(window, "many.jsonl", "\n".join([found[0].to_json()] * 201))
+    expect(window.locator(".traces .status.problem")).to_contain_text("may hold 200 traces")

@@ -43,6 +43,54 @@ def test_traces_named_at_start_are_listed_and_given(visit, tmp_path, refused):
     assert "cannot be read now" in refused(client.get("/api/traces/other"), 404)
 
 
+@pytest.fixture
+def several(tmp_path):
+    """A file as `regard translate --traces` writes it."""
+    found = [translation(["a"], [n], cross=[np.ones((1, 1, 1))], title=n) for n in "xyz"]
+    path = tmp_path / "several.jsonl"
+    path.write_text("".join(f"{trace.to_json()}\n" for trace in found), encoding="utf-8")
+    return path
+
+
+def test_a_file_named_at_start_may_hold_several_traces(visit, several, refused):
+    client = visit(traces=[several, FIXTURE])
+    listed = client.get("/api/traces").json()["traces"]
+    assert [(trace["name"], trace["title"]) for trace in listed] == [
+        ("several 1", "x"),
+        ("several 2", "y"),
+        ("several 3", "z"),
+        ("trace", RECORD["title"]),
+    ]
+    given = client.get("/api/traces/several 2").json()
+    assert given["tokens"]["target"]["pieces"] == ["y"]
+    several.write_text("")
+    assert "cannot be read now" in refused(client.get("/api/traces/several 2"), 404)
+
+
+@pytest.mark.parametrize("packed", [bytes, gzip.compress])
+def test_a_file_that_is_sent_may_hold_several_traces(visit, several, packed, refused):
+    client, data = visit(), packed(several.read_bytes())
+    listed = client.post("/api/traces/contents", content=data).json()["traces"]
+    assert [trace["name"] for trace in listed] == ["1", "2", "3"]
+    assert [trace["title"] for trace in listed] == ["x", "y", "z"]
+    for number in (1, 3):
+        given = client.post("/api/traces/open", content=data, params={"number": number}).json()
+        assert given["title"] == "xyz"[number - 1]
+    beyond = client.post("/api/traces/open", content=data, params={"number": 4})
+    assert "the file has 3" in refused(beyond, 422)
+    refused(client.post("/api/traces/open", content=data, params={"number": 0}), 422)
+
+
+def test_more_traces_than_can_be_listed_are_refused_with_a_sentence(visit, several, refused):
+    line = several.read_text("utf-8").splitlines()[0]
+    many = "\n".join([line] * (LIMITS.traces + 1))
+    answer = visit().post("/api/traces/contents", content=many.encode())
+    assert f"a file may hold {LIMITS.traces} traces" in refused(answer, 422)
+    several.write_text(many, encoding="utf-8")
+    with pytest.raises(RegardError, match=r"several\.jsonl: a file may hold"):
+        Saved([several])
+
+
 def test_a_file_that_is_no_trace_is_refused_at_the_start(tmp_path):
     (tmp_path / "no.json").write_text("{}")
     with pytest.raises(RegardError, match="not a trace"):
@@ -122,7 +170,7 @@ def test_a_small_file_that_unpacks_to_a_large_one_is_refused_before_it_is_large(
     bomb = gzip.compress(b" " * 10_000_000)
     assert len(bomb) < 20_000
     with pytest.raises(Refused, match="at most 100000 bytes when it is unpacked") as problem:
-        opened(bomb, Limits(trace=100_000))
+        opened(bomb, limits=Limits(trace=100_000))
     assert problem.value.status == 413
 
 

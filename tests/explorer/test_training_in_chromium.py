@@ -31,10 +31,13 @@ def test_curves_go_on_as_lines_are_written(browse, served, plain, tmp_path):
         before = window.locator(".chart .curve").first.get_attribute("d")
         with log.open("a") as file:
             file.write('{"step": 2, "seconds": 4.0, "train_loss": 7.5, "valid_loss": 7.125}\n')
+            file.write('{"step": 2, "seconds": 4.0, "tokens_per_second": 1234.5}\n')
             file.write('{"step": 3, "torn')
         expect(window.locator(".chart-legend").first).to_contain_text("validation 7.125")
         expect(window.locator(".live-line")).to_contain_text("step 2")
         assert window.locator(".chart .curve").first.get_attribute("d") != before
+        figure = window.locator("figure", has=window.get_by_text("Target tokens per second"))
+        expect(figure.locator(".chart-legend")).to_contain_text("tokens/s 1235")
         (path / "README.md").write_text("done")
         expect(window.locator(".live-line")).to_contain_text("Finished")
         assert window.errors == []

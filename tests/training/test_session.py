@@ -4,7 +4,9 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -316,6 +318,29 @@ def test_the_model_learns_the_small_language(tmp_path):
     run = load(tmp_path / "run")
     found = translate(run.model, run.tokenizers, ["the red dog hears the boat"])
     assert found[0][0].text == "le chien rouge entend le bateau"
+
+
+def test_the_log_tells_how_many_target_tokens_are_learned_a_second(tmp_path, monkeypatch):
+    """By a clock that strikes twice a step; the run is stopped between two lines, and goes on."""
+    out, learned = tmp_path / "run", {}
+
+    def listen(bar, step, planned, loss, tokens):
+        learned[step] = tokens
+
+    monkeypatch.setattr("regard.training.session.Bar.step", listen)
+    monkeypatch.setattr("regard.training.loop.time", SimpleNamespace(monotonic=count().__next__))
+    monkeypatch.setattr("regard.training.session.stop_requested", stop_after(out, 33))
+    sets = ("train.steps=60", "train.validate_every=60")
+    with pytest.raises(Interrupted):
+        small(out, *sets)
+    monkeypatch.setattr("regard.training.session.stop_requested", stop_after(out, 99))
+    small(out, *sets)
+    entries = [json.loads(line) for line in Folder(out).log.read_text().splitlines()]
+    told = {entry["step"]: entry["tokens_per_second"] for entry in entries if "rate" in entry}
+    assert list(told) == [20, 40, 60]
+    for last, steps in [(20, 20), (40, 7), (60, 20)]:
+        tokens = sum(learned[step] for step in range(last - steps + 1, last + 1))
+        assert told[last] == pytest.approx(tokens / (2 * steps), rel=0.1)
 
 
 def test_snapshots_show_how_the_weights_came_about_and_change_nothing(whole, tmp_path, monkeypatch):

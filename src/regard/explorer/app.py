@@ -23,6 +23,7 @@ from regard.pictures.page import STATIC as PICTURES
 STATIC = FilePath(__file__).parent / "static"
 
 Name = Annotated[str, Path(max_length=255)]
+Number = Annotated[int, Query(ge=1, le=2**31, description="which trace of the file, from 1 on")]
 Since = Annotated[int, Query(ge=0, le=2**53, description="the `next` of the answer before")]
 
 
@@ -122,10 +123,20 @@ def _add_traces(app: FastAPI, traces: Saved, answer: Answers, limits: Limits) ->
         response_model=forms.TraceAnswer,
         openapi_extra={"requestBody": {"content": file, "required": True}},
     )
-    async def open_trace(request: Request) -> Response:
-        """Read a trace file, compressed or not; nothing of it is kept."""
+    async def open_trace(request: Request, number: Number = 1) -> Response:
+        """Read a trace of a file, compressed or not; nothing of it is kept."""
         data = await request.body()
-        return await answer(lambda _: saved.opened(data, limits), request)
+        return await answer(lambda _: saved.opened(data, number, limits), request)
+
+    @app.post(
+        "/api/traces/contents",
+        response_model=forms.TracesAnswer,
+        openapi_extra={"requestBody": {"content": file, "required": True}},
+    )
+    async def list_contents(request: Request) -> Response:
+        """List the traces of a file, which may have one a line; nothing of it is kept."""
+        data = await request.body()
+        return await answer(lambda _: {"traces": saved.contents(data, limits)}, request)
 
 
 def _add_playground(app: FastAPI, answer: Answers, limits: Limits) -> None:

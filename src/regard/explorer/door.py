@@ -20,6 +20,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 ANYWHERE = ("0.0.0.0", "::", "[::]")
 INSIDE = 256  # requests at a time
 HELD = 1 << 28  # bytes of all requests that are being read
+FILES = ("/api/traces/open", "/api/traces/contents")  # where files are sent to
 SECONDS = 10.0  # in which a request must have come in whole
 
 HEADERS = {
@@ -147,7 +148,7 @@ class Door:
 
     async def _read(self, scope: Scope, headers: Headers, receive: Receive) -> bytes | None:
         """Read a request whole, so that nobody works on one that is still under way."""
-        most = self._limits.trace if scope["path"] == "/api/traces/open" else self._limits.body
+        most = self._limits.trace if scope["path"] in FILES else self._limits.body
         announced = headers.get("content-length", "0")
         if announced.isdigit() and int(announced[:20]) > most:
             raise _too_large(most)

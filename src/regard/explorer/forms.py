@@ -110,6 +110,7 @@ class LimitsAnswer(BaseModel):
     nbest: int
     body: int
     trace: int
+    traces: int
     cells: int
 
 
@@ -176,7 +177,7 @@ class TranslateAnswer(BaseModel):
 
 
 class SavedTrace(BaseModel):
-    """A trace that was named at start."""
+    """A trace of a file."""
 
     name: str
     title: str
@@ -184,7 +185,7 @@ class SavedTrace(BaseModel):
 
 
 class TracesAnswer(BaseModel):
-    """The traces named at start."""
+    """Traces that can be asked for."""
 
     traces: list[SavedTrace]
 

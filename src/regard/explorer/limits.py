@@ -12,7 +12,8 @@ class Limits:
     beams: int = 12
     nbest: int = 12
     body: int = 1 << 18  # bytes of a request
-    trace: int = 1 << 24  # bytes of a trace, packed or not
+    trace: int = 1 << 24  # bytes of a file of traces, packed or not
+    traces: int = 200  # of one file
     cells: int = 20_000  # queries times keys of the playground
 
 

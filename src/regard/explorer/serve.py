@@ -16,6 +16,7 @@ from regard.explorer import gold
 from regard.explorer.app import create_app
 from regard.explorer.door import Address, Door
 from regard.explorer.line import SECONDS, Line
+from regard.explorer.patience import Impatient
 from regard.explorer.saved import Saved
 from regard.explorer.shelf import Shelf
 from regard.lesson import kept
@@ -61,7 +62,7 @@ def serve(
 def _config(door: Door) -> uvicorn.Config:
     return uvicorn.Config(
         door,
-        http="h11",
+        http=Impatient,
         ws="none",
         lifespan="off",
         log_level="warning",

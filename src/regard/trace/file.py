@@ -38,21 +38,26 @@ def save(trace: Trace, path: Path) -> None:
 def load_trace(path: Path | str) -> Trace:
     """Read a trace that `save` wrote."""
     path = Path(path)
+    text = text_of(path)
+    try:
+        return from_json(text)
+    except RegardError as error:
+        raise RegardError(f"{path}: {error}") from error
+
+
+def text_of(path: Path) -> str:
+    """Give the JSON of a file, unpacked if it is compressed."""
     try:
         data = path.read_bytes()
         if data[:2] == b"\x1f\x8b":  # compressed, whatever its name
             data = gzip.decompress(data)
-        text = data.decode("utf-8")
+        return data.decode("utf-8")
     except (EOFError, zlib.error, UnicodeDecodeError) as error:
         raise RegardError(
             f"{path} is not a trace, or a part of one: it cannot be unpacked ({error})"
         ) from error
     except OSError as error:
         raise RegardError(f"cannot read {path}: {error.strerror or error}") from error
-    try:
-        return from_json(text)
-    except RegardError as error:
-        raise RegardError(f"{path}: {error}") from error
 
 
 def to_json(trace: Trace) -> str:

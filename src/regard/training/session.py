@@ -145,6 +145,7 @@ class _Session:
         log = Log(self.folder.log, progress.step) if self.crew.leads else None
         with Bar(progress.step, progress.planned, None if self.crew.leads else _silent) as bar:
             self.bar, self.log, self.losses = bar, log, list[float]()
+            self.tokens, self.since = 0, progress.seconds  # learned, and from when on
             if progress.step == 0:
                 self._keep(0)
             with stop_requested() as stopped:
@@ -169,12 +170,24 @@ class _Session:
     def _told(self, progress: Progress, entry: dict[str, Any]) -> None:
         self.bar.step(entry["step"], progress.planned, entry["loss"], entry["tokens"])
         self.losses.append(entry["loss"])
+        self.tokens += entry["tokens"]
         if entry["step"] % LOGGED == 0:
             if self.log is not None:
-                mean, seconds = sum(self.losses) / len(self.losses), round(progress.seconds, 3)
-                self.log.add(step=entry["step"], seconds=seconds, loss=mean, rate=entry["rate"])
+                self._log(progress, entry)
             self.losses.clear()
+            self.tokens, self.since = 0, progress.seconds
         self._keep(entry["step"])
+
+    def _log(self, progress: Progress, entry: dict[str, Any]) -> None:
+        """Write how the steps since the last line went, or since this start."""
+        assert self.log is not None
+        self.log.add(
+            step=entry["step"],
+            seconds=round(progress.seconds, 3),
+            loss=sum(self.losses) / len(self.losses),
+            rate=entry["rate"],
+            tokens_per_second=round(self.tokens / max(progress.seconds - self.since, 1e-9), 1),
+        )
 
     def _keep(self, step: int) -> None:
         """Keep the weights of a few steps, for those who want to see how they came about."""

@@ -9,6 +9,7 @@ import * as lines from "../../../src/regard/pictures/static/links.js";
 import * as matrix from "../../../src/regard/pictures/static/matrix.js";
 import * as overview from "../../../src/regard/pictures/static/overview.js";
 import { direction, svgPen } from "../../../src/regard/pictures/static/pen.js";
+import * as placing from "../../../src/regard/pictures/static/placing.js";
 import { stacks } from "../../../src/regard/pictures/static/stacks.js";
 import { readTrace } from "../../../src/regard/pictures/static/trace.js";
 import { headView } from "../../../src/regard/pictures/static/view.js";
@@ -21,7 +22,7 @@ const how = { top: 1, threshold: 0, theme, texts: TEXTS.en, names: { queries: "t
 const size = { width: 700, height: 500 };
 const whole = { scale: 1, x: 0, y: 0 };
 const measure = (text) => 8 * text.length;
-const place = (zoom = whole) => matrix.layout(size, view, zoom, measure);
+const place = (zoom = whole) => placing.layout(size, view, zoom, measure);
 
 test("the colours are Python's", () => {
   assert.deepEqual([0, 0.5, 1].map(cividis), [[0, 34, 78], [125, 124, 120], [254, 232, 56]]);
@@ -36,40 +37,40 @@ test("each cell is found under its own middle, and words at the edges", () => {
   for (let query = 0; query < 4; query++) {
     for (let key = 0; key < 5; key++) {
       const [x, y] = [placed.left + (key + 0.5) * placed.cell, placed.top + (query + 0.5) * placed.cell];
-      assert.deepEqual(matrix.hit(placed, view, x, y), { query, key });
+      assert.deepEqual(placing.hit(placed, view, x, y), { query, key });
     }
   }
-  assert.deepEqual(matrix.hit(placed, view, placed.left - 5, placed.top + 1), { query: 0, key: null });
-  assert.deepEqual(matrix.hit(placed, view, placed.left + 1, placed.top - 5), { query: null, key: 0 });
-  assert.equal(matrix.hit(placed, view, placed.left + placed.width + 5, placed.top + 5), null);
+  assert.deepEqual(placing.hit(placed, view, placed.left - 5, placed.top + 1), { query: 0, key: null });
+  assert.deepEqual(placing.hit(placed, view, placed.left + 1, placed.top - 5), { query: null, key: 0 });
+  assert.equal(placing.hit(placed, view, placed.left + placed.width + 5, placed.top + 5), null);
 });
 
 test("zooming keeps the cell under the pointer, never leaves the map, and ends", () => {
   const small = { width: 300, height: 240 };
   const many = { ...view, queries: Array(90).fill(view.queries[0]), keys: Array(70).fill(view.keys[0]) };
-  let placed = matrix.layout(small, many, whole, measure);
+  let placed = placing.layout(small, many, whole, measure);
   const [x, y] = [placed.left + placed.width / 2, placed.top + placed.height / 3];
-  const before = matrix.hit(placed, many, x, y);
-  placed = matrix.layout(small, many, matrix.zoomed(placed, 3, x, y), measure);
+  const before = placing.hit(placed, many, x, y);
+  placed = placing.layout(small, many, placing.zoomed(placed, 3, x, y), measure);
   assert.ok(Math.abs(placed.zoom.scale - 3) < 1e-9);
-  const near = matrix.layout(small, many, matrix.zoomed(placed, 9, x, y), measure);
+  const near = placing.layout(small, many, placing.zoomed(placed, 9, x, y), measure);
   assert.deepEqual([placed.isUpright, near.isUpright, near.top], [false, true, placed.top]); // nothing jumps
-  const after = matrix.hit(placed, many, x, y);
+  const after = placing.hit(placed, many, x, y);
   assert.ok(Math.abs(after.query - before.query) <= 1, `${after.query} ${before.query}`);
   assert.ok(Math.abs(after.key - before.key) <= 1, `${after.key} ${before.key}`);
-  placed = matrix.layout(small, many, matrix.panned(placed, 1e6, 1e6), measure);
+  placed = placing.layout(small, many, placing.panned(placed, 1e6, 1e6), measure);
   assert.equal(Math.round(placed.zoom.x + placed.seen.across), 70);
   assert.equal(Math.round(placed.zoom.y + placed.seen.down), 90);
-  for (let n = 0; n < 30; n++) placed = matrix.layout(small, many, matrix.zoomed(placed, 2, x, y), measure);
+  for (let n = 0; n < 30; n++) placed = placing.layout(small, many, placing.zoomed(placed, 2, x, y), measure);
   assert.ok(placed.cell <= 72);
-  assert.equal(matrix.layout(small, many, matrix.zoomed(placed, 1e-9, x, y), measure).zoom.scale, 1);
-  assert.deepEqual(matrix.revealed({ zoom: whole, seen: { across: 10, down: 10 } }, 30, 5), { scale: 1, x: 0, y: 21 });
+  assert.equal(placing.layout(small, many, placing.zoomed(placed, 1e-9, x, y), measure).zoom.scale, 1);
+  assert.deepEqual(placing.revealed({ zoom: whole, seen: { across: 10, down: 10 } }, 30, 5), { scale: 1, x: 0, y: 21 });
 });
 
 test("a page that is hidden or tiny is drawn all the same", () => {
   for (const tiny of [{ width: 0, height: 0 }, { width: 30, height: 900 }, { width: 900, height: 30 }]) {
     const pen = svgPen(tiny.width, tiny.height);
-    matrix.draw(pen, view, matrix.layout(tiny, view, whole, measure), how);
+    matrix.draw(pen, view, placing.layout(tiny, view, whole, measure), how);
     lines.draw(pen, view, lines.layout(tiny, view, 0), { ...how, pointer: { query: null, key: null } });
     assert.ok(!/NaN|Infinity|="-\d+[^"]*" height|width="-/.test(pen.done()));
   }

@@ -3,22 +3,23 @@
 /**
  * @typedef {Object<string, string>} Values
  * @typedef {{page: string, values: Values}} Address
- * @typedef {import("../../pictures/static/state.js").Start} Start
+ * @import { Start } from "../pictures/state.js"
  */
 
-/** Read what stands after the # of an address. @returns {Address} */
+/** Read what stands after the # of an address. @param {string} hash @returns {Address} */
 export function read(hash) {
   const [page, query = ""] = cut(hash.replace(/^#\/?/, ""), "?");
   return { page, values: Object.fromEntries(new URLSearchParams(query)) };
 }
 
-/** Write an address; values that are empty are left out. */
+/** Write an address; values that are empty are left out. @param {{page: string, values: Object<string, unknown>}} address */
 export function write({ page, values }) {
   const told = Object.entries(values).filter(([, value]) => value !== undefined && value !== null && value !== "");
   const query = new URLSearchParams(told.map(([name, value]) => [name, String(value)])).toString();
   return query ? `#${page}?${query}` : `#${page}`;
 }
 
+/** @param {string} text @param {string} sign */
 function cut(text, sign) {
   const place = text.indexOf(sign);
   return place < 0 ? [text] : [text.slice(0, place), text.slice(place + 1)];
@@ -58,12 +59,17 @@ export function toLook(values) {
   };
 }
 
-/** Read a number of zero or more without decimals; null if it is none. */
+/** Read a number of zero or more without decimals; null if it is none. @param {string|undefined} text */
 export function whole(text) {
   return /^\d{1,6}$/.test(text ?? "") ? Number(text) : null;
 }
 
-/** Read a number within bounds, or give another. */
+/**
+ * Read a number within bounds, or give another.
+ * @param {string|undefined} text
+ * @param {number} otherwise
+ * @param {number[]} [bounds]
+ */
 export function number(text, otherwise, [least, most] = [-1e6, 1e6]) {
   const found = text === undefined || text === "" ? NaN : Number(text);
   return Number.isFinite(found) ? Math.min(Math.max(found, least), most) : otherwise;

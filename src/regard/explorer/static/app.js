@@ -15,12 +15,15 @@ import { make as translate } from "./translate.js";
  * @typedef {{name: string, kind: string, layers: number, heads: number, parameters: number, beams: number,
  *   phrasebook: "fr"|"zh"|null, ready: boolean}} Run
  * @typedef {{runs: Run[], limits: Object<string, number>, playground: Object<string, string[]>}} Known
- * @typedef {{ask: ReturnType<typeof asker>, known: Known, texts: typeof TEXTS.en, language: "en"|"zh",
+ * @import { Ask } from "./api.js"
+ * @import { Texts } from "./texts.js"
+ * @typedef {{ask: Ask, known: Known, texts: Texts, language: "en"|"zh",
  *   note: (values: Object<string, any>) => void, signal: AbortSignal}} Context
  * What a page is given: whom to ask, its words, and where to note what is chosen. `signal` tells that it is left.
  * @typedef {{element: HTMLElement, repaint?: () => void}} Page
  */
 
+/** @type {Object<string, (context: Context, values: Object<string, string>) => Page>} */
 const PAGES = { translate, playground, training, compare, traces };
 const ask = asker();
 const last = /** @type {Object<string, Object<string, any>>} */ ({});
@@ -65,6 +68,7 @@ async function learn() {
   route();
 }
 
+/** @param {string} sentence */
 function say(sentence) {
   main.replaceChildren(element("p", { className: "hint" }, sentence));
 }
@@ -85,7 +89,12 @@ function route() {
   main.replaceChildren(shown.element);
 }
 
-/** Keep the address in step with what is chosen. */
+/**
+ * Keep the address in step with what is chosen.
+ * @param {string} page
+ * @param {Object<string, any>} values
+ * @param {AbortSignal} signal
+ */
 function note(page, values, signal) {
   if (signal.aborted) return;
   last[page] = { ...last[page], ...values };
@@ -94,7 +103,7 @@ function note(page, values, signal) {
   if (hash !== location.hash) history.replaceState(null, "", hash);
 }
 
-/** Open a file that is dropped on any page. */
+/** Open a file that is dropped on any page. @param {DragEvent} event */
 function drop(event) {
   event.preventDefault();
   const file = event.dataTransfer?.files[0];
@@ -104,7 +113,7 @@ function drop(event) {
   else location.hash = "#traces";
 }
 
-/** Write the words around the page. */
+/** Write the words around the page. @param {string} page */
 function dress(page) {
   const texts = TEXTS[language];
   document.documentElement.lang = language === "zh" ? "zh-Hans" : "en";
@@ -136,7 +145,7 @@ function turnTheme() {
   shown?.repaint?.();
 }
 
-/** A browser may forbid to remember; then each visit begins anew. */
+/** A browser may forbid to remember; then each visit begins anew. @param {string} name @param {string} value */
 function remember(name, value) {
   try {
     localStorage.setItem(`regard ${name}`, value);
@@ -145,6 +154,7 @@ function remember(name, value) {
   }
 }
 
+/** @param {string} name */
 function remembered(name) {
   try {
     return localStorage.getItem(`regard ${name}`);

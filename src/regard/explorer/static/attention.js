@@ -10,19 +10,25 @@ import { chooser, field, sentenceOf, slider, statusLine } from "./parts.js";
 import { plane } from "./plane.js";
 import { BANDWIDTHS, fromValues, MOST, moved, request, TEMPERATURES, toggled, toValues, withWords, wordsOf } from "./scene.js";
 
+/**
+ * @import { Answer } from "./formula.js"
+ * @import { Cell } from "./grid.js"
+ * @import { Scene, Side } from "./scene.js"
+ */
+
 const WIDE = ["gaussian", "boxcar", "triangular", "epanechnikov"]; // scores with a bandwidth
 
-/** @param {import("./app.js").Context} context */
+/** @param {import("./app.js").Context} context @param {Object<string, string>} values @returns {{element: HTMLElement}} */
 export function attention(context, values) {
   const { known, texts, language } = context;
   const names = texts.playground;
   let scene = fromValues(values, language, known.playground);
-  let answer = /** @type {import("./formula.js").Answer|null} */ (null);
+  let answer = /** @type {Answer|null} */ (null);
   let pointed = pointedAt(values.at);
   let framed = false;
   const status = statusLine();
 
-  const attend = newest(async (asked) => {
+  const attend = newest(async (/** @type {Scene} */ asked) => {
     try {
       answer = await context.ask("/api/attend", { body: request(asked), signal: context.signal });
       status.say("");
@@ -32,7 +38,7 @@ export function attention(context, values) {
     }
   });
 
-  /** Take a new scene; the server is asked once a frame at most. */
+  /** Take a new scene; the server is asked once a frame at most. @param {Scene} next */
   function set(next) {
     scene = next;
     if (framed) return;
@@ -45,12 +51,14 @@ export function attention(context, values) {
     });
   }
 
+  /** @param {number|null} query @param {number|null} key */
   function point(query, key) {
     pointed = [query ?? pointed[0], key ?? pointed[1]];
     context.note({ at: pointed.join() });
     draw();
   }
 
+  /** @param {Side} kind @param {string} colour @param {(place: number) => void} pointing */
   const side = (kind, colour, pointing) => plane({
     title: names[kind],
     colour,
@@ -75,19 +83,20 @@ export function attention(context, values) {
   function draw() {
     const { words } = scene;
     if (pointed[0] >= words.length || pointed[1] >= words.length) pointed = [0, 0];
-    const fits = answer && answer.weights.length === words.length;
-    const turned = (kind) => (fits && ["sinusoidal", "rotary"].includes(scene.positions) ? answer[kind] : null);
-    planes.queries.draw({ words, vectors: scene.queries, turned: turned("queries"), pointed: pointed[0] });
-    planes.keys.draw({ words, vectors: scene.keys, turned: turned("keys"), pointed: pointed[1] });
-    const reached = fits ? answer.context.map((vector, n) => ({ vector, label: `→ ${words[n]}`, pointed: n === pointed[0] })) : [];
+    const fitting = answer?.weights.length === words.length ? answer : null;
+    const isTurned = ["sinusoidal", "rotary"].includes(scene.positions);
+    planes.queries.draw({ words, vectors: scene.queries, turned: isTurned ? fitting?.queries : null, pointed: pointed[0] });
+    planes.keys.draw({ words, vectors: scene.keys, turned: isTurned ? fitting?.keys : null, pointed: pointed[1] });
+    const reached = (fitting?.context ?? []).map((vector, n) => ({ vector, label: `→ ${words[n]}`, pointed: n === pointed[0] }));
     planes.values.draw({ words, vectors: scene.values, reached, pointed: pointed[1] });
-    if (fits) drawSteps(words);
+    if (fitting) drawSteps(words, fitting);
     maskChoice.value = scene.mask;
     refreshFields();
   }
 
-  function drawSteps(words) {
-    const { scores, allowed, biased, weights, context: gathered } = answer;
+  /** @param {string[]} words @param {Answer} given */
+  function drawSteps(words, given) {
+    const { scores, allowed, biased, weights, context: gathered } = given;
     const all = { rows: words, columns: words, pointed };
     const top = Math.max(1, ...scores.flat().map((score) => Math.abs(score ?? 0)));
     grids.scores.draw({ ...all, cell: (i, j) => signed(scores[i][j], top) });
@@ -96,13 +105,14 @@ export function attention(context, values) {
     grids.weights.draw({ ...all, cell: (i, j) => weighed(weights[i][j]) });
     const far = Math.max(1, ...gathered.flat().map(Math.abs));
     grids.context.draw({ rows: words, columns: ["x", "y"], pointed: [pointed[0], -1], cell: (i, j) => signed(gathered[i][j], far) });
-    drawFormula(words);
+    drawFormula(words, given);
   }
 
-  function drawFormula(words) {
+  /** @param {string[]} words @param {Answer} given */
+  function drawFormula(words, given) {
     const [query, key] = pointed;
     const name = names.cell(words[query], words[key], low(query + 1), low(key + 1));
-    const lines = cellFormula(answer, scene.values, query, key);
+    const lines = cellFormula(given, scene.values, query, key);
     formula.replaceChildren(element("dt", { className: "formula-of" }, name), element("dd"),
       ...lines.flatMap(({ step, text }) => [element("dt", {}, names.steps[step]), element("dd", {}, text)]));
   }
@@ -112,17 +122,17 @@ export function attention(context, values) {
     const words = wordsOf(input.value);
     if (words.length) set(withWords(scene, words));
   };
-  const change = (name) => (value) => set({ ...scene, [name]: value });
+  const change = (/** @type {keyof Scene} */ name) => (/** @type {string|number} */ value) => set({ ...scene, [name]: value });
   const [hot, wide] = [TEMPERATURES, BANDWIDTHS].map(([least, most]) => ({ least, most, step: 0.05, write: plain }));
   const temperature = slider(names.temperature, { ...hot, value: scene.temperature, oninput: change("temperature") });
   const few = { least: 0, step: 1, write: String };
-  const shorten = (count) => set({ ...scene, lengths: Math.min(count, scene.words.length) });
+  const shorten = (/** @type {number} */ count) => set({ ...scene, lengths: Math.min(count, scene.words.length) });
   const fields = {
     bandwidth: slider(names.bandwidth, { ...wide, value: scene.bandwidth, oninput: change("bandwidth") }),
     size: slider(names.size, { ...few, most: MOST - 1, value: scene.size, oninput: change("size") }),
     lengths: slider(names.length, { ...few, most: MOST, value: scene.lengths, oninput: shorten }),
   };
-  const takeMask = (mask) => set({ ...scene, mask, cells: answer?.allowed ?? scene.cells });
+  const takeMask = (/** @type {string} */ mask) => set({ ...scene, mask, cells: answer?.allowed ?? scene.cells });
   const maskChoice = chooser(known.playground.masks, scene.mask, takeMask, names.masks);
 
   function refreshFields() {
@@ -152,12 +162,13 @@ export function attention(context, values) {
   return { element: box };
 }
 
+/** @param {string|undefined} text */
 function pointedAt(text) {
   const found = /^([0-7]),([0-7])$/.exec(text ?? "");
   return found ? [Number(found[1]), Number(found[2])] : [0, 2];
 }
 
-/** A number that may be below zero: one colour to each side. */
+/** A number that may be below zero: one colour to each side. @param {number|null} value @param {number} top @returns {Cell} */
 function signed(value, top) {
   if (value === null) return { text: "−∞", back: "", className: "hidden" };
   const share = Math.round(Math.min(1, Math.abs(value) / top) * 55);
@@ -165,6 +176,7 @@ function signed(value, top) {
   return { text: plain(value), back: `color-mix(in srgb, ${colour} ${share}%, var(--paper))` };
 }
 
+/** @param {number} weight @returns {Cell} */
 function weighed(weight) {
   const colour = cividis(weight);
   return { text: plain(weight), back: css(colour), ink: ink(colour) };

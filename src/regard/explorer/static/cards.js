@@ -4,7 +4,17 @@ import { groups } from "../pictures/groups.js";
 import { percent, plain } from "./numbers.js";
 import { doubt, segments } from "./segments.js";
 
-/** @param {{text: string, score: number, log_probability: number, words: {text: string, probability: number}[]}} translation */
+/**
+ * @import { TokensRecord, TraceRecord } from "../pictures/trace.js"
+ * @import { Texts } from "./texts.js"
+ * @typedef {{text: string, probability: number}} Word
+ * @typedef {{text: string, score: number, log_probability: number, words: Word[]}} Translation
+ */
+
+/**
+ * @param {Translation} translation
+ * @param {{chosen: boolean, first: boolean, texts: Texts, choose: () => void}} how
+ */
 export function card(translation, { chosen, first, texts, choose }) {
   const probability = Math.exp(translation.log_probability);
   const name = element("span", { className: "card-score" }, `${percent(probability)} · ${texts.score} ${plain(translation.score, 3)}`);
@@ -18,6 +28,7 @@ export function card(translation, { chosen, first, texts, choose }) {
   return button;
 }
 
+/** @param {{text: string, probability: number|null}} part @param {Texts} texts */
 function word({ text, probability }, texts) {
   if (probability === null) return document.createTextNode(text);
   const made = element("span", { className: "word" }, text);
@@ -26,7 +37,12 @@ function word({ text, probability }, texts) {
   return made;
 }
 
-/** The reader's own target, marked by what the model thought of each word. */
+/**
+ * The reader's own target, marked by what the model thought of each word.
+ * @param {TraceRecord} record
+ * @param {string} text
+ * @param {Texts} texts
+ */
 export function ownCard(record, text, texts) {
   const told = sureness(record.tokens.target);
   if (!told.length) return element("span");
@@ -36,7 +52,7 @@ export function ownCard(record, text, texts) {
     element("span", { className: "card-foot" }, element("span", { className: "card-score" }, percent(total))));
 }
 
-/** Each word of a side with the probability of all its pieces. */
+/** Each word of a side with the probability of all its pieces. @param {TokensRecord} side @returns {Word[]} */
 function sureness({ pieces, words, special, padding, log_probabilities: likely }) {
   if (!likely) return [];
   const tokens = { pieces, words: words ?? null, special: special ?? [], padding: padding ?? [] };

@@ -4,20 +4,28 @@ import { svg } from "./parts.js";
 import { path, range, scale, tickText, ticks } from "./plot.js";
 import { nearest } from "./records.js";
 
+/**
+ * @import { Axis } from "./plot.js"
+ * @import { Chart, Curve } from "./records.js"
+ * @import { Texts } from "./texts.js"
+ */
+
 const SIZE = { width: innerWidth < 600 ? 330 : 560, height: innerWidth < 600 ? 190 : 250 };
 const EDGE = { left: 48, right: 14, top: 12, bottom: 28 };
+/** @type {Object<string, number>} */
+const WAYS = { ArrowLeft: -1, ArrowRight: 1 };
 const COLOURS = ["var(--accent)", "var(--pointer)", "var(--value)"];
 
-/** A chart that is drawn anew as its curves grow. */
+/** A chart that is drawn anew as its curves grow. @param {Texts["training"]} texts */
 export function chart(texts) {
   const name = element("h3");
   const legend = element("p", { className: "chart-legend" });
   const drawing = svg("svg", { viewBox: `0 0 ${SIZE.width} ${SIZE.height}`, class: "chart", role: "img", tabindex: 0 });
   const box = element("figure", { className: "panel chart-box" }, element("figcaption", { className: "chart-head" }, name, legend), drawing);
-  let shown = null;
-  let read = null; // the step that is read off
+  let shown = /** @type {Chart|null} */ (null);
+  let read = /** @type {number|null} */ (null); // the step that is read off
 
-  /** @param {import("./records.js").Chart} what */
+  /** @param {Chart} what */
   function draw(what) {
     shown = what;
     name.textContent = texts.charts[what.name] ?? what.name;
@@ -34,16 +42,18 @@ export function chart(texts) {
     };
   }
 
+  /** @param {Curve} curve @param {number} n */
   function entry(curve, n) {
-    const [step, value] = read === null ? curve.points.at(-1) : nearest(curve, read);
+    const [step, value] = read === null ? curve.points[curve.points.length - 1] : nearest(curve, read);
     const swatch = element("span", { className: "swatch" });
     swatch.style.background = COLOURS[n % COLOURS.length];
     const label = texts.figures[curve.name] ?? curve.name;
     return element("span", {}, swatch, `${label} ${Number(value.toPrecision(4))}`, element("small", {}, ` ${texts.atStep(step)}`));
   }
 
-  /** Read the curves off at the step that is nearest. */
+  /** Read the curves off at the step that is nearest. @param {number} step */
   function look(step) {
+    if (!shown) return;
     const to = nearest({ name: "", points: shown.curves.flatMap((curve) => curve.points) }, step)[0];
     if (to === read) return;
     read = to;
@@ -55,7 +65,7 @@ export function chart(texts) {
     if (shown) draw(shown);
   });
   drawing.addEventListener("keydown", (event) => {
-    const way = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const way = WAYS[event.key];
     if (!way || !shown) return;
     event.preventDefault();
     const steps = [...new Set(shown.curves.flatMap((curve) => curve.points.map(([step]) => step)))].sort((a, b) => a - b);
@@ -65,6 +75,7 @@ export function chart(texts) {
   return { element: box, draw };
 }
 
+/** @param {Curve} curve @param {number} n @param {Axis} across @param {Axis} up */
 function drawn({ points }, n, across, up) {
   const colour = COLOURS[n % COLOURS.length];
   const line = svg("path", { class: "curve", d: path(points.map(([step, value]) => [across.to(step), up.to(value)])) });
@@ -75,6 +86,7 @@ function drawn({ points }, n, across, up) {
   return [line, ...dots];
 }
 
+/** @param {Axis} across @param {Axis} up @param {Texts["training"]} texts */
 function ground(across, up, texts) {
   const columns = ticks(across.least, across.most, 5);
   const rows = ticks(up.least, up.most, 4);

@@ -10,15 +10,15 @@ import { EXAMPLES } from "./translate.js";
 
 const BEAT = 700; // milliseconds a checkpoint is shown when they are played
 
-/** @param {import("./app.js").Context} context @param {import("./app.js").Run} run */
+/** @param {import("./app.js").Context} context @param {import("./app.js").Run} run @param {Object<string, string>} values */
 export function checkpoints(context, run, values) {
   const { texts, known } = context;
   const names = texts.training;
   let source = values.source ?? (run.phrasebook ? EXAMPLES[0] : "");
   let target = values.target ?? "";
-  let kept = [];
+  let kept = /** @type {{id: string, step: number}[]} */ ([]);
   let place = -1;
-  let start = { layer: run.layers - 1, ...clean(toLook(values)) };
+  let start = /** @type {import("../pictures/state.js").Start} */ ({ layer: run.layers - 1, ...clean(toLook(values)) });
   let timer = 0;
   const status = statusLine();
   const picture = map(context, { pointed: (query, key) => {
@@ -68,7 +68,7 @@ export function checkpoints(context, run, values) {
     return target.trim() ? show(place) : status.say(names.typeTarget);
   }
 
-  const show = newest(async (to) => {
+  const show = newest(async (/** @type {number} */ to) => {
     place = to;
     slider.value = String(to);
     const { id, step: at } = kept[to];
@@ -77,7 +77,7 @@ export function checkpoints(context, run, values) {
     context.note({ source, target, step: to === kept.length - 1 ? "" : id });
     try {
       const body = { run: run.name, source, target, checkpoint: id };
-      const busy = (seconds) => status.say(texts.busyAgain(seconds));
+      const busy = (/** @type {number} */ seconds) => status.say(texts.busyAgain(seconds));
       const record = await context.ask("/api/traces", { body, signal: context.signal, keep: true, busy });
       status.say("");
       draw(readHeads(record));
@@ -87,6 +87,7 @@ export function checkpoints(context, run, values) {
     }
   });
 
+  /** @param {import("./heads.js").Heads} heads */
   function draw(heads) {
     const { view, names: sides, start: now } = headOf(heads, start, context.language);
     picture.element.hidden = false;
@@ -122,7 +123,9 @@ export function checkpoints(context, run, values) {
     stop();
     show(Number(slider.value));
   };
-  const typed = paused(() => kept.length && fill());
+  const typed = paused(() => {
+    if (kept.length) fill();
+  });
   sourceInput.oninput = () => {
     source = sourceInput.value;
     target = targetInput.value = "";
@@ -142,7 +145,7 @@ export function checkpoints(context, run, values) {
   return { element: box, repaint: picture.repaint };
 }
 
-/** Leave out what an address did not say. */
+/** Leave out what an address did not say. @param {object} start */
 function clean(start) {
   return Object.fromEntries(Object.entries(start).filter(([, value]) => value !== undefined && value !== null));
 }

@@ -1,6 +1,6 @@
 /** The words of the explorer in Chinese. */
 
-/** @type {typeof import("./english.js").ENGLISH} */
+/** @type {import("./english.js").Texts} */
 export const CHINESE = {
   otherLanguage: "English",
   theme: "主题",
@@ -94,7 +94,7 @@ export const CHINESE = {
   headName: (kind, layer, head) => `${kind} · 第 ${layer} 层，第 ${head} 头`,
   pointHint: "指向一个格子，或用方向键移动。",
   training: {
-    charts: { loss: "损失", quality: "质量", speed: "速度", rate: "学习率", tokens_per_second: "每秒词元数" },
+    charts: { loss: "损失", quality: "质量", speed: "速度", rate: "学习率", tokens_per_second: "每秒目标词元数" },
     figures: { train_loss: "训练", valid_loss: "验证", loss: "训练", bleu: "BLEU", chrf: "chrF", speed: "步/秒", rate: "学习率", tokens_per_second: "词元/秒" },
     step: "步",
     atStep: (step) => `第 ${step.toLocaleString("en-US")} 步`,
@@ -129,7 +129,8 @@ export const CHINESE = {
   traces: {
     given: "启动时指定的记录",
     open: "打开文件……",
-    drop: "把保存的记录拖到页面任意位置，或打开一个文件：.json 或 .json.gz，由每个视图的 JSON 按钮或 regard.trace 写出。只读取并显示，不会保存。",
+    several: "此文件中的记录",
+    drop: "把保存的记录拖到页面任意位置，或打开一个文件：每个视图的 JSON 按钮写出的单条记录，或 regard translate --traces 写出的每行一条的记录；可用 gzip 压缩。只读取并显示，不会保存。",
     tooLarge: (size, most) => `此文件有 ${size} 字节，最多可打开 ${most} 字节。`,
     ofFile: (name) => `来自文件 ${name}。由于不保存任何内容，没有指向它的链接。`,
   },

@@ -10,8 +10,9 @@ export function make(context, values) {
   const { known, texts } = context;
   const names = texts.compare;
   if (!known.runs.length) return { element: element("p", { className: "hint" }, texts.noRuns) };
-  const shown = [null, null];
+  const shown = /** @type {(import("./side.js").Head|null)[]} */ ([null, null]);
 
+  /** @type {(query: number|null, key: number|null) => void} */
   const pointed = (query, key) => {
     for (const picture of [sides[0].map, sides[1].map, between]) picture.point(query, key);
     said.textContent = tell(query, key);
@@ -46,13 +47,13 @@ export function make(context, values) {
     between.show({ view, names: one.names, scale: differences, top: Math.max(view.maximum, 0.05) });
   }
 
-  /** Say what both heads give to the cell that is pointed at. */
+  /** Say what both heads give to the cell that is pointed at. @param {number|null} query @param {number|null} key */
   function tell(query, key) {
     const [one, other] = shown;
     if (!one || !other || query === null || key === null) return "";
-    const weights = [one.view, other.view].map((view) => (query < view.queries.length && key < view.keys.length ? view.at(query, key) : null));
-    if (weights.some((weight) => weight === null)) return "";
-    return names.cell(one.view.queries[query].text, one.view.keys[key].text, weights[0].toFixed(2), weights[1].toFixed(2));
+    const [here, there] = [one.view, other.view].map((view) => (query < view.queries.length && key < view.keys.length ? view.at(query, key) : null));
+    if (here === null || there === null) return "";
+    return names.cell(one.view.queries[query].text, one.view.keys[key].text, here.toFixed(2), there.toFixed(2));
   }
 
   between.element.hidden = true;
@@ -64,6 +65,7 @@ export function make(context, values) {
   };
 }
 
+/** @param {import("../pictures/view.js").Cells} view */
 function sizes({ queries, keys }) {
   return `${queries.length} × ${keys.length}`;
 }

@@ -1,5 +1,29 @@
 /** The words of the explorer in English. */
 
+/**
+ * @typedef {Object<string, string>} Names some of which may be missing: then things are called what they are
+ * @typedef {(one: string) => string} OfOne
+ * @typedef {(one: string, other: string) => string} OfTwo
+ * @typedef {(one: string, other: string, third: string, fourth: string) => string} OfFour
+ * @typedef {(step: number) => string} OfStep
+ * @typedef {{pages: Names, kinds: Names, attentions: Names, parameters: OfOne, busyAgain: (seconds: number) => string,
+ *   wordSure: OfTwo, lookingAt: (rank: number) => string, headName: (kind: string, layer: number, head: number) => string,
+ *   playground: {panels: Names, leads: Names, scoreNames: Names, masks: Names, positionNames: Names, steps: Names,
+ *     vectorOf: (kind: string, word: string, numbers: string) => string, cell: OfFour},
+ *   regression: {pointAt: OfTwo, nothingNear: OfOne},
+ *   training: {charts: Names, figures: Names, atStep: OfStep, final: OfStep, finished: OfStep, live: OfStep},
+ *   compare: {size: OfTwo, reduced: OfTwo, moved: OfOne, cell: OfFour},
+ *   traces: {tooLarge: OfTwo, ofFile: OfOne}}} Sentences
+ * @typedef {Sentences & typeof ENGLISH} Texts
+ */
+
+/**
+ * A group of texts, of which some are told by a type.
+ * @template T
+ * @typedef {{[Key in keyof T]: T[Key] extends Function|Names ? T[Key] : Among<T[Key]>} & Object<string, unknown>} Among
+ */
+
+/** @satisfies {Among<Sentences>} */
 export const ENGLISH = {
   otherLanguage: "中文",
   theme: "Theme",
@@ -90,7 +114,7 @@ export const ENGLISH = {
   headName: (kind, layer, head) => `${kind} · layer ${layer}, head ${head}`,
   pointHint: "Point at a cell, or walk through them with the arrow keys.",
   training: {
-    charts: { loss: "Loss", quality: "Quality", speed: "Speed", rate: "Learning rate", tokens_per_second: "Tokens per second" },
+    charts: { loss: "Loss", quality: "Quality", speed: "Speed", rate: "Learning rate", tokens_per_second: "Target tokens per second" },
     figures: { train_loss: "training", valid_loss: "validation", loss: "training", bleu: "BLEU", chrf: "chrF", speed: "steps per second", rate: "rate", tokens_per_second: "tokens/s" },
     step: "step",
     atStep: (step) => `step ${step.toLocaleString("en-US")}`,
@@ -125,7 +149,8 @@ export const ENGLISH = {
   traces: {
     given: "Traces named at start",
     open: "Open a file …",
-    drop: "Drop a saved trace anywhere on the page, or open one: .json or .json.gz, as the JSON button of every view and regard.trace write them. It is read and shown; nothing is kept.",
+    several: "Traces of this file",
+    drop: "Drop saved traces anywhere on the page, or open a file: one trace, as the JSON button of every view writes it, or one a line, as regard translate --traces does; packed with gzip or not. It is read and shown; nothing is kept.",
     tooLarge: (size, most) => `This file has ${size} bytes, and at most ${most} can be opened.`,
     ofFile: (name) => `From the file ${name}. A link does not lead to it, as nothing is kept.`,
   },

@@ -4,15 +4,23 @@ import { factor, low, plain, vector } from "./numbers.js";
 /**
  * @typedef {{queries: number[][], keys: number[][], scores: (number|null)[][], allowed: boolean[][],
  *   biased: (number|null)[][], weights: number[][], context: number[][],
- *   formula: {name: string, parameters: Object<string, any>}}} Answer
+ *   formula: {name: string, parameters: Parameters}}} Answer
+ * @typedef {{bandwidth?: number, temperature?: number, slope?: number}} Numbers
+ * @typedef {Numbers & {W?: number[][], U?: number[][], v?: number[]}} Parameters
+ * @typedef {{q: number[], k: number[], names: {q: string, k: string}, parameters: Parameters, bandwidth: number}} Cell
+ * @typedef {"score"|"shift"|"hidden"|"weight"|"context"} Step
  */
 
+/** @param {number[]} a @param {number[]} b */
 const dot = (a, b) => a.reduce((sum, value, n) => sum + value * b[n], 0);
-const times = (matrix, column) => matrix.map((row) => dot(row, column));
+/** @param {number[][]|undefined} matrix @param {number[]} column */
+const times = (matrix, column) => (matrix ?? []).map((row) => dot(row, column));
+/** @param {number[]} a @param {number[]} b */
 const products = (a, b) => a.map((value, n) => `${factor(value)}·${factor(b[n])}`).join(" + ");
+/** @param {number[]} a @param {number[]} b */
 const squares = (a, b) => a.map((value, n) => `${factor(value - b[n])}²`).join(" + ");
 
-/** How each score is written, with letters and with numbers. @type {Object<string, Function>} */
+/** How each score is written, with letters and with numbers. @type {Object<string, (cell: Cell) => [string, string|null]>} */
 const SCORES = {
   dot: ({ q, k, names }) => [`${names.q}·${names.k}`, products(q, k)],
   "scaled dot": ({ q, k, names }) => [
@@ -33,7 +41,7 @@ const SCORES = {
   ],
   additive: ({ q, k, names, parameters }) => {
     const sum = times(parameters.W, q).map((value, n) => value + times(parameters.U, k)[n]);
-    return [`v·tanh(W ${names.q} + U ${names.k})`, `${vector(parameters.v)}·tanh${vector(sum)}`];
+    return [`v·tanh(W ${names.q} + U ${names.k})`, `${vector(parameters.v ?? [])}·tanh${vector(sum)}`];
   },
   average: () => ["log 1", null],
   boxcar: (cell) => ["log [distance ≤ b]", kernelled(cell, (far) => `log [${plain(far)} ≤ 1]`)],
@@ -41,6 +49,7 @@ const SCORES = {
   epanechnikov: (cell) => [`log (1 − |${cell.names.q} − ${cell.names.k}|² / b²)`, kernelled(cell, (far) => `log (1 − ${plain(far)}²)`)],
 };
 
+/** @param {Cell} cell @param {(far: number) => string} write */
 function kernelled({ q, k, bandwidth }, write) {
   return write(Math.hypot(...q.map((value, n) => value - k[n])) / bandwidth);
 }
@@ -49,18 +58,24 @@ function kernelled({ q, k, bandwidth }, write) {
  * Tell one cell step by step; each line is `[name, text]`, and the names are the texts' own.
  * @param {Answer} answer
  * @param {number[][]} values
- * @returns {{step: "score"|"shift"|"hidden"|"weight"|"context", text: string}[]}
+ * @param {number} query
+ * @param {number} key
+ * @returns {{step: Step, text: string}[]}
  */
 export function cellFormula(answer, values, query, key) {
-  const lines = [{ step: "score", text: scored(answer, query, key) }];
+  const lines = [line("score", scored(answer, query, key))];
   const shift = shifted(answer, query, key);
-  if (shift) lines.push({ step: "shift", text: shift });
-  if (!answer.allowed[query][key]) lines.push({ step: "hidden", text: `e^−∞ = 0` });
-  lines.push({ step: "weight", text: weighed(answer, query, key) });
-  lines.push({ step: "context", text: gathered(answer, values, query) });
+  if (shift) lines.push(line("shift", shift));
+  if (!answer.allowed[query][key]) lines.push(line("hidden", `e^−∞ = 0`));
+  lines.push(line("weight", weighed(answer, query, key)));
+  lines.push(line("context", gathered(answer, values, query)));
   return lines;
 }
 
+/** @param {Step} step @param {string} text */
+const line = (step, text) => ({ step, text });
+
+/** @param {Answer} answer @param {number} query @param {number} key */
 function scored({ queries, keys, scores, formula }, query, key) {
   const names = { q: `q${low(query + 1)}`, k: `k${low(key + 1)}` };
   const { name, parameters } = formula;
@@ -69,7 +84,12 @@ function scored({ queries, keys, scores, formula }, query, key) {
   return [letters, numbers, plain(scores[query][key])].filter((part) => part !== null).join(" = ");
 }
 
-/** The temperature and the bias of positions, if they change anything. */
+/**
+ * The temperature and the bias of positions, if they change anything.
+ * @param {Answer} answer
+ * @param {number} query
+ * @param {number} key
+ */
 function shifted({ scores, biased, formula }, query, key) {
   const { temperature = 1, slope } = formula.parameters;
   if (temperature === 1 && slope === undefined) return null;
@@ -79,6 +99,7 @@ function shifted({ scores, biased, formula }, query, key) {
   return `${divided}${bias} = ${plain(biased[query][key])}`;
 }
 
+/** @param {Answer} answer @param {number} query @param {number} key */
 function weighed({ allowed, biased, weights }, query, key) {
   const seen = biased[query].filter((score, n) => allowed[query][n] && score !== null);
   if (!seen.length) return "0";
@@ -87,6 +108,7 @@ function weighed({ allowed, biased, weights }, query, key) {
   return `${own} / (${sum}) = ${plain(weights[query][key], 3)}`;
 }
 
+/** @param {Answer} answer @param {number[][]} values @param {number} query */
 function gathered({ weights, context }, values, query) {
   const parts = weights[query].flatMap((weight, n) => (weight >= 0.0005 ? [`${plain(weight)}·${vector(values[n])}`] : []));
   return `${parts.join(" + ") || "0"} = ${vector(context[query])}`;

@@ -1,28 +1,34 @@
 /** A small grid of numbers, one step of attention: pointed at, walked through and pressed. */
 import { element } from "../pictures/controls.js";
 
+/** @type {Object<string, number[]>} */
 const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 /**
  * @typedef {{text: string, back: string, ink?: string, className?: string}} Cell
+ * @typedef {(row: number, column: number) => void} Told
+ * @typedef {{rows: string[], columns: string[], cell: (row: number, column: number) => Cell, pointed: number[]}} Drawn
  */
 
-/** A grid under a title. `point(row, column)` tells of pointer and focus, `press` of a click, Enter or Space. */
+/**
+ * A grid under a title. `point(row, column)` tells of pointer and focus, `press` of a click, Enter or Space.
+ * @param {{title: string, hint?: string, point: Told, press?: Told}} what
+ */
 export function grid({ title, hint = "", point, press }) {
   const table = element("table", { className: press ? "grid pressable" : "grid" });
   const caption = element("caption", {}, element("span", {}, title), element("small", {}, hint));
-  let cells = [];
+  let cells = /** @type {HTMLTableCellElement[][]} */ ([]);
   let drawn = "";
 
-  const placeOf = (event) => event.target.closest?.("td")?.dataset;
+  /** @template {Event} E @param {(row: number, column: number, event: E) => void} act @returns {(event: E) => void} */
   const tell = (act) => (event) => {
-    const place = placeOf(event);
+    const place = event.target instanceof Element && event.target.closest("td")?.dataset;
     if (place) act(Number(place.row), Number(place.column), event);
   };
   table.addEventListener("pointerover", tell(point));
   table.addEventListener("focusin", tell(point));
   if (press) table.addEventListener("click", tell(press));
-  table.addEventListener("keydown", tell((row, column, event) => {
+  table.addEventListener("keydown", tell((row, column, /** @type {KeyboardEvent} */ event) => {
     const arrow = ARROWS[event.key];
     if (arrow) cells[row + arrow[0]]?.[column + arrow[1]]?.focus();
     else if (press && (event.key === "Enter" || event.key === " ")) press(row, column);
@@ -30,6 +36,7 @@ export function grid({ title, hint = "", point, press }) {
     event.preventDefault();
   }));
 
+  /** @param {string[]} rows @param {string[]} columns */
   function build(rows, columns) {
     cells = rows.map((_, row) => columns.map((_, column) => {
       const cell = element("td", { tabIndex: row + column ? -1 : 0 });
@@ -43,7 +50,7 @@ export function grid({ title, hint = "", point, press }) {
     table.replaceChildren(caption, element("thead", {}, head), element("tbody", {}, ...body));
   }
 
-  /** Draw the grid; `cell(row, column)` tells each of its cells. @param {{cell: (row: number, column: number) => Cell}} what */
+  /** Draw the grid; `cell(row, column)` tells each of its cells. @param {Drawn} what */
   function draw({ rows, columns, cell, pointed }) {
     const names = JSON.stringify([rows, columns]);
     if (names !== drawn) build(rows, columns);
@@ -61,7 +68,8 @@ export function grid({ title, hint = "", point, press }) {
   return { element: element("div", { className: "grid-box" }, table), draw };
 }
 
+/** @param {number} row @param {number} column @param {number[]} pointed */
 function mark(row, column, pointed) {
-  if (!pointed || row !== pointed[0]) return "";
+  if (row !== pointed[0]) return "";
   return column === pointed[1] ? "pointed" : "in-row";
 }

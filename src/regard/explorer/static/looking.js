@@ -4,12 +4,18 @@ import { open } from "../pictures/page.js";
 import { sentenceOf } from "./parts.js";
 
 /**
+ * @import { Start } from "../pictures/state.js"
+ * @import { Shown } from "../pictures/page.js"
+ */
+
+/**
  * A place for traces; `changed` is told where the reader looks.
  * @param {import("./app.js").Context} context
+ * @param {(start: Start) => void} changed
  */
 export function looking(context, changed) {
   const place = element("div", { className: "looking" });
-  let page = null;
+  let page = /** @type {Shown|null} */ (null);
 
   function close() {
     page?.close();
@@ -21,7 +27,11 @@ export function looking(context, changed) {
   context.signal.addEventListener("abort", () => page?.close());
   return {
     element: place,
-    /** Show a trace, at the same head as the one before if there was one. */
+    /**
+     * Show a trace, at the same head as the one before if there was one.
+     * @param {import("../pictures/trace.js").TraceRecord} record
+     * @param {Start} start
+     */
     show(record, start) {
       const from = page ? { ...page.state(), query: null, key: null } : start;
       close();

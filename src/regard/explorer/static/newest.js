@@ -8,6 +8,7 @@
 export function newest(work) {
   let busy = false;
   let waiting = /** @type {{input: T}|null} */ (null);
+  /** @param {T} input */
   async function start(input) {
     busy = true;
     try {
@@ -27,14 +28,18 @@ export function newest(work) {
   };
 }
 
-/** Give a function that waits for a pause before it calls `act`, and one that calls it at once. */
+/**
+ * Give a function that waits for a pause before it calls `act`, and one that calls it at once.
+ * @template {unknown[]} Input
+ * @param {(...input: Input) => void} act
+ */
 export function paused(act, milliseconds = 350) {
   let timer = 0;
-  const now = (...input) => {
+  const now = (/** @type {Input} */ ...input) => {
     clearTimeout(timer);
     act(...input);
   };
-  const later = (...input) => {
+  const later = (/** @type {Input} */ ...input) => {
     clearTimeout(timer);
     timer = setTimeout(() => act(...input), milliseconds);
   };

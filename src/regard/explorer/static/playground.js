@@ -4,6 +4,7 @@ import { attention } from "./attention.js";
 import { segments } from "./parts.js";
 import { regression } from "./regression.js";
 
+/** @type {Object<string, (context: import("./app.js").Context, values: Object<string, string>) => {element: HTMLElement}>} */
 const PANELS = { attention, regression };
 
 /** @param {import("./app.js").Context} context @param {Object<string, string>} values @returns {import("./app.js").Page} */
@@ -15,6 +16,7 @@ export function make(context, values) {
   let left = new AbortController();
   context.signal.addEventListener("abort", () => left.abort());
 
+  /** @param {string} panel @param {Object<string, string>} start */
   function show(panel, start) {
     left.abort();
     left = new AbortController();

@@ -1,13 +1,17 @@
 /** From numbers to places on a picture, and back. */
 
-/** A straight scale from numbers to pixels. */
+/**
+ * @typedef {{to: (value: number) => number, from: (pixel: number) => number, least: number, most: number}} Axis
+ */
+
+/** A straight scale from numbers to pixels. @param {number[]} values @param {number[]} pixels @returns {Axis} */
 export function scale([least, most], [start, end]) {
-  const share = (value) => (most === least ? 0.5 : (value - least) / (most - least));
-  const to = (value) => start + share(value) * (end - start);
+  const share = (/** @type {number} */ value) => (most === least ? 0.5 : (value - least) / (most - least));
+  const to = (/** @type {number} */ value) => start + share(value) * (end - start);
   return { to, from: (pixel) => least + ((pixel - start) / (end - start)) * (most - least), least, most };
 }
 
-/** Round steps that fit between two numbers, about as many as wanted. */
+/** Round steps that fit between two numbers, about as many as wanted. @param {number} least @param {number} most */
 export function ticks(least, most, count = 5) {
   if (!(most > least)) return [least];
   const rough = (most - least) / Math.max(1, count);
@@ -18,7 +22,7 @@ export function ticks(least, most, count = 5) {
   return found;
 }
 
-/** Write a tick: no more decimals than its step needs. */
+/** Write a tick: no more decimals than its step needs. @param {number} value @param {number[]} all */
 export function tickText(value, all) {
   const step = all.length > 1 ? Math.abs(all[1] - all[0]) : Math.abs(value) || 1;
   if (Math.abs(value) >= 10_000) return `${Number((value / 1000).toPrecision(4))}k`;
@@ -26,7 +30,7 @@ export function tickText(value, all) {
   return step < 1e-4 ? value.toExponential(0).replace("-", "−") : value.toFixed(decimals).replace("-", "−");
 }
 
-/** The least and the greatest of numbers, with some room around them. */
+/** The least and the greatest of numbers, with some room around them. @param {number[]} values */
 export function range(values, room = 0.06) {
   const finite = values.filter(Number.isFinite);
   if (!finite.length) return [0, 1];
@@ -35,7 +39,7 @@ export function range(values, room = 0.06) {
   return [least - edge, most + edge];
 }
 
-/** A line through points as SVG has it; a point that is null breaks it. */
+/** A line through points as SVG has it; a point that is null breaks it. @param {(number[]|null)[]} points */
 export function path(points) {
   let drawn = "";
   let pen = "M";

@@ -7,15 +7,21 @@ import { chooser, field, sentenceOf, slider, statusLine, svg } from "./parts.js"
 import { path, scale, tickText, ticks } from "./plot.js";
 import { ACROSS, added, BANDWIDTHS, curve, fromValues, moved, removed, request, toValues, UP, within } from "./points.js";
 
+/**
+ * @import { Axis } from "./plot.js"
+ * @import { Plot } from "./points.js"
+ */
+
 const HEIGHT = 330; // of the drawing, in its own units; it is as wide as the window
 const BARS = 84;
 const EDGE = { left: 40, right: 12, top: 10, bottom: 26 };
+/** @type {Object<string, number[]>} */
 const ARROWS = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0], ArrowUp: [0, 0.1], ArrowDown: [0, -0.1] };
 
 const up = scale(UP, [HEIGHT - EDGE.bottom, EDGE.top]);
 const floor = HEIGHT + BARS;
 
-/** @param {import("./app.js").Context} context */
+/** @param {import("./app.js").Context} context @param {Object<string, string>} values @returns {{element: HTMLElement}} */
 export function regression(context, values) {
   const { known, texts } = context;
   const names = texts.regression;
@@ -23,7 +29,7 @@ export function regression(context, values) {
   const across = scale(ACROSS, [EDGE.left, width - EDGE.right]);
   let plot = fromValues(values, known.playground.kernels);
   let framed = false;
-  let tips = [];
+  let tips = /** @type {SVGCircleElement[]} */ ([]);
   const status = statusLine();
   const line = svg("path", { class: "curve" });
   const reading = svg("line", { class: "reading", y1: EDGE.top, y2: floor });
@@ -34,7 +40,7 @@ export function regression(context, values) {
   drawing.append(ground(names, across, width), line, reading, height, bars, points);
   const said = element("p", { className: "formula-line", role: "status" });
 
-  const attend = newest(async (asked) => {
+  const attend = newest(async (/** @type {Plot} */ asked) => {
     try {
       draw(asked, curve(await context.ask("/api/attend", { body: request(asked), signal: context.signal })));
       status.say("");
@@ -43,6 +49,7 @@ export function regression(context, values) {
     }
   });
 
+  /** @param {Plot} next */
   function set(next) {
     plot = next;
     if (framed) return;
@@ -55,12 +62,14 @@ export function regression(context, values) {
     });
   }
 
+  /** @param {MouseEvent} event */
   function under({ clientX, clientY }) {
     const box = drawing.getBoundingClientRect();
     const unit = width / box.width;
     return within([across.from((clientX - box.left) * unit), up.from((clientY - box.top) * unit)]);
   }
 
+  /** @param {number} n */
   function tip(n) {
     const made = svg("circle", { r: 8, class: "sample", tabindex: 0, role: "button" });
     made.addEventListener("pointerdown", (event) => {
@@ -96,18 +105,19 @@ export function regression(context, values) {
       points.replaceChildren(...tips);
     }
     plot.points.forEach(([x, y], n) => {
-      tips[n].setAttribute("cx", across.to(x));
-      tips[n].setAttribute("cy", up.to(y));
+      tips[n].setAttribute("cx", String(across.to(x)));
+      tips[n].setAttribute("cy", String(up.to(y)));
       tips[n].setAttribute("aria-label", names.pointAt(plain(x), plain(y)));
     });
-    for (const end of ["x1", "x2"]) reading.setAttribute(end, across.to(plot.x));
+    for (const end of ["x1", "x2"]) reading.setAttribute(end, String(across.to(plot.x)));
   }
 
+  /** @param {Plot} asked @param {ReturnType<typeof curve>} found */
   function draw(asked, { line: through, weights, height: y }) {
     line.setAttribute("d", path(through.map((point) => point && [across.to(point[0]), up.to(point[1])])));
     height.setAttribute("visibility", y === null ? "hidden" : "visible");
-    height.setAttribute("cx", across.to(asked.x));
-    height.setAttribute("cy", up.to(y ?? 0));
+    height.setAttribute("cx", String(across.to(asked.x)));
+    height.setAttribute("cy", String(up.to(y ?? 0)));
     const most = Math.max(...weights, 1e-9);
     bars.replaceChildren(...weights.flatMap((weight, n) => {
       const tall = (weight / most) * (BARS - 26);
@@ -121,11 +131,11 @@ export function regression(context, values) {
   }
 
   drawing.addEventListener("pointermove", (event) => {
-    if (event.target.classList.contains("sample") && event.buttons) return;
+    if (event.buttons && event.target instanceof Element && event.target.classList.contains("sample")) return;
     set({ ...plot, x: under(event)[0] });
   });
   drawing.addEventListener("dblclick", (event) => set(added(plot, under(event))));
-  const widen = (bandwidth) => set({ ...plot, bandwidth });
+  const widen = (/** @type {number} */ bandwidth) => set({ ...plot, bandwidth });
   const [least, most] = BANDWIDTHS;
   const bandwidth = slider(names.bandwidth, { least, most, step: 0.05, value: plot.bandwidth, write: plain, oninput: widen });
   const add = element("button", { type: "button", className: "quiet", onclick: () => set(added(plot, [plot.x, 0])) }, names.add);
@@ -144,6 +154,7 @@ export function regression(context, values) {
   return { element: box };
 }
 
+/** @param {Plot} plot @param {number[]} weights */
 function sum({ points }, weights) {
   const strong = weights.map((weight, n) => ({ weight, y: points[n][1] })).filter(({ weight }) => weight >= 0.005);
   const shown = strong.sort((a, b) => b.weight - a.weight).slice(0, 4);
@@ -151,6 +162,7 @@ function sum({ points }, weights) {
   return parts.join(" + ") + (strong.length > shown.length ? " + …" : "");
 }
 
+/** @param {{weights: string}} names @param {Axis} across @param {number} width */
 function ground(names, across, width) {
   const columns = ticks(...ACROSS, 10);
   const rows = ticks(...UP, 4);

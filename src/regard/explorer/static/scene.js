@@ -5,6 +5,8 @@ import { number, whole } from "./address.js";
  * @typedef {[number, number]} Pair
  * @typedef {{words: string[], queries: Pair[], keys: Pair[], values: Pair[], score: string, bandwidth: number,
  *   temperature: number, positions: string, mask: string, size: number, lengths: number, cells: boolean[][]}} Scene
+ * @typedef {"queries"|"keys"|"values"} Side
+ * @typedef {"en"|"zh"} Language
  */
 
 export const MOST = 8; // words
@@ -19,7 +21,7 @@ const WORDS = {
 /** To the right what is alive, upwards what moves. @type {Pair[]} */
 const PLACES = [[1.6, 0.2], [-0.9, 1.5], [0.8, 1.6], [-1.2, -0.9], [1.5, 1], [0.4, -1.4], [-1.5, 0.4], [1.3, -0.9]];
 
-/** The first thing to see. @returns {Scene} */
+/** The first thing to see. @param {Language} language @returns {Scene} */
 export function firstScene(language) {
   const words = WORDS[language];
   const vectors = () => words.map((_, n) => /** @type {Pair} */ ([...PLACES[n]]));
@@ -39,14 +41,19 @@ export function firstScene(language) {
   };
 }
 
-/** Take the words of a text, between commas or spaces. */
+/** Take the words of a text, between commas or spaces. @param {string} text */
 export function wordsOf(text) {
   return text.split(/[\s,，、;]+/u).filter(Boolean).slice(0, MOST).map((word) => [...word].slice(0, 16).join(""));
 }
 
-/** Use other words: those that stay in their place keep their vectors, new ones get a free place. */
+/**
+ * Use other words: those that stay in their place keep their vectors, new ones get a free place.
+ * @param {Scene} scene
+ * @param {string[]} words
+ * @returns {Scene}
+ */
 export function withWords(scene, words) {
-  const vectors = (old) => words.map((_, n) => old[n] ?? /** @type {Pair} */ ([...PLACES[n % PLACES.length]]));
+  const vectors = (/** @type {Pair[]} */ old) => words.map((_, n) => old[n] ?? /** @type {Pair} */ ([...PLACES[n % PLACES.length]]));
   return {
     ...scene,
     words,
@@ -58,22 +65,37 @@ export function withWords(scene, words) {
   };
 }
 
-/** Move one vector, within what the plane shows and to hundredths. */
+/**
+ * Move one vector, within what the plane shows and to hundredths.
+ * @param {Scene} scene
+ * @param {Side} side
+ * @param {number} place
+ * @param {number[]} to
+ * @returns {Scene}
+ */
 export function moved(scene, side, place, [x, y]) {
-  const round = (value) => Math.round(100 * Math.min(Math.max(value, -REACH), REACH)) / 100;
+  const round = (/** @type {number} */ value) => Math.round(100 * Math.min(Math.max(value, -REACH), REACH)) / 100;
   const vectors = scene[side].map((vector, n) => (n === place ? [round(x), round(y)] : vector));
   return { ...scene, [side]: vectors };
 }
 
-/** Let a query look at a key or not; whatever the mask was, it is now one of single cells. */
+/**
+ * Let a query look at a key or not; whatever the mask was, it is now one of single cells.
+ * @param {Scene} scene
+ * @param {boolean[][]} allowed
+ * @param {number} query
+ * @param {number} key
+ * @returns {Scene}
+ */
 export function toggled(scene, allowed, query, key) {
   const cells = allowed.map((row, i) => row.map((may, j) => (i === query && j === key ? !may : may)));
   return { ...scene, mask: "cells", cells };
 }
 
-/** What the server is asked for a scene. */
+/** What the server is asked for a scene. @param {Scene} scene */
 export function request(scene) {
   const { queries, keys, values, score, bandwidth, temperature, positions } = scene;
+  /** @type {Object<string, {kind: string, size?: number, lengths?: number[], cells?: boolean[][]}>} */
   const masks = {
     window: { kind: "window", size: scene.size },
     lengths: { kind: "lengths", lengths: [scene.lengths] },
@@ -83,36 +105,41 @@ export function request(scene) {
   return { queries, keys, values, score, bandwidth, temperature, positions, mask };
 }
 
-const written = (vectors) => vectors.map((vector) => vector.join()).join(";");
+const written = (/** @type {Pair[]} */ vectors) => vectors.map((vector) => vector.join()).join(";");
 
-/** Tell a scene in an address; what is as at first is left out. */
+/** Tell a scene in an address; what is as at first is left out. @param {Scene} scene @param {Language} language */
 export function toValues(scene, language) {
   const first = firstScene(language);
-  const unless = (name, write = String) => {
-    const [now, before] = [write(scene[name]), write(first[name])];
-    return now === before ? "" : now;
-  };
+  const unless = (/** @type {string} */ now, /** @type {string} */ before) => (now === before ? "" : now);
+  const simple = (/** @type {keyof Scene} */ name) => unless(String(scene[name]), String(first[name]));
   return {
-    words: unless("words", (words) => words.join(",")),
-    q: unless("queries", written),
-    k: unless("keys", written),
-    v: unless("values", written),
-    score: unless("score"),
-    width: unless("bandwidth"),
-    t: unless("temperature"),
-    positions: unless("positions"),
-    mask: unless("mask"),
+    words: simple("words"),
+    q: unless(written(scene.queries), written(first.queries)),
+    k: unless(written(scene.keys), written(first.keys)),
+    v: unless(written(scene.values), written(first.values)),
+    score: simple("score"),
+    width: simple("bandwidth"),
+    t: simple("temperature"),
+    positions: simple("positions"),
+    mask: simple("mask"),
     size: scene.mask === "window" ? scene.size : "",
     length: scene.mask === "lengths" ? scene.lengths : "",
     cells: scene.mask === "cells" ? scene.cells.map((row) => row.map(Number).join("")).join(";") : "",
   };
 }
 
-/** Read a scene from an address; what does not fit is as at first. @returns {Scene} */
+/**
+ * Read a scene from an address; what does not fit is as at first.
+ * @param {Object<string, string>} values
+ * @param {Language} language
+ * @param {Object<string, string[]>} known
+ * @returns {Scene}
+ */
 export function fromValues(values, language, known) {
   const words = wordsOf(values.words ?? "");
   const scene = withWords(firstScene(language), words.length ? words : WORDS[language]);
   const count = scene.words.length;
+  /** @param {string[]} list @param {string} name @param {string} otherwise */
   const named = (list, name, otherwise) => (list.includes(name) ? name : otherwise);
   return {
     ...scene,
@@ -130,13 +157,19 @@ export function fromValues(values, language, known) {
   };
 }
 
-/** Read vectors of two numbers, as many as wanted. @returns {Pair[]|null} */
+/**
+ * Read vectors of two numbers, as many as wanted.
+ * @param {string|undefined} text
+ * @param {number|null} count
+ * @returns {Pair[]|null}
+ */
 export function pairs(text, count = null) {
   const rows = (text ?? "").split(";").map((row) => row.split(",").map((part) => (part.trim() ? Number(part) : NaN)));
   const fits = rows.every((row) => row.length === 2 && row.every((value) => Math.abs(value) <= 1000));
   return fits && (count === null || rows.length === count) ? /** @type {Pair[]} */ (rows) : null;
 }
 
+/** @param {string|undefined} text @param {number} count */
 function cells(text, count) {
   const rows = (text ?? "").split(";");
   const fits = rows.length === count && rows.every((row) => row.length === count && /^[01]+$/.test(row));

@@ -23,7 +23,7 @@ export function segments(text, words) {
 
 const SURE = 0.8; // models that learned from smoothed labels are seldom surer than 0.9
 
-/** How strongly a word is marked, from 0 for a sure one to 1. */
+/** How strongly a word is marked, from 0 for a sure one to 1. @param {number} probability */
 export function doubt(probability) {
   return Math.min(Math.max((SURE - probability) / SURE, 0), 1) ** 0.7;
 }

@@ -8,18 +8,30 @@ import { paused } from "./newest.js";
 import { field, runChooser, runOf, sentenceOf, statusLine } from "./parts.js";
 import { EXAMPLES } from "./translate.js";
 
-/** @param {import("./app.js").Context} context */
+/**
+ * @import { Start } from "../pictures/state.js"
+ * @import { Heads } from "./heads.js"
+ * @typedef {ReturnType<typeof headOf>} Head
+ * @typedef {(path: string, body: unknown) => Promise<any>} Ask
+ */
+
+/**
+ * @param {import("./app.js").Context} context
+ * @param {number} n
+ * @param {Object<string, string>} values
+ * @param {{pointed: (query: number|null, key: number|null) => void, ready: (head: Head|null) => void}} told
+ */
 export function side(context, n, values, { pointed, ready }) {
   const { texts, known } = context;
   const names = texts.compare;
   const letter = "ab"[n];
-  const given = (name) => values[`${letter}.${name}`];
+  const given = (/** @type {string} */ name) => /** @type {string|undefined} */ (values[`${letter}.${name}`]);
   let run = runOf(known, given("run") ?? known.runs[n]?.name);
   let text = given("text") ?? (known.runs.some(({ phrasebook }) => phrasebook) ? EXAMPLES[0] : "");
   let target = given("target") ?? "";
   // at first one model, one sentence, and two of its heads
   const other = known.runs.length < 2 ? n : 0;
-  let start = { kind: given("kind"), layer: number(given("layer"), run.layers - 1), head: whole(given("head")) ?? other };
+  let start = /** @type {Start} */ ({ kind: given("kind"), layer: number(given("layer"), run.layers - 1), head: whole(given("head")) ?? other });
   let asked = new AbortController();
   context.signal.addEventListener("abort", () => asked.abort());
   const status = statusLine();
@@ -30,6 +42,7 @@ export function side(context, n, values, { pointed, ready }) {
   const targetInput = element("input", { ...limit, value: target, placeholder: names.itself });
   picture.element.hidden = true;
 
+  /** @param {Object<string, unknown>} what */
   function note(what) {
     context.note(Object.fromEntries(Object.entries(what).map(([name, value]) => [`${letter}.${name}`, value])));
   }
@@ -39,6 +52,7 @@ export function side(context, n, values, { pointed, ready }) {
     asked = new AbortController();
     const { signal } = asked;
     note({ run: run.name, text, target });
+    /** @type {Ask} */
     const ask = (path, body) => context.ask(path, { body, signal, keep: true, busy: (seconds) => status.say(texts.busyAgain(seconds)) });
     status.say(texts.reading);
     try {
@@ -60,17 +74,20 @@ export function side(context, n, values, { pointed, ready }) {
     }
   }
 
+  /** @param {string} why */
   function nothing(why, isProblem = false) {
     status.say(why, isProblem);
     picture.element.hidden = true;
     ready(null);
   }
 
+  /** @param {Ask} ask */
   async function translated(ask) {
     const answer = text.trim() ? await ask("/api/translate", { run: run.name, text, nbest: 1 }) : { translations: [] };
     return answer.translations[0]?.text.trim() ?? "";
   }
 
+  /** @param {Heads} heads */
   function draw(heads) {
     const head = headOf(heads, start, context.language);
     const { kind, layer, head: chosen } = head.start;

@@ -6,6 +6,12 @@ import { checkpoints } from "./checkpoints.js";
 import { field, runChooser, runOf, sentenceOf, statusLine } from "./parts.js";
 import { charts, joined } from "./records.js";
 
+/**
+ * @import { Chart, Record } from "./records.js"
+ * @import { Texts } from "./texts.js"
+ * @typedef {Map<string, ReturnType<typeof chart>>} Drawn
+ */
+
 const LIVE = 1500; // milliseconds between looks at a log that grows
 const STILL = 8000; // and at one that is finished: it may go on
 
@@ -15,13 +21,14 @@ export function make(context, values) {
   if (!known.runs.length) return { element: element("p", { className: "hint" }, texts.noRuns) };
   let run = runOf(known, values.run);
   let left = new AbortController();
-  let through = null;
+  let through = /** @type {ReturnType<typeof checkpoints>|null} */ (null);
   context.signal.addEventListener("abort", () => left.abort());
   const status = statusLine();
   const light = element("span", { className: "light", "aria-hidden": "true" });
   const place = element("div", { className: "charts" });
   const below = element("div");
 
+  /** @param {Object<string, string>} start */
   function follow(start) {
     left.abort();
     left = new AbortController();
@@ -32,15 +39,15 @@ export function make(context, values) {
     below.replaceChildren(through.element);
   }
 
-  /** Read the log again and again; only what is new comes over the wire. */
+  /** Read the log again and again; only what is new comes over the wire. @param {AbortSignal} signal */
   async function watch(signal) {
-    let [records, since] = [[], 0];
-    const drawn = new Map();
+    let [records, since] = [/** @type {Record[]} */ ([]), 0];
+    const drawn = /** @type {Drawn} */ (new Map());
     while (!signal.aborted) {
       let pause = STILL;
       try {
         const path = `/api/runs/${encodeURIComponent(run.name)}/log?since=${since}`;
-        const answer = await context.ask(path, { signal });
+        const answer = /** @type {import("./records.js").Answer} */ (await context.ask(path, { signal }));
         if (answer.next !== since || !records.length) {
           records = joined(records, since, answer);
           draw(charts(records), drawn);
@@ -57,13 +64,14 @@ export function make(context, values) {
     }
   }
 
+  /** @param {Chart[]} wanted @param {Drawn} drawn */
   function draw(wanted, drawn) {
     for (const what of wanted) {
-      if (!drawn.has(what.name)) {
-        drawn.set(what.name, chart(texts.training));
-        place.append(drawn.get(what.name).element);
-      }
-      drawn.get(what.name).draw(what);
+      const known = drawn.get(what.name);
+      const shown = known ?? chart(texts.training);
+      if (!known) place.append(shown.element);
+      drawn.set(what.name, shown);
+      shown.draw(what);
     }
   }
 
@@ -77,6 +85,7 @@ export function make(context, values) {
   return { element: element("div", { className: "training" }, head, place, below), repaint: () => through?.repaint() };
 }
 
+/** @param {Record[]} records @param {boolean} finished @param {Texts} texts */
 function told(records, finished, texts) {
   const { training } = texts;
   const latest = records.at(-1);

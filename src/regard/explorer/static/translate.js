@@ -26,8 +26,8 @@ export function make(context, values) {
   let run = runOf(known, values.run);
   let text = values.text ?? (run.phrasebook ? EXAMPLES[0] : "");
   let own = values.target ?? "";
-  let pick = values.pick === OWN && own ? OWN : (whole(values.pick) ?? 0);
-  let found = [];
+  let pick = /** @type {number|typeof OWN} */ (values.pick === OWN && own ? OWN : (whole(values.pick) ?? 0));
+  let found = /** @type {import("./cards.js").Translation[]} */ ([]);
   let asked = new AbortController();
   context.signal.addEventListener("abort", () => asked.abort());
 
@@ -60,6 +60,7 @@ export function make(context, values) {
   const examples = element("div", { className: "examples", hidden: !run.phrasebook }, element("p", {}, texts.examples),
     ...EXAMPLES.map((example) => element("button", { type: "button", className: "example", onclick: () => fill(example) }, example)));
 
+  /** @param {string} example */
   function fill(example) {
     input.value = text = example;
     own = ownInput.value = "";
@@ -67,13 +68,17 @@ export function make(context, values) {
     typed.now();
   }
 
-  /** Ask for something; give undefined when it is no longer wanted or cannot be had, which is then said. */
+  /**
+   * Ask for something; give undefined when it is no longer wanted or cannot be had, which is then said.
+   * @param {string} path
+   * @param {unknown} body
+   */
   async function answer(path, body) {
     asked.abort();
     asked = new AbortController();
     const { signal } = asked;
     try {
-      const busy = (seconds) => status.say(texts.busyAgain(seconds));
+      const busy = (/** @type {number} */ seconds) => status.say(texts.busyAgain(seconds));
       const given = await context.ask(path, { body, signal, keep: true, busy });
       return signal.aborted ? undefined : given;
     } catch (error) {
@@ -112,6 +117,7 @@ export function make(context, values) {
     cards.classList.toggle("unpicked", pick === OWN);
   }
 
+  /** @param {number|typeof OWN} which @param {() => void} then */
   function choose(which, then) {
     pick = which;
     draw();

@@ -13,19 +13,19 @@ const SAMPLES = [
 ];
 const TABLE = Array.from({ length: 256 }, (_, n) => cividis(n / 255));
 
-/** Give the colour of a share of the scale, from 0 to 1. @returns {number[]} */
+/** Give the colour of a share of the scale, from 0 to 1. @param {number} share @returns {number[]} */
 export function cividis(share) {
   const place = Math.min(Math.max(share, 0), 1) * (SAMPLES.length - 1);
   const low = Math.min(Math.floor(place), SAMPLES.length - 2);
   return SAMPLES[low].map((start, n) => Math.round(start + (SAMPLES[low + 1][n] - start) * (place - low)));
 }
 
-/** Write a colour for a style sheet. */
+/** Write a colour for a style sheet. @param {number[]} colour */
 export function css([red, green, blue]) {
   return `rgb(${red}, ${green}, ${blue})`;
 }
 
-/** Choose black or white, whichever is easier to read on that colour. */
+/** Choose black or white, whichever is easier to read on that colour. @param {number[]} paper */
 export function ink(paper) {
   const [red, green, blue] = paper.map((channel) => {
     const part = channel / 255;
@@ -34,7 +34,11 @@ export function ink(paper) {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.18 ? "#000" : "#fff";
 }
 
-/** Colour weights: four bytes a pixel. What is below the threshold is drawn as nothing. */
+/**
+ * Colour weights: four bytes a pixel. What is below the threshold is drawn as nothing.
+ * @param {Float32Array} weights
+ * @param {number} top
+ */
 export function pixels(weights, top, threshold = 0) {
   const bytes = new Uint8ClampedArray(4 * weights.length);
   for (let n = 0; n < weights.length; n++) {

@@ -1,24 +1,48 @@
 /** The buttons, tabs and texts around the pictures. */
 import { canGroup } from "./view.js";
 
-/** Make an element with properties and children; texts are never markup. */
-export function element(name, properties = {}, ...children) {
+/**
+ * @import { Texts } from "./language.js"
+ * @import { Stack } from "./stacks.js"
+ * @import { State, Wish } from "./state.js"
+ * @import { Trace } from "./trace.js"
+ * @typedef {ReturnType<typeof build>} Parts
+ */
+
+/**
+ * Make an element with properties and children; texts are never markup.
+ * @template {keyof HTMLElementTagNameMap} Name
+ * @param {Name} name
+ * @param {Partial<HTMLElementTagNameMap[Name]> & {[attribute: string]: unknown}} [properties]
+ * @param {...(Node|string)} children
+ */
+export function element(name, properties, ...children) {
   const made = document.createElement(name);
-  for (const [key, value] of Object.entries(properties)) {
-    if (key in made) made[key] = value;
-    else made.setAttribute(key, value);
+  for (const [key, value] of Object.entries(properties ?? {})) {
+    if (key in made) Object.assign(made, { [key]: value });
+    else made.setAttribute(key, String(value));
   }
   made.append(...children);
   return made;
 }
 
-/** Build the page; `act` takes actions, `ask` what is not of the state: language, theme, files. */
+const TOGGLES = /** @type {const} */ (["words", "folded", "stretched"]);
+const MODES = /** @type {const} */ (["matrix", "lines"]);
+
+/**
+ * Build the page; `act` takes actions, `ask` what is not of the state: language, theme, files.
+ * @param {HTMLElement} root
+ * @param {Trace} trace
+ * @param {Stack[]} stacks
+ * @param {{act: (wish: Wish) => void, ask: (wish: string) => void, embedded: boolean}} page
+ */
 export function build(root, trace, stacks, { act, ask, embedded }) {
+  /** @param {string} className @param {() => void} onclick */
   const button = (className, onclick) => element("button", { type: "button", className, onclick });
-  const toggle = (type) => button("toggle", () => act({ type }));
+  const toggle = (/** @type {"words"|"folded"|"stretched"} */ type) => button("toggle", () => act({ type }));
   const parts = {
     tabs: stacks.map((_, to) => button("tab", () => act({ type: "tab", to }))),
-    modes: ["matrix", "lines"].map((to) => button("segment", () => act({ type: "mode", to }))),
+    modes: MODES.map((to) => button("segment", () => act({ type: "mode", to }))),
     words: toggle("words"),
     folded: toggle("folded"),
     stretched: toggle("stretched"),
@@ -39,8 +63,8 @@ export function build(root, trace, stacks, { act, ask, embedded }) {
     help: element("p", { className: "help" }),
   };
   parts.threshold.oninput = () => act({ type: "threshold", to: Number(parts.threshold.value) });
-  parts.frame = element("div", { className: "frame" }, parts.stage, parts.overlay);
-  parts.tablist = element("nav", { className: "tabs", role: "tablist" }, ...parts.tabs);
+  const frame = element("div", { className: "frame" }, parts.stage, parts.overlay);
+  const tablist = element("nav", { className: "tabs", role: "tablist" }, ...parts.tabs);
   for (const tab of parts.tabs) tab.setAttribute("role", "tab");
   const title = element("div", { className: "title" },
     element(embedded ? "h2" : "h1", { dir: "auto" }, trace.title || trace.model || "regard"),
@@ -54,34 +78,40 @@ export function build(root, trace, stacks, { act, ask, embedded }) {
     element("div", { className: "segments", role: "group" }, ...parts.modes),
     parts.words, parts.folded, parts.stretched,
     element("label", { className: "threshold" }, parts.thresholdName, parts.threshold, parts.thresholdValue));
-  parts.tools = tools;
-  const main = element(embedded ? "section" : "main", { className: "view" }, tools, parts.caption, parts.frame, parts.sentence);
+  const main = element(embedded ? "section" : "main", { className: "view" }, tools, parts.caption, frame, parts.sentence);
   root.classList.add("page");
-  root.replaceChildren(header, parts.tablist, element("div", { className: "body" }, side, main), parts.help);
-  return parts;
+  root.replaceChildren(header, tablist, element("div", { className: "body" }, side, main), parts.help);
+  return { ...parts, frame, tablist, tools };
 }
 
-/** Bring all texts and switches up to the state. */
+/**
+ * Bring all texts and switches up to the state.
+ * @param {Parts} parts
+ * @param {{trace: Trace, state: State, stacks: Stack[], texts: Texts, sentence: string, caption: string}} page
+ */
 export function refresh(parts, { trace, state, stacks, texts, sentence, caption }) {
   const look = stacks[state.tab].looks[state.layer];
+  /** @param {Element} part @param {string} text */
   const say = (part, text) => part.textContent !== text && (part.textContent = text);
   parts.tabs.forEach((tab, n) => {
-    say(tab, texts[stacks[n].name] ?? stacks[n].name);
+    say(tab, texts.stacks[stacks[n].name] ?? stacks[n].name);
     tab.setAttribute("aria-selected", String(n === state.tab));
   });
   parts.tablist.setAttribute("aria-label", texts.attentions);
   parts.modes.forEach((mode, n) => {
-    const name = ["matrix", "lines"][n];
+    const name = MODES[n];
     say(mode, texts[name]);
     mode.setAttribute("aria-pressed", String(state.mode === name));
   });
   const tokens = [trace.tokens[look.queries], trace.tokens[look.keys]];
   const whole = canGroup(look);
-  const hasWords = tokens.some(({ words }) => words && new Set(words).size < words.length);
+  const hasWords = tokens.some(({ words }) => words !== null && new Set(words).size < words.length);
   const hasSpecial = tokens.some(({ special, padding }) => special.length + padding.length > 0);
+  /** @param {boolean} has @param {string} reason */
   const why = (has, reason) => (whole ? (has ? "" : reason) : texts.reducedOnly);
-  const toggles = { words: why(hasWords, texts.noWords), folded: why(hasSpecial, texts.noSpecial), stretched: "" };
-  for (const [name, reason] of Object.entries(toggles)) {
+  const reasons = { words: why(hasWords, texts.noWords), folded: why(hasSpecial, texts.noSpecial), stretched: "" };
+  for (const name of TOGGLES) {
+    const reason = reasons[name];
     say(parts[name], texts[name]);
     parts[name].disabled = reason !== "";
     parts[name].title = reason;
@@ -95,7 +125,8 @@ export function refresh(parts, { trace, state, stacks, texts, sentence, caption 
   // of a reduced look a page holds what it draws, and no more
   parts.json.disabled = trace.looks.some((one) => one.weights === null);
   parts.json.title = parts.json.disabled ? texts.partOnly : "";
-  for (const [part, name] of [[parts.png, "PNG"], [parts.svg, "SVG"]]) part.setAttribute("aria-label", `${texts.save} ${name}`);
+  parts.png.setAttribute("aria-label", `${texts.save} PNG`);
+  parts.svg.setAttribute("aria-label", `${texts.save} SVG`);
   parts.theme.setAttribute("aria-label", texts.theme);
   parts.theme.title = texts.theme;
   say(parts.thresholdName, texts.threshold);

@@ -5,26 +5,33 @@ import { readable, safe } from "./pieces.js";
 export const FOLDED = "⋯";
 
 /**
+ * @import { Tokens } from "./trace.js"
  * @typedef {{text: string, places: number[], special: boolean, word: number|null}} Group
  */
 
-const known = new WeakMap();
+const known = /** @type {WeakMap<Tokens, Object<string, Group[]>>} */ (new WeakMap());
 
-/** List what is shown of a side, in order; asked for again, it is the same list. @returns {Group[]} */
+/**
+ * List what is shown of a side, in order; asked for again, it is the same list.
+ * @param {Tokens} tokens
+ * @param {{words?: boolean, folded?: boolean}} [options]
+ * @returns {Group[]}
+ */
 export function groups(tokens, { words = false, folded = false } = {}) {
-  if (!known.has(tokens)) known.set(tokens, {});
-  const lists = known.get(tokens);
+  const lists = known.get(tokens) ?? {};
+  known.set(tokens, lists);
   return (lists[`${words} ${folded}`] ??= listed(tokens, words, folded));
 }
 
+/** @param {Tokens} tokens @param {boolean} words @param {boolean} folded @returns {Group[]} */
 function listed(tokens, words, folded) {
   const special = new Set([...tokens.special, ...tokens.padding]);
-  const found = [];
-  let before = null;
+  const found = /** @type {{places: number[], word: number|null}[]} */ ([]);
+  let before = /** @type {number|null} */ (null);
   for (let place = 0; place < tokens.pieces.length; place++) {
     if (folded && special.has(place)) continue;
     const word = tokens.words ? tokens.words[place] : place;
-    if (words && word !== null && word === before) found.at(-1).places.push(place);
+    if (words && word !== null && word === before) found[found.length - 1].places.push(place);
     else found.push({ places: [place], word });
     before = word;
   }
@@ -44,7 +51,7 @@ function listed(tokens, words, folded) {
   return shown;
 }
 
-/** Every piece is shown by itself, in order. */
+/** Every piece is shown by itself, in order. @param {Group[]} shown */
 export function isPlain(shown) {
   return shown.every((group, n) => group.places.length === 1 && group.places[0] === n);
 }

@@ -1,5 +1,6 @@
 /** What a key on the keyboard does. */
 
+/** @type {Object<string, {query?: number, key?: number, layer?: number, head?: number}>} */
 const ARROWS = {
   ArrowUp: { query: -1, layer: -1 },
   ArrowDown: { query: 1, layer: 1 },
@@ -10,6 +11,8 @@ const ARROWS = {
 /**
  * Give the action of a key, or null. Arrows move from token to token; with Shift, or in the
  * overview, from layer to layer and from head to head.
+ * @param {{key: string, shiftKey?: boolean, ctrlKey?: boolean, metaKey?: boolean, altKey?: boolean}} event
+ * @returns {import("./state.js").Wish|null}
  */
 export function actionOf({ key, shiftKey = false, ctrlKey = false, metaKey = false, altKey = false }, inOverview = false) {
   if (ctrlKey || metaKey || altKey) return null;

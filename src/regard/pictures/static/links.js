@@ -2,12 +2,29 @@
 import { shortened } from "./matrix.js";
 import { number } from "./view.js";
 
+/**
+ * @import { Texts } from "./language.js"
+ * @import { Size, Names } from "./placing.js"
+ * @import { Pen, Theme } from "./pen.js"
+ * @import { Pointer } from "./state.js"
+ * @import { Link, View } from "./view.js"
+ * @typedef {{query: number, key: number, weight: number}} Line
+ * @typedef {{mode: "lines", row: number, top: number, room: number, left: number, right: number,
+ *   edge: {left: number, right: number}, scroll: number, size: Size}} Placed
+ */
+
 const ROW = { least: 20, most: 30 }; // pixels
 const HEAD = 30; // room for the names of both sides
 const WIDEST = 860;
 const FAINTEST = 0.02; // weaker lines are never drawn: they would only grey the paper
 
-/** Place both columns; a longer list is scrolled. */
+/**
+ * Place both columns; a longer list is scrolled.
+ * @param {Size} size
+ * @param {View} view
+ * @param {number} scroll
+ * @returns {Placed}
+ */
 export function layout(size, view, scroll) {
   const count = Math.max(view.queries.length, view.keys.length);
   const room = Math.max(1, size.height - HEAD - 12);
@@ -15,6 +32,7 @@ export function layout(size, view, scroll) {
   const width = Math.min(size.width, WIDEST);
   const start = (size.width - width) / 2;
   return {
+    mode: "lines",
     row,
     top: HEAD,
     room,
@@ -26,12 +44,19 @@ export function layout(size, view, scroll) {
   };
 }
 
-/** Scroll as little as needed to show a token. */
+/** Scroll as little as needed to show a token. @param {Placed} placed @param {number|null} place */
 export function revealed({ scroll, row, room }, place) {
   return place === null ? scroll : Math.min(Math.max(scroll, (place + 1) * row - room), place * row);
 }
 
-/** Tell which word is under a pixel. */
+/**
+ * Tell which word is under a pixel.
+ * @param {Placed} placed
+ * @param {View} view
+ * @param {number} x
+ * @param {number} y
+ * @returns {Pointer|null}
+ */
 export function hit({ row, top, left, right, edge, scroll }, view, x, y) {
   if (y < top) return null;
   const place = Math.floor((y - top + scroll) / row);
@@ -40,15 +65,22 @@ export function hit({ row, top, left, right, edge, scroll }, view, x, y) {
   return null;
 }
 
-/** The middle of a token's row. */
+/** The middle of a token's row. @param {Placed} placed @param {number} place */
 function heightOf({ row, top, scroll }, place) {
   return top + (place + 0.5) * row - scroll;
 }
 
-/** List the lines to draw: those of what is pointed at, else all that are strong enough. */
+/**
+ * List the lines to draw: those of what is pointed at, else all that are strong enough.
+ * @param {View} view
+ * @param {Placed} placed
+ * @param {Pointer} pointer
+ * @param {number} threshold
+ * @returns {Line[]}
+ */
 export function shownLinks(view, placed, { query, key }, threshold) {
   const least = Math.max(threshold, FAINTEST);
-  const strong = (links) => links.filter(({ weight }) => weight >= least);
+  const strong = (/** @type {Link[]} */ links) => links.filter(({ weight }) => weight >= least);
   if (query !== null && key !== null) {
     const weight = view.at(query, key);
     return weight ? [{ query, key, weight }] : [];
@@ -64,7 +96,13 @@ export function shownLinks(view, placed, { query, key }, threshold) {
   return found;
 }
 
-/** Draw both columns and the lines between them. */
+/**
+ * Draw both columns and the lines between them.
+ * @param {Pen} pen
+ * @param {View} view
+ * @param {Placed} placed
+ * @param {{pointer: Pointer, threshold: number, top: number, theme: Theme, texts: Texts, names: Names}} how
+ */
 export function draw(pen, view, placed, { pointer, threshold, top, theme, texts, names }) {
   const links = shownLinks(view, placed, pointer, threshold);
   const pointed = pointer.query !== null || pointer.key !== null;
@@ -85,8 +123,9 @@ export function draw(pen, view, placed, { pointer, threshold, top, theme, texts,
   }
 }
 
-/** List the gold links of what is pointed at, else all. */
+/** List the gold links of what is pointed at, else all. @param {View} view @param {Pointer} pointer */
 export function goldLinks(view, pointer) {
+  /** @param {keyof Pointer} side @param {number} place */
   const isShown = (side, place) => pointer[side] === null || pointer[side] === place;
   return [...view.gold]
     .map((name) => name.split(",").map(Number))
@@ -94,11 +133,20 @@ export function goldLinks(view, pointer) {
     .map(([query, key]) => ({ query, key }));
 }
 
+/** @param {Pen} pen @param {Placed} placed @param {{query: number, key: number}} link @param {Theme} theme */
 function drawGold(pen, placed, { query, key }, theme) {
   const style = { colour: theme.pointer, line: 1.25, alpha: 0.9, dash: [4, 3] };
   pen.curve(placed.left + 8, heightOf(placed, query), placed.right - 8, heightOf(placed, key), style);
 }
 
+/**
+ * @param {Pen} pen
+ * @param {Placed} placed
+ * @param {Line} link
+ * @param {number} top
+ * @param {Theme} theme
+ * @param {boolean} pointed
+ */
 function drawLink(pen, placed, { query, key, weight }, top, theme, pointed) {
   const share = Math.min(1, weight / top);
   pen.curve(placed.left + 8, heightOf(placed, query), placed.right - 8, heightOf(placed, key), {
@@ -108,6 +156,13 @@ function drawLink(pen, placed, { query, key, weight }, top, theme, pointed) {
   });
 }
 
+/**
+ * @param {Pen} pen
+ * @param {View} view
+ * @param {Placed} placed
+ * @param {keyof Pointer} side
+ * @param {{pointer: Pointer, theme: Theme, top: number, numbers: Map<number, number>|null}} how
+ */
 function drawColumn(pen, view, placed, side, { pointer, theme, top, numbers }) {
   const groups = side === "query" ? view.queries : view.keys;
   const first = Math.max(0, Math.floor(placed.scroll / placed.row));
@@ -125,8 +180,9 @@ function drawColumn(pen, view, placed, side, { pointer, theme, top, numbers }) {
     const text = shortened(groups[place].text, 24);
     pen.text(text, atLeft ? placed.left : placed.right, y, { align: atLeft ? "right" : "left", colour, bold: isPointed, size: 14 });
     if (weight) {
-      const style = { colour: theme.faint, size: 12, align: atLeft ? "left" : "right" };
-      pen.text(number(weight, view.step), atLeft ? placed.edge.left + 8 : placed.edge.right - 8, y, style);
+      const style = { colour: theme.faint, size: 12 };
+      const x = atLeft ? placed.edge.left + 8 : placed.edge.right - 8;
+      pen.text(number(weight, view.step), x, y, { ...style, align: atLeft ? "left" : "right" });
     }
   }
 }

@@ -1,108 +1,30 @@
 /** One head as a matrix: a row per query, a column per key, near or far. */
 import { ink } from "./colour.js";
+import { corner, visible } from "./placing.js";
 import { WEIGHTS } from "./scale.js";
 
-const LARGEST = 60; // pixels of a cell when all are shown
-const NEAREST = 72; // and when zoomed in
-const NUMBERED = 34; // from here on a cell shows its number
-const LONGEST = 130; // pixels of a word's label
+/**
+ * @import { Texts } from "./language.js"
+ * @import { Pen, Theme } from "./pen.js"
+ * @import { Names, Placed } from "./placing.js"
+ * @import { Scale } from "./scale.js"
+ * @import { Pointer } from "./state.js"
+ * @import { Cells } from "./view.js"
+ * @typedef {{top: number, threshold: number, scale: Scale}} How
+ */
+
+const NUMBERED = 34; // pixels of a cell that shows its number
 const APART = 15; // from one label to the next
 const FAR = 3; // words that are not shown between two that are
 const SLANT = -55; // degrees
-const FOOT = { wide: 60, narrow: 76 }; // room for the scale and notes
-const NARROW = 420; // pixels in which the notes need a line each
 
-/** Place the matrix: where it begins, how large a cell is, and which part is seen. */
-export function layout(size, view, zoom, measure) {
-  const widest = (groups) => Math.min(LONGEST, groups.reduce((most, { text }) => Math.max(most, measure(text)), 0));
-  const words = Math.ceil(widest(view.queries)) + 28;
-  const keyWidth = widest(view.keys);
-  const [down, across] = [view.queries.length, view.keys.length];
-  const upright = 24;
-  const slanted = Math.ceil(keyWidth * 0.82) + 24;
-  // a frame that is hidden or not yet laid out has no room at all
-  const room = (top, right) => ({
-    width: Math.max(1, size.width - words - right),
-    height: Math.max(1, size.height - top - (size.width < NARROW ? FOOT.narrow : FOOT.wide)),
-  });
-  const fits = (area) => Math.min(LARGEST, area.width / across, area.height / down);
-  let [top, right] = [upright, 16];
-  let area = room(top, right);
-  // the room is that of the whole map, so that nothing jumps while zooming
-  if (keyWidth + 8 > fits(area)) {
-    [top, right] = [slanted, Math.ceil(keyWidth * 0.58) + 8];
-    area = room(top, right);
-  }
-  const fit = Math.max(fits(area), 0.05);
-  const cell = Math.max(fit, Math.min(fit * zoom.scale, Math.max(NEAREST, fit)));
-  const seen = { across: Math.min(across, area.width / cell), down: Math.min(down, area.height / cell) };
-  const left = centred(words, area.width, across, cell);
-  return {
-    left,
-    top,
-    cell,
-    words,
-    across,
-    isUpright: keyWidth + 8 <= cell,
-    isNarrow: size.width < NARROW,
-    foot: size.width < 560 ? 20 : left, // a narrow window needs all its width for the notes
-    width: seen.across * cell,
-    height: seen.down * cell,
-    area,
-    seen,
-    zoom: {
-      scale: cell / fit,
-      x: Math.min(Math.max(zoom.x, 0), across - seen.across),
-      y: Math.min(Math.max(zoom.y, 0), down - seen.down),
-    },
-  };
-}
-
-/** A map narrower than its area stands in the middle of it. */
-function centred(words, room, across, cell) {
-  return words + Math.floor((room - Math.min(room, across * cell)) / 2);
-}
-
-/** Zoom by a factor, while the cell under the pixel (x, y) stays where it is. */
-export function zoomed(placed, factor, x, y) {
-  const scale = Math.max(1, Math.min(placed.zoom.scale * factor, (NEAREST / placed.cell) * placed.zoom.scale));
-  const cell = (placed.cell * scale) / placed.zoom.scale;
-  const left = centred(placed.words, placed.area.width, placed.across, cell);
-  const down = y - placed.top;
-  return {
-    scale,
-    x: placed.zoom.x + (x - placed.left) / placed.cell - (x - left) / cell,
-    y: placed.zoom.y + down / placed.cell - down / cell,
-  };
-}
-
-/** Move the seen part by pixels. */
-export function panned({ zoom, cell }, across, down) {
-  return { ...zoom, x: zoom.x + across / cell, y: zoom.y + down / cell };
-}
-
-/** Move the seen part as little as needed to show a query and a key. */
-export function revealed({ zoom, seen }, query, key) {
-  const into = (first, count, place) =>
-    place === null ? first : Math.min(Math.max(first, place + 1 - count), place);
-  return { ...zoom, x: into(zoom.x, seen.across, key), y: into(zoom.y, seen.down, query) };
-}
-
-/** Tell what is under a pixel: a cell, a word at the edge, or nothing. */
-export function hit(placed, view, x, y) {
-  const { left, top, cell, width, height, zoom } = placed;
-  const inColumns = x >= left && x < left + width;
-  const inRows = y >= top && y < top + height;
-  const query = inRows && x < left + width ? Math.floor(zoom.y + (y - top) / cell) : null;
-  const key = inColumns && y < top + height ? Math.floor(zoom.x + (x - left) / cell) : null;
-  if (query === null && key === null) return null;
-  return {
-    query: query === null ? null : Math.min(query, view.queries.length - 1),
-    key: key === null ? null : Math.min(key, view.keys.length - 1),
-  };
-}
-
-/** Draw the matrix, its words and its scale. */
+/**
+ * Draw the matrix, its words and its scale.
+ * @param {Pen} pen
+ * @param {Cells} view
+ * @param {Placed} placed
+ * @param {{top: number, threshold: number, theme: Theme, texts: Texts, names: Names, ratio?: number, scale?: Scale}} how
+ */
 export function draw(pen, view, placed, { top, threshold, theme, texts, names, ratio = 1, scale = WEIGHTS }) {
   const how = { top, threshold, scale };
   drawCells(pen, view, placed, how, ratio);
@@ -114,16 +36,7 @@ export function draw(pen, view, placed, { top, threshold, theme, texts, names, r
   drawScale(pen, view, placed, { top, theme, texts, names, scale });
 }
 
-/** The cells that are seen, whole or in part. */
-export function visible({ zoom, seen }, view) {
-  return {
-    top: Math.floor(zoom.y),
-    left: Math.floor(zoom.x),
-    bottom: Math.min(view.queries.length, Math.ceil(zoom.y + seen.down)),
-    right: Math.min(view.keys.length, Math.ceil(zoom.x + seen.across)),
-  };
-}
-
+/** @param {Pen} pen @param {Cells} view @param {Placed} placed @param {How} how @param {number} ratio */
 function drawCells(pen, view, placed, { top, threshold, scale }, ratio) {
   const area = visible(placed, view);
   const { cell, left, zoom } = placed;
@@ -139,10 +52,7 @@ function drawCells(pen, view, placed, { top, threshold, scale }, ratio) {
   );
 }
 
-function corner({ left, top, cell, zoom }, query, key) {
-  return [left + (key - zoom.x) * cell, top + (query - zoom.y) * cell];
-}
-
+/** @param {Pen} pen @param {Cells} view @param {Placed} placed @param {How} how */
 function drawNumbers(pen, view, placed, { top, threshold, scale }) {
   const area = visible(placed, view);
   for (let query = area.top; query < area.bottom; query++) {
@@ -158,6 +68,7 @@ function drawNumbers(pen, view, placed, { top, threshold, scale }) {
   }
 }
 
+/** @param {Pen} pen @param {Cells} view @param {Placed} placed @param {How} how */
 function drawGold(pen, view, placed, { top, scale }) {
   if (placed.cell < 5) return;
   const area = visible(placed, view);
@@ -172,6 +83,7 @@ function drawGold(pen, view, placed, { top, scale }) {
   }
 }
 
+/** @param {Pen} pen @param {Cells} view @param {Placed} placed @param {Theme} theme */
 function drawWords(pen, view, placed, theme) {
   const every = spacing(placed.cell);
   const area = visible(placed, view);
@@ -183,12 +95,21 @@ function drawWords(pen, view, placed, theme) {
   }
 }
 
-/** Every how many tokens one is named: by words as dense as they fit, by positions in round steps. */
+/** Every how many tokens one is named: by words as dense as they fit, by positions in round steps. @param {number} cell */
 export function spacing(cell) {
   if (APART / cell <= FAR) return Math.ceil(APART / cell);
   return [5, 10, 20, 50, 100, 200, 500, 1000].find((steps) => steps * cell >= 2 * APART) ?? 2000;
 }
 
+/**
+ * @param {Pen} pen
+ * @param {Cells} view
+ * @param {Placed} placed
+ * @param {keyof Pointer} side
+ * @param {number} place
+ * @param {Theme} theme
+ * @param {boolean} pointed
+ */
 function drawWord(pen, view, placed, side, place, theme, pointed) {
   const group = (side === "query" ? view.queries : view.keys)[place];
   // far apart, words make no text any more: their positions say more
@@ -211,12 +132,18 @@ function drawWord(pen, view, placed, side, place, theme, pointed) {
   }
 }
 
-/** Cut a text that would not fit. */
+/** Cut a text that would not fit. @param {string} text */
 export function shortened(text, most = 18) {
   const signs = [...text];
   return signs.length > most ? `${signs.slice(0, most - 1).join("")}…` : text;
 }
 
+/**
+ * @param {Pen} pen
+ * @param {Cells} view
+ * @param {Placed} placed
+ * @param {{top: number, theme: Theme, texts: Texts, names: Names, scale: Scale}} how
+ */
 function drawScale(pen, view, placed, { top, theme, texts, names, scale }) {
   const room = scale.least < 0 ? 20 : 0; // for the number at its low end
   const [x, y, width, height] = [placed.foot + room, placed.top + placed.height + 16, 120, 8];
@@ -234,7 +161,14 @@ function drawScale(pen, view, placed, { top, theme, texts, names, scale }) {
   notes.forEach((note, n) => pen.text(note, placed.foot, y + 21 + 16 * n, style));
 }
 
-/** Draw what is pointed at over the matrix: its row, its column and their words. */
+/**
+ * Draw what is pointed at over the matrix: its row, its column and their words.
+ * @param {Pen} pen
+ * @param {Cells} view
+ * @param {Placed} placed
+ * @param {Pointer} pointer
+ * @param {Theme} theme
+ */
 export function drawPointer(pen, view, placed, { query, key }, theme) {
   const { left, top, width, height, cell } = placed;
   const line = { stroke: theme.pointer, line: 1.5 };
@@ -243,7 +177,6 @@ export function drawPointer(pen, view, placed, { query, key }, theme) {
     if (key !== null) pen.rect(corner(placed, 0, key)[0], top, cell, height, { ...line, alpha: query === null ? 1 : 0.55 });
     if (query !== null && key !== null) pen.rect(...corner(placed, query, key), cell, cell, { ...line, line: 2.5 });
   });
-  for (const [side, place] of [["query", query], ["key", key]]) {
-    if (place !== null) drawWord(pen, view, placed, side, place, theme, true);
-  }
+  if (query !== null) drawWord(pen, view, placed, "query", query, theme, true);
+  if (key !== null) drawWord(pen, view, placed, "key", key, theme, true);
 }

@@ -1,11 +1,18 @@
 /** All heads of one attention at a glance: a row per layer, a column per head. */
 import { pixels } from "./colour.js";
 
+/**
+ * @import { Pen, Theme } from "./pen.js"
+ * @import { Stack } from "./stacks.js"
+ * @import { View } from "./view.js"
+ * @typedef {{side: number, pitch: number, width: number, height: number}} Placed
+ */
+
 const THUMBNAIL = { least: 16, most: 64 }; // pixels
 const GAP = 5;
 const EDGE = { left: 26, top: 22 }; // room for the numbers of layers and heads
 
-/** Place the thumbnails in a width. */
+/** Place the thumbnails in a width. @param {number} width @param {Stack} stack @returns {Placed} */
 export function layout(width, stack) {
   const heads = Math.max(...stack.looks.map((look) => look.heads.length));
   const room = (width - EDGE.left) / heads - GAP;
@@ -19,18 +26,18 @@ export function layout(width, stack) {
   };
 }
 
-/** Tell which head is under a pixel. */
+/** Tell which head is under a pixel. @param {Placed} placed @param {Stack} stack @param {number} x @param {number} y */
 export function hit({ pitch }, stack, x, y) {
   const [head, layer] = [Math.floor((x - EDGE.left) / pitch), Math.floor((y - EDGE.top) / pitch)];
   const isThere = layer >= 0 && head >= 0 && head < (stack.looks[layer]?.heads.length ?? 0);
   return isThere ? { layer, head } : null;
 }
 
-/** Number the layers and the heads. */
+/** Number the layers and the heads. @param {Pen} pen @param {Stack} stack @param {Placed} placed @param {Theme} theme */
 export function drawNumbers(pen, stack, placed, theme) {
   const style = { colour: theme.faint, size: 11 };
   const most = Math.max(...stack.looks.map((look) => look.heads.length));
-  const common = stack.looks.find((look) => look.heads.length === most).heads;
+  const common = stack.looks.find((look) => look.heads.length === most)?.heads ?? [];
   const every = Math.ceil(18 / placed.pitch);
   common.forEach((head, place) => {
     const x = EDGE.left + place * placed.pitch + placed.side / 2;
@@ -42,7 +49,14 @@ export function drawNumbers(pen, stack, placed, theme) {
   });
 }
 
-/** Draw one layer's thumbnails. `viewOf(layer, head)` gives a head, `top(view)` its scale. */
+/**
+ * Draw one layer's thumbnails. `viewOf(layer, head)` gives a head, `top(view)` its scale.
+ * @param {Pen} pen
+ * @param {Stack} stack
+ * @param {Placed} placed
+ * @param {number} layer
+ * @param {{viewOf: (layer: number, head: number) => View, top: (view: View) => number, ratio?: number}} how
+ */
 export function drawLayer(pen, stack, placed, layer, { viewOf, top, ratio = 1 }) {
   const [, queries, keys] = stack.looks[layer].sizes;
   const most = Math.floor(placed.side * ratio);
@@ -56,7 +70,14 @@ export function drawLayer(pen, stack, placed, layer, { viewOf, top, ratio = 1 })
   });
 }
 
-/** Frame the chosen head. */
+/**
+ * Frame the chosen head.
+ * @param {Pen} pen
+ * @param {Placed} placed
+ * @param {number} layer
+ * @param {number} head
+ * @param {Theme} theme
+ */
 export function drawChosen(pen, placed, layer, head, theme) {
   const [x, y] = [EDGE.left + head * placed.pitch, EDGE.top + layer * placed.pitch];
   pen.rect(x - 2, y - 2, placed.side + 4, placed.side + 4, { stroke: theme.accent, line: 2.5 });

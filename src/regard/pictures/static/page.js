@@ -14,7 +14,11 @@ import { headView } from "./view.js";
 const REMEMBERED = 32; // heads whose numbers stay unpacked
 
 /**
- * @typedef {{close: () => void, state: () => import("./state.js").Start,
+ * @import { Stack } from "./stacks.js"
+ * @import { Action, Start, State, Wish } from "./state.js"
+ * @import { Trace, TraceRecord } from "./trace.js"
+ * @import { View } from "./view.js"
+ * @typedef {{close: () => void, state: () => Start,
  *   speak: (language: string) => void, repaint: () => void}} Shown
  */
 
@@ -24,6 +28,9 @@ const REMEMBERED = 32; // heads whose numbers stay unpacked
  * `start` says where to begin, `language` "en" or "zh". A page that is `embedded` in another hears
  * only keys pressed within it, and leaves language and theme to that other; `changed` is told each
  * new state, as `state()` would.
+ * @param {HTMLElement} root
+ * @param {TraceRecord} record
+ * @param {{start?: Start, language?: string, embedded?: boolean, changed?: (start: Start) => void}} [options]
  * @returns {Shown}
  */
 export function open(root, record, { start = {}, language = navigator.language, embedded = false, changed } = {}) {
@@ -33,27 +40,39 @@ export function open(root, record, { start = {}, language = navigator.language, 
     if (!trace.looks.length) throw new Error("it holds no looks");
     return show(root, { record, trace }, { start, language: chosenLanguage(language), embedded, changed });
   } catch (error) {
-    root.textContent = texts.failed(error.message);
+    root.textContent = texts.failed(error instanceof Error ? error.message : String(error));
     throw error;
   }
 }
 
+/**
+ * @param {HTMLElement} root
+ * @param {{record: TraceRecord, trace: Trace}} what
+ * @param {{start: Start, language: "en"|"zh", embedded: boolean, changed?: (start: Start) => void}} how
+ * @returns {Shown}
+ */
 function show(root, { record, trace }, { start, language, embedded, changed = () => {} }) {
   const stacks = sorted(trace);
-  const views = new Map();
+  const views = /** @type {Map<string, View>} */ (new Map());
   let state = initial(stacks, start);
   let texts = TEXTS[language];
   let waiting = false;
   const ended = new AbortController();
 
-  /** One head, told as the state wants it. */
+  /**
+   * One head, told as the state wants it.
+   * @param {number} layer
+   * @param {number} head
+   * @param {Pick<State, "tab"|"words"|"folded">} told
+   */
   function view(layer = state.layer, head = state.head, { tab, words, folded } = state) {
     const key = [tab, layer, head, words, folded].join();
-    if (!views.has(key)) {
-      if (views.size >= REMEMBERED) views.delete(views.keys().next().value);
-      views.set(key, headView(trace, stacks[tab].looks[layer], head, { words, folded }));
-    }
-    return views.get(key);
+    const known = views.get(key);
+    if (known) return known;
+    if (views.size >= REMEMBERED) views.delete([...views.keys()][0]);
+    const made = headView(trace, stacks[tab].looks[layer], head, { words, folded });
+    views.set(key, made);
+    return made;
   }
 
   function caption() {
@@ -61,7 +80,7 @@ function show(root, { record, trace }, { start, language, embedded, changed = ()
     const look = stack.looks[state.layer];
     const call = look.call ? `${texts.call} ${look.call}` : "";
     const place = texts.place(state.layer, look.heads[state.head]);
-    return [texts[stack.name] ?? stack.name, place, look.name, call, look.place].filter(Boolean).join(" · ");
+    return [texts.stacks[stack.name] ?? stack.name, place, look.name, call, look.place].filter(Boolean).join(" · ");
   }
 
   function render() {
@@ -78,29 +97,36 @@ function show(root, { record, trace }, { start, language, embedded, changed = ()
     waiting = true;
   }
 
-  /** Take an action; some are only known by what is on the screen. */
-  function act(action) {
+  /** Take an action; some are only known by what is on the screen. @param {Wish} wish */
+  function act(wish) {
     const { queries, keys } = view();
-    if (action.type === "relock") {
-      if (state.query === null && state.key === null) return;
-      action = { type: "lock", query: state.query, key: state.key };
-    } else if (action.type === "nearer") {
-      if (state.mode !== "matrix") return;
-      action = { type: "zoom", to: action.by ? painter.nearer(action.by, action.at) : WHOLE };
-    }
-    if (action.type === "tab" && action.to >= stacks.length) return;
+    const action = granted(wish);
+    if (!action || (action.type === "tab" && (action.to ?? 0) >= stacks.length)) return;
     state = step(state, action, stacks, { queries: queries.length, keys: keys.length });
-    if (action.type === "move") state = { ...state, ...painter.revealing(view(), state) };
+    if (action.type === "move") state = { ...state, ...painter.revealing(state) };
     changed(told(state, stacks));
     later();
   }
 
+  /** @param {Wish} wish @returns {Action|null} */
+  function granted(wish) {
+    if (wish.type === "relock") {
+      const { query, key } = state;
+      return query === null && key === null ? null : { type: "lock", query, key };
+    }
+    if (wish.type !== "nearer") return wish;
+    if (state.mode !== "matrix") return null;
+    return { type: "zoom", to: wish.by ? painter.nearer(wish.by, wish.at) : WHOLE };
+  }
+
+  /** @param {string} name */
   function speak(name) {
     texts = TEXTS[chosenLanguage(name)];
     if (!embedded) document.documentElement.lang = chosenLanguage(name);
     later();
   }
 
+  /** @param {string} wish */
   function ask(wish) {
     if (wish === "language") {
       speak(texts === TEXTS.en ? "zh" : "en");
@@ -113,6 +139,7 @@ function show(root, { record, trace }, { start, language, embedded, changed = ()
     later();
   }
 
+  /** @param {string} kind */
   function save(kind) {
     if (kind === "json") {
       const whole = new Blob([JSON.stringify(record)], { type: "application/json" });
@@ -130,8 +157,8 @@ function show(root, { record, trace }, { start, language, embedded, changed = ()
   const { queries, keys } = view();
   state = kept(state, { queries: queries.length, keys: keys.length });
   hear(parts, painter, { act, state: () => state, view, stacks });
-  const press = (event) => {
-    const target = event.target;
+  const press = (/** @type {KeyboardEvent} */ event) => {
+    const target = /** @type {Element} */ (event.target);
     if (target.tagName === "INPUT" || (target.tagName === "BUTTON" && event.key === "Enter")) return;
     const action = actionOf(event, target === parts.overview);
     if (!action) return;
@@ -139,7 +166,8 @@ function show(root, { record, trace }, { start, language, embedded, changed = ()
     act(action);
   };
   const { signal } = ended;
-  (embedded ? root : document).addEventListener("keydown", press, { signal });
+  const heard = /** @type {GlobalEventHandlers} */ (embedded ? root : document);
+  heard.addEventListener("keydown", press, { signal });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", later, { signal });
   const resized = new ResizeObserver(later);
   resized.observe(parts.frame);

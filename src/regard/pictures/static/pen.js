@@ -1,14 +1,36 @@
 /** One set of strokes for the screen and for a file: a pen on a canvas, or one that writes SVG. */
 
+/**
+ * @import { Bytes } from "./scale.js"
+ * @typedef {{name: string, paper: string, ink: string, faint: string, accent: string, pointer: string}} Theme
+ * @typedef {(bytes: Bytes, columns: number, rows: number) => HTMLCanvasElement} ToCanvas
+ * @typedef {{align?: "left"|"right"|"center", colour: string, size?: number, bold?: boolean, turn?: number,
+ *   halo?: string}} Lettering
+ * @typedef {{
+ *   rect: (x: number, y: number, width: number, height: number,
+ *     style?: {fill?: string, stroke?: string, line?: number, alpha?: number}) => void,
+ *   text: (text: string, x: number, y: number, style: Lettering) => void,
+ *   curve: (x0: number, y0: number, x1: number, y1: number,
+ *     style: {colour: string, line: number, alpha: number, dash?: number[]}) => void,
+ *   image: (bytes: Bytes, columns: number, rows: number, x: number, y: number, width: number, height: number) => void,
+ *   clipped: (x: number, y: number, width: number, height: number, draw: () => void) => void,
+ * }} Pen
+ */
+
 const FONT = 'system-ui, -apple-system, "Segoe UI", "Noto Sans", "Noto Sans CJK SC", sans-serif';
 const RIGHT_TO_LEFT = /^[^\p{L}]*[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/u;
 
-/** A text is written from the right if its first letter is Hebrew, Arabic or a kin of theirs. */
+/** A text is written from the right if its first letter is Hebrew, Arabic or a kin of theirs. @param {string} text */
 export function direction(text) {
   return RIGHT_TO_LEFT.test(text) ? "rtl" : "ltr";
 }
 
-/** Draw on a canvas. `toImage` makes a canvas of pixels. */
+/**
+ * Draw on a canvas. `toImage` makes a canvas of pixels.
+ * @param {CanvasRenderingContext2D} context
+ * @param {ToCanvas} toImage
+ * @returns {Pen}
+ */
 export function canvasPen(context, toImage) {
   return {
     rect(x, y, width, height, { fill, stroke, line = 1, alpha = 1 } = {}) {
@@ -68,11 +90,18 @@ export function canvasPen(context, toImage) {
   };
 }
 
-/** Write SVG. `toUrl` makes a data URL of pixels; without it each pixel is a rectangle. */
+/**
+ * Write SVG. `toUrl` makes a data URL of pixels; without it each pixel is a rectangle.
+ * @param {number} width
+ * @param {number} height
+ * @param {(bytes: Bytes, columns: number, rows: number) => string} [toUrl]
+ * @returns {Pen & {done: () => string}}
+ */
 export function svgPen(width, height, toUrl) {
-  const parts = [];
+  const parts = /** @type {string[]} */ ([]);
   let clips = 0;
-  const shown = (n) => String(Math.round(n * 100) / 100);
+  const shown = (/** @type {number} */ n) => String(Math.round(n * 100) / 100);
+  /** @type {Pen & {done: () => string}} */
   const pen = {
     rect(x, y, w, h, { fill = "none", stroke, line = 1, alpha = 1 } = {}) {
       const edge = stroke ? ` stroke="${stroke}" stroke-width="${shown(line)}"` : "";
@@ -131,7 +160,9 @@ export function svgPen(width, height, toUrl) {
   return pen;
 }
 
+/** @param {string} text */
 function escaped(text) {
+  /** @type {Object<string, string>} */
   const entities = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
   return text.replace(/[&<>"]/g, (sign) => entities[sign]);
 }

@@ -1,14 +1,28 @@
 /** One head of which only the strongest weights of each row and coarse tiles were kept. */
 import { pixelOf } from "./whole.js";
 
-/** Give one reduced head; its pieces are shown one by one. */
+/**
+ * @import { Look, Numbers, Reduced } from "./trace.js"
+ * @import { Area, Head, Link } from "./view.js"
+ * @typedef {(query: number) => Link[]} LinksOf
+ */
+
+/**
+ * Give one reduced head; its pieces are shown one by one.
+ * @param {Look & {reduced: Reduced}} look
+ * @param {number} place
+ * @returns {Head}
+ */
 export function reducedHead(look, place) {
   const { top, top_weights: weights, left_out: left, tiles } = look.reduced;
   const [, queries, keys] = look.sizes;
   const ranks = top.shape[2];
   const start = place * queries * ranks;
+  /** @param {number} query @param {number} rank */
   const weightAt = (query, rank) => weights.values[start + query * ranks + rank] * weights.scale;
+  /** @param {number} query @param {number} rank */
   const keyAt = (query, rank) => top.values[start + query * ranks + rank];
+  /** @type {LinksOf} */
   const links = (query) => {
     const found = [];
     for (let rank = 0; rank < ranks; rank++) {
@@ -42,12 +56,14 @@ export function reducedHead(look, place) {
   };
 }
 
+/** @param {number} count @param {(place: number) => number} at */
 function maximum(count, at) {
   let most = 0;
   for (let place = 0; place < count; place++) most = Math.max(most, at(place));
   return most;
 }
 
+/** @param {number} queries @param {number} key @param {LinksOf} links */
 function columnOf(queries, key, links) {
   const found = [];
   for (let query = 0; query < queries; query++) {
@@ -57,7 +73,15 @@ function columnOf(queries, key, links) {
   return found.sort((a, b) => b.weight - a.weight || a.place - b.place);
 }
 
-/** Look tiles up; what is not among a row's strongest is no more than the weakest of them. */
+/**
+ * Look tiles up; what is not among a row's strongest is no more than the weakest of them.
+ * @param {Numbers} tiles
+ * @param {number} place
+ * @param {number} queries
+ * @param {number} keys
+ * @param {(query: number) => number} weakest
+ * @returns {(query: number, key: number) => number}
+ */
 function tileAt(tiles, place, queries, keys, weakest) {
   const [, rows, columns] = tiles.shape;
   const tileRow = tileOf(queries, rows);
@@ -69,7 +93,11 @@ function tileAt(tiles, place, queries, keys, weakest) {
   };
 }
 
-/** Tile t of T holds positions floor(t N / T) up to, not including, floor((t + 1) N / T). */
+/**
+ * Tile t of T holds positions floor(t N / T) up to, not including, floor((t + 1) N / T).
+ * @param {number} count
+ * @param {number} tiles
+ */
 export function tileOf(count, tiles) {
   const found = new Int32Array(count);
   for (let tile = 0; tile < tiles; tile++) {
@@ -79,6 +107,7 @@ export function tileOf(count, tiles) {
   return found;
 }
 
+/** @param {Area} area @param {number} height @param {number} width @param {(query: number, key: number) => number} coarse */
 function background({ top, left, bottom, right }, height, width, coarse) {
   const pixels = new Float32Array(height * width);
   for (let row = 0; row < height; row++) {

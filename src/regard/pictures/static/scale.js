@@ -3,7 +3,8 @@ import { cividis, pixels } from "./colour.js";
 import { number } from "./view.js";
 
 /**
- * @typedef {{least: number, pixels: (weights: Float32Array, top: number, threshold?: number) => Uint8ClampedArray,
+ * @typedef {Uint8ClampedArray<ArrayBuffer>} Bytes four of them a pixel
+ * @typedef {{least: number, pixels: (weights: Float32Array, top: number, threshold?: number) => Bytes,
  *   colour: (share: number) => number[], number: (weight: number, step: number) => string}} Scale
  * Colours and numbers of weights; the least and the greatest are the ends of its shares, times the top.
  */

@@ -1,5 +1,6 @@
 /** The attentions of a model: looks of one kind between the same two token lists, layer by layer. */
 
+/** @type {Object<string, string>} */
 const NAMES = {
   "self source": "encoder",
   "causal target": "decoder",
@@ -8,20 +9,19 @@ const NAMES = {
 };
 
 /**
- * @typedef {{name: string, kind: string, queries: string, keys: string,
- *   looks: import("./trace.js").Look[]}} Stack
+ * @import { Look, Trace } from "./trace.js"
+ * @typedef {{name: string, kind: string, queries: string, keys: string, looks: Look[]}} Stack
  */
 
-/** Sort looks into stacks, named as in regard.pictures.view. @returns {Stack[]} */
+/** Sort looks into stacks, named as in regard.pictures.view. @param {Trace} trace @returns {Stack[]} */
 export function stacks(trace) {
-  const found = new Map();
+  const found = /** @type {Map<string, Look[]>} */ (new Map());
   for (const look of trace.looks) {
     const key = JSON.stringify([look.kind, look.queries, look.keys]);
-    if (!found.has(key)) found.set(key, []);
-    found.get(key).push(look);
+    found.set(key, [...(found.get(key) ?? []), look]);
   }
   const groups = [...found.values()];
-  const named = [];
+  const named = /** @type {Stack[]} */ ([]);
   for (const looks of groups) {
     const { kind, queries, keys } = looks[0];
     const several = groups.filter((other) => other[0].kind === kind).length > 1;

@@ -4,13 +4,25 @@
  * @typedef {{shape: number[], scale: number, values: Uint8Array|Uint16Array|Uint32Array}} Numbers
  * A number is its value times the scale; the last axis runs fastest.
  * @typedef {{pieces: string[], words: (number|null)[]|null, special: number[], padding: number[]}} Tokens
+ * @typedef {{top: Numbers, top_weights: Numbers, left_out: Numbers, tiles: Numbers}} Reduced
  * @typedef {{name: string, kind: string, queries: string, keys: string, call: number, place: string,
- *   heads: number[], sizes: number[], weights: Numbers|null, reduced: Object<string, Numbers>|null}} Look
+ *   heads: number[], sizes: number[]} & ({weights: Numbers, reduced: null}|{weights: null, reduced: Reduced})} Look
  * @typedef {{title: string, model: string, tokens: Object<string, Tokens>,
  *   gold: number[][]|null, looks: Look[]}} Trace
  */
 
-/** Read a trace, or say in one sentence why it cannot be read. @returns {Trace} */
+/**
+ * The same as the JSON has it.
+ * @typedef {{shape: number[], bits: number, scale: number, data: string}} Packed
+ * @typedef {{pieces: string[], words?: (number|null)[]|null, special?: number[], padding?: number[],
+ *   log_probabilities?: (number|null)[]|null}} TokensRecord
+ * @typedef {{name: string, kind: string, queries: string, keys: string, call?: number, place?: string, heads: number[],
+ *   sizes: number[], weights?: Packed|null, reduced?: Object<string, Packed>|null}} LookRecord
+ * @typedef {{format: string, version: number, title?: string, model?: string, tokens: Object<string, TokensRecord>,
+ *   gold?: number[][]|null, looks: LookRecord[]}} TraceRecord
+ */
+
+/** Read a trace, or say in one sentence why it cannot be read. @param {TraceRecord} record @returns {Trace} */
 export function readTrace(record) {
   if (record?.format !== "regard trace") throw new Error("this is JSON, but not a trace");
   if (record.version !== 1) {
@@ -28,39 +40,33 @@ export function readTrace(record) {
   };
 }
 
+/** @param {TokensRecord} record @returns {Tokens} */
 function readTokens({ pieces, words, special, padding }) {
   return { pieces, words: words ?? null, special: special ?? [], padding: padding ?? [] };
 }
 
+/** @param {LookRecord} record @returns {Look} */
 function readLook(record) {
   const { name, kind, queries, keys, call, place, heads, sizes } = record;
-  return {
-    name,
-    kind,
-    queries,
-    keys,
-    call: call ?? 0,
-    place: place ?? "",
-    heads,
-    sizes,
-    weights: once(record.weights),
-    reduced: record.reduced ? lazily(record.reduced) : null,
-  };
+  const facts = { name, kind, queries, keys, call: call ?? 0, place: place ?? "", heads, sizes };
+  const reduced = record.reduced ? lazily(record.reduced) : null;
+  return /** @type {Look} */ ({ ...facts, weights: once(record.weights), reduced });
 }
 
+/** @param {Object<string, Packed>} record @returns {Reduced} */
 function lazily(record) {
-  const reduced = {};
+  const reduced = /** @type {Reduced} */ ({});
   for (const [name, packed] of Object.entries(record)) {
-    let numbers = null;
+    let numbers = /** @type {Numbers|null} */ (null);
     Object.defineProperty(reduced, name, { get: () => (numbers ??= unpack(packed)) });
   }
   return reduced;
 }
 
-/** Stand for packed numbers without unpacking them yet. */
+/** Stand for packed numbers without unpacking them yet. @param {Packed|null|undefined} packed @returns {Numbers|null} */
 function once(packed) {
   if (!packed) return null;
-  let numbers = null;
+  let numbers = /** @type {Numbers|null} */ (null);
   const all = () => (numbers ??= unpack(packed));
   return {
     shape: packed.shape,
@@ -71,7 +77,7 @@ function once(packed) {
   };
 }
 
-/** Read unsigned integers from base64. @returns {Numbers} */
+/** Read unsigned integers from base64. @param {Packed} packed @returns {Numbers} */
 export function unpack({ shape, bits, scale, data }) {
   const text = atob(data);
   const bytes = new Uint8Array(text.length);

@@ -4,21 +4,32 @@ import { reducedHead } from "./reduced.js";
 import { wholeHead } from "./whole.js";
 
 /**
- * @typedef {{queries: import("./groups.js").Group[], keys: import("./groups.js").Group[],
- *   gold: Set<string>, whole: boolean, step: number, maximum: number,
- *   at: (query: number, key: number) => number|null,
- *   row: (query: number) => {place: number, weight: number}[],
- *   column: (key: number) => {place: number, weight: number}[],
- *   leftOut: (query: number) => number,
- *   raster: (area: object, height: number, width: number) => Float32Array}} View
+ * @import { Group } from "./groups.js"
+ * @import { Look, Trace } from "./trace.js"
+ * @typedef {{place: number, weight: number}} Link
+ * @typedef {{top: number, left: number, bottom: number, right: number}} Area
+ * @typedef {{whole: boolean, step: number, maximum: number, at: (query: number, key: number) => number|null,
+ *   raster: (area: Area, height: number, width: number) => Float32Array}} Weights
+ * @typedef {Weights & {row: (query: number) => Link[], column: (key: number) => Link[],
+ *   leftOut: (query: number) => number}} Head
+ * @typedef {{queries: Group[], keys: Group[], gold: Set<string>}} Words
+ * @typedef {Weights & Words} Cells what a matrix is drawn from
+ * @typedef {Head & Words} View
  */
 
-/** Only whole weights can be summed over words or folded. */
+/** Only whole weights can be summed over words or folded. @param {Look} look */
 export function canGroup(look) {
   return look.weights !== null;
 }
 
-/** Tell one head by pieces or by words. @returns {View} */
+/**
+ * Tell one head by pieces or by words.
+ * @param {Trace} trace
+ * @param {Look} look
+ * @param {number} place
+ * @param {{words?: boolean, folded?: boolean}} [options]
+ * @returns {View}
+ */
 export function headView(trace, look, place, options = {}) {
   const told = canGroup(look) ? options : {};
   const queries = groups(trace.tokens[look.queries], told);
@@ -27,7 +38,14 @@ export function headView(trace, look, place, options = {}) {
   return { ...head, queries, keys, gold: goldCells(trace, look, queries, keys) };
 }
 
-/** Cells "query,key" of the gold alignment. */
+/**
+ * Cells "query,key" of the gold alignment.
+ * @param {Trace} trace
+ * @param {Look} look
+ * @param {Group[]} queries
+ * @param {Group[]} keys
+ * @returns {Set<string>}
+ */
 function goldCells(trace, look, queries, keys) {
   const cells = new Set();
   if (!trace.gold || look.queries !== "target" || look.keys !== "source") return cells;
@@ -41,7 +59,11 @@ function goldCells(trace, look, queries, keys) {
   return cells;
 }
 
-/** Write a weight to two decimals; a plain 0 is one that is exactly zero, as behind a mask. */
+/**
+ * Write a weight to two decimals; a plain 0 is one that is exactly zero, as behind a mask.
+ * @param {number} weight
+ * @param {number} step
+ */
 export function number(weight, step) {
   if (weight >= 0.005) return weight.toFixed(2);
   return weight === 0 && step < 1e-4 ? "0" : "<0.01";

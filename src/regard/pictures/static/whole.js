@@ -1,11 +1,24 @@
 /** One head whose weights are whole. */
 import { isPlain } from "./groups.js";
 
-/** Give one head's weights between groups: summed over keys, their mean over queries. */
+/**
+ * @import { Group } from "./groups.js"
+ * @import { Look, Numbers } from "./trace.js"
+ * @import { Area, Head, Link } from "./view.js"
+ */
+
+/**
+ * Give one head's weights between groups: summed over keys, their mean over queries.
+ * @param {Look & {weights: Numbers}} look
+ * @param {number} place
+ * @param {Group[]} queries
+ * @param {Group[]} keys
+ * @returns {Head}
+ */
 export function wholeHead(look, place, queries, keys) {
   const weights = grouped(look, place, queries, keys);
   const [down, across] = [queries.length, keys.length];
-  const rows = new Map();
+  const rows = /** @type {Map<number, Link[]>} */ (new Map());
   return {
     whole: true,
     step: look.weights.scale,
@@ -13,8 +26,9 @@ export function wholeHead(look, place, queries, keys) {
     at: (query, key) => weights[query * across + key],
     /** All links of a query, strongest first. */
     row(query) {
-      if (!rows.has(query)) rows.set(query, strongest(across, (key) => weights[query * across + key]));
-      return rows.get(query);
+      const links = rows.get(query) ?? strongest(across, (key) => weights[query * across + key]);
+      rows.set(query, links);
+      return links;
     },
     /** All links to a key, strongest first. */
     column: (key) => strongest(down, (query) => weights[query * across + key]),
@@ -23,6 +37,7 @@ export function wholeHead(look, place, queries, keys) {
   };
 }
 
+/** @param {number} count @param {(place: number) => number} weightOf @returns {Link[]} */
 function strongest(count, weightOf) {
   const links = [];
   for (let place = 0; place < count; place++) {
@@ -32,6 +47,7 @@ function strongest(count, weightOf) {
   return links.sort((a, b) => b.weight - a.weight || a.place - b.place);
 }
 
+/** @param {Look & {weights: Numbers}} look @param {number} place @param {Group[]} queries @param {Group[]} keys */
 function grouped(look, place, queries, keys) {
   const { values, scale } = look.weights;
   const [, rows, columns] = look.sizes;
@@ -52,7 +68,13 @@ function grouped(look, place, queries, keys) {
   return out;
 }
 
-/** Make an area coarser: each pixel is the largest of the cells it covers. */
+/**
+ * Make an area coarser: each pixel is the largest of the cells it covers.
+ * @param {Area} area
+ * @param {number} height
+ * @param {number} width
+ * @param {(query: number, key: number) => number} at
+ */
 function pooled({ top, left, bottom, right }, height, width, at) {
   const pixels = new Float32Array(height * width);
   const column = new Int32Array(right - left);
@@ -68,7 +90,7 @@ function pooled({ top, left, bottom, right }, height, width, at) {
   return pixels;
 }
 
-/** Tell in which of some pixels one of many cells lies. */
+/** Tell in which of some pixels one of many cells lies. @param {number} cell @param {number} cells @param {number} pixels */
 export function pixelOf(cell, cells, pixels) {
   return Math.floor((cell * pixels) / cells);
 }
