@@ -1,7 +1,9 @@
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from regard import store
+from regard.cli import app
 from regard.config import Settings, change
 from regard.errors import RegardError
 from regard.gaze import Place, draw, of_hugging_face, of_run
@@ -81,6 +83,15 @@ def test_a_hugging_face_model_is_seen_reading(folder):
     assert tokens.pieces == ("[CLS]", "the", "cat", "look", "##ed", "[SEP]")
     assert tokens.words == (None, 0, 1, 2, 2, None) and tokens.special == (0, 5)
     assert len(trace.looks) == 2 and trace.looks[0].sizes == (2, 6, 6)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_verb_looks_at_a_hugging_face_model(folder, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    done = CliRunner().invoke(app, ["look", "--hf", str(folder), "the cat look"])
+    assert done.exit_code == 0, done.output
+    rows = [line.split()[0] for line in done.stdout.splitlines() if line.count("0.") >= 5]
+    assert rows == ["[CLS]", "the", "cat", "look", "[SEP]"]
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -3,12 +3,15 @@
 import doctest
 import re
 import shlex
+import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from typer.testing import CliRunner
+
+from regard.cli import app
 
 ROOT = Path(__file__).parents[1]
 NAMES = ("README.md", "README.zh-CN.md")
@@ -23,6 +26,37 @@ WHOLE = {
     "explorer",
     "gallery",
 }  # rooms shown by one line
+
+PROGRAMS = r"regard|make|python3?|torchrun|pip|kill"
+# what is run here, on a few pairs: what it leaves to the reader, and what it answers
+HERE = {
+    "regard train pairs.tsv --out run": (
+        "--set train.steps=5 --set data.pieces=300",  # or it takes its time
+        "",
+    ),
+    'regard translate run "A sentence."': ("", ""),
+    'regard look run "A sentence." --html look.html': ("", "look.html"),
+    'regard look demo "The cat sits on the mat." --html look.html': ("", "look.html"),
+    "regard score": ("run pairs.en pairs.fr", "BLEU"),
+    "regard doctor": ("pairs.tsv", "60 pairs"),
+}
+ELSEWHERE = {
+    "regard explore run other": "explorer/test_serve.py::test_two_runs_are_served_side_by_side",
+    'regard look --hf MODEL "a text"': "test_gaze.py::test_the_verb_looks_at_a_hugging_face_model",
+    "torchrun --nproc-per-node 2 -m regard train …": (
+        "training/test_session.py::test_two_processes_learn_what_one_does"
+    ),
+    "kill -9": "training/test_session.py::test_a_killed_process_goes_on_to_the_same_weights",
+}
+TARGETS = {
+    "make demo": "-m regard demo",
+    "make explore": "-m regard explore",
+    "make gallery": "-m regard gallery",
+    "make test": "-m pytest",
+    "make bench": "bench/attention.py",
+}
+SET_UP = {". .venv/bin/activate", "pip install 'regard[explorer]'"}
+translated = {'regard look --hf MODEL "一段文本"': 'regard look --hf MODEL "a text"'}
 
 
 def blocks(name, language=""):
@@ -57,19 +91,40 @@ def test_both_languages_show_the_same_code_and_commands():
         assert list(map(uncommented, ours)) == list(map(uncommented, theirs))
 
 
-def test_the_commands_for_your_own_text_do_what_they_say(tmp_path):
-    pairs = "".join(f"the {n} cats\tles {n} chats\n" for n in range(60))
-    (tmp_path / "pairs.tsv").write_text(pairs)
-    (block,) = (block for block in blocks("README.md") if "regard train" in block)
-    _, *lines = map(shlex.split, uncommented(block))  # the first one activates
-    assert [words[:2] for words in lines] == [["regard", n] for n in ("train", "translate", "look")]
-    lines[0] += ["--set", "train.steps=5", "--set", "data.pieces=300"]  # or it takes its time
-    for _, *words in lines:
-        command = [sys.executable, "-m", "regard", *words]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-    assert (tmp_path / "run" / "model.safetensors").exists()
-    assert (tmp_path / "look.html").read_text().startswith("<!DOCTYPE html>")
+def commands(name):
+    """List every command: the lines of blocks, and what stands between backticks elsewhere."""
+    shown = [block for block in blocks(name) if "src/regard/" not in block]
+    lines = [line for block in shown for line in uncommented(block)]
+    prose = re.sub(r"^```.*?^```$", "", READMES[name], flags=re.DOTALL | re.MULTILINE)
+    prose += "".join(re.findall("#.*", "".join(shown)))
+    return {*lines, *re.findall(rf"`((?:{PROGRAMS}) [^`]*)`", prose)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_is_run_by_a_test(name):
+    found = {translated.get(command, command) for command in commands(name)}
+    assert found == {*HERE, *ELSEWHERE, *TARGETS, *SET_UP}
+    for test in ELSEWHERE.values():
+        file, _, function = test.partition("::")
+        assert f"def {function}(" in (ROOT / "tests" / file).read_text(encoding="utf-8"), test
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_the_commands_do_what_they_say(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pairs = [(f"the {n} cats", f"les {n} chats") for n in range(60)]
+    Path("pairs.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in pairs))
+    for side, file in enumerate(("pairs.en", "pairs.fr")):
+        Path(file).write_text("".join(f"{pair[side]}\n" for pair in pairs[:5]))
+    for command, (more, told) in HERE.items():
+        _, *words = shlex.split(f"{command} {more}")
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, (command, done.output)
+        assert told in done.output, (command, done.output)
+        if words[0] == "train":
+            shutil.copytree("run", "demo")  # as small as this one
+    assert Path("run", "model.safetensors").exists()
+    assert Path("look.html").read_text().startswith("<!DOCTYPE html>")
 
 
 @pytest.mark.parametrize(
@@ -96,11 +151,10 @@ def test_every_source_file_is_on_the_map():
         assert file.name in small or folder_is_shown_whole or file.name in listing, file.name
 
 
-@pytest.mark.parametrize(
-    "command", ["make demo", "make test", "make bench", "make explore", "make gallery"]
-)
-def test_every_command_is_a_target_of_the_makefile(command):
-    assert all(command in text for text in READMES.values())
-    assert re.search(
-        rf"^{command.split()[1]}:", (ROOT / "Makefile").read_text(), flags=re.MULTILINE
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+@pytest.mark.parametrize("command", TARGETS)
+def test_every_target_of_the_makefile_runs_what_is_said(command):
+    done = subprocess.run(
+        [*command.split(), "--dry-run"], cwd=ROOT, capture_output=True, text=True, check=True
     )
+    assert TARGETS[command] in done.stdout

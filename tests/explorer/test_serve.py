@@ -2,6 +2,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -92,6 +93,15 @@ def test_slow_clients_hold_nobody_up_and_a_stop_finishes_what_runs(server):
     status, told = answer(running)
     assert (status, len(told["translations"])) == (200, 1)
     assert (code, errors) == (0, "")
+
+
+def test_two_runs_are_served_side_by_side(trained, tmp_path):
+    other = shutil.copytree(trained, tmp_path / "other")
+    server = Server(str(trained), str(other))
+    status, told = server.get("/api/runs")
+    server.end(signal.SIGINT)
+    assert status == 200
+    assert {trained.name, "other"} <= set(re.findall(r'"name": "([^"]+)"', json.dumps(told)))
 
 
 def test_a_port_that_is_taken_is_told_of_before_anything_is_loaded(trained):

@@ -61,14 +61,23 @@ def test_the_code_shown_is_the_file_itself():
     assert unescape(re.sub("<[^>]+>", "", block)) == known.code
 
 
+def test_words_in_a_formula_are_those_of_the_page():
+    known = plate.read("scores")
+    english, chinese = (
+        page.page(known, PICTURES, ["scores"], language, True) for language in ("en", "zh")
+    )
+    assert "<mtext>scaled dot</mtext>" in english and "<mtext>缩放点积</mtext>" not in english
+    assert "<mtext>缩放点积</mtext>" in chinese and "<mtext>scaled dot</mtext>" not in chinese
+
+
 def test_each_picture_is_shown_once_and_offered_in_all_its_kinds(spiky):
     seen = parsed(page.page(spiky, PICTURES, ["scores"], "zh", True))
     assert [at["src"] for tag, at in seen if tag == "img"] == [
-        "../pictures/n/1-one.png",
-        "../pictures/n/2-two.gif",
+        "pictures/n/1-one.png",
+        "pictures/n/2-two.gif",
     ]
     links = {at["href"] for tag, at in seen if tag == "a"}
-    assert {f"../{path}" for path in PICTURES} <= links
+    assert set(PICTURES) <= links
     assert all(at["alt"] for tag, at in seen if tag == "img")
 
 

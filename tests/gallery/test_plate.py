@@ -2,6 +2,7 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+from PIL import Image
 
 from regard.errors import RegardError
 from regard.gallery import FIGURES, LANGUAGES, plate
@@ -38,18 +39,23 @@ def test_every_figure_is_a_short_file_that_draws_by_itself(name):
 def test_pictures_are_saved_in_order_as_png_and_svg(tmp_path):
     first, second = blank(1.0, 1.0), blank(1.0, 1.0)
     first.text(0.5, 0.5, "some words")
-    assert plate.save({"z": first, "a": second, "m": Moving(b"GIF89a", ".gif")}, tmp_path) == ""
+    film = Moving([blank(1.0, 1.0), blank(1.0, 1.0)], [100, 300])
+    film.frames[1].text(0.5, 0.5, "moved")
+    assert plate.save({"z": first, "a": second, "m": film}, tmp_path) == ""
     names = ["1-z.png", "1-z.svg", "2-a.png", "2-a.svg", "3-m.gif"]
     assert sorted(path.name for path in tmp_path.iterdir()) == names
     assert (tmp_path / "1-z.png").read_bytes().startswith(b"\x89PNG")
     assert "some words" in (tmp_path / "1-z.svg").read_text("utf-8")
-    assert (tmp_path / "3-m.gif").read_bytes() == b"GIF89a"
+    with Image.open(tmp_path / "3-m.gif") as moving:
+        assert (moving.n_frames, moving.info["loop"], moving.info["duration"]) == (2, 0, 100)
+        moving.seek(1)
+        assert moving.info["duration"] == 300
 
 
 def test_pictures_that_are_no_longer_drawn_go(tmp_path):
     plate.save({"old": blank(1.0, 1.0)}, tmp_path)
     (tmp_path / "mine.txt").write_text("kept")
-    plate.save({"new": Moving(b"", ".gif")}, tmp_path)
+    plate.save({"new": Moving([blank(1.0, 1.0)], [100])}, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"1-new.gif", "mine.txt"}
 
 
@@ -60,6 +66,26 @@ def test_letters_that_no_font_has_are_told_and_drawn_by_the_readers_fonts(tmp_pa
     assert plate.save({"cat": drawn}, tmp_path) == "猫"
     assert [path.name for path in tmp_path.iterdir()] == ["1-cat.svg"]
     assert "猫cat猫" in (tmp_path / "1-cat.svg").read_text("utf-8")
+
+
+def test_a_picture_is_laid_out_for_what_it_says_when_it_is_saved(tmp_path):
+    drawn = blank(4.0, 3.0)
+    axes = drawn.subplots()
+    tops = []
+    for title in ("one line", "two\nlines", "one line"):
+        axes.set_title(title)
+        plate.save({"one": drawn}, tmp_path)
+        tops.append(axes.get_position().y1)
+    assert tops[1] < tops[0] - 0.03  # room was made for the second line, and given back
+    assert tops[2] == pytest.approx(tops[0], abs=1e-3)
+
+
+def test_what_is_written_in_the_cells_of_a_table_is_known_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(fonts, "families", lambda: ["DejaVu Sans"])
+    drawn = blank(1.0, 1.0)
+    drawn.subplots().table([["猫", "cat"]])
+    assert {"猫", "cat"} <= {label.get_text() for label in plate.labels(drawn)}
+    assert plate.save({"cat": drawn}, tmp_path) == "猫"
 
 
 def test_a_package_that_is_missing_is_said_and_a_mistake_of_ours_is_not_hidden(monkeypatch):

@@ -1,5 +1,7 @@
+import itertools
 import re
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner
@@ -7,7 +9,7 @@ from typer.testing import CliRunner
 from regard.cli import app
 from regard.errors import RegardError
 from regard.gallery import plate, site
-from regard.gallery.plate import Moving
+from regard.gallery.wording import told
 from regard.pictures.figure import blank
 
 QUICK = ("five_tokens", "residual_and_norm")
@@ -21,10 +23,16 @@ def built(tmp_path_factory):
     return out, said
 
 
+def written(folder):
+    """List what stands in the SVG pictures of a folder."""
+    trees = [ElementTree.fromstring(path.read_bytes()) for path in folder.glob("*.svg")]
+    return [text.text or "" for tree in trees for text in tree.iter() if text.tag.endswith("text")]
+
+
 @pytest.fixture
 def stubbed(monkeypatch):
     """Figures that take no time."""
-    monkeypatch.setattr(plate, "draw", lambda name: {"one": Moving(name.encode(), ".gif")})
+    monkeypatch.setattr(plate, "draw", lambda name: {"one": blank(1.0, 1.0)})
 
 
 class Addresses(HTMLParser):
@@ -67,9 +75,21 @@ def test_nothing_that_a_browser_loads_names_the_network(built):
 
 def test_captions_are_those_of_the_pictures(built):
     out, _ = built
-    for name in QUICK:
-        drawn = {path.stem.split("-", 1)[1] for path in (out / "pictures" / name).iterdir()}
-        assert drawn == set(plate.read(name).texts["en"].pictures)
+    for name, language in itertools.product(QUICK, ("en", "zh")):
+        folder = out / ("" if language == "en" else language) / "pictures" / name
+        drawn = {path.stem.split("-", 1)[1] for path in folder.iterdir()}
+        assert drawn == set(plate.read(name).texts[language].pictures)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_pictures_speak_the_language_of_their_page(built, name):
+    out, _ = built
+    words = plate.read(name).texts["zh"].words
+    english, chinese = (written(folder / "pictures" / name) for folder in (out, out / "zh"))
+    assert {phrase for phrase in words if phrase in english}  # and none is left:
+    assert not {text for text in chinese if told(text, words) != text}
+    assert any(said in chinese for said in words.values())
+    assert not re.search("[\u4e00-\u9fff]", "".join(english))
 
 
 def test_a_browser_without_network_shows_every_picture(built, chromium):
@@ -107,14 +127,25 @@ def test_one_language_alone_has_no_link_to_the_other(tmp_path, stubbed):
     assert "English" not in home.read_text("utf-8")
     site.build(tmp_path, ["scores"], "en", say=lambda _: None)
     assert "English" in home.read_text("utf-8")
+    assert 'href="../scores.html"' in (tmp_path / "zh" / "scores.html").read_text("utf-8")
+
+
+def test_a_page_whose_twin_is_not_there_has_no_link_to_it(tmp_path, stubbed):
+    site.build(tmp_path, ["scores"], say=lambda _: None)
+    site.build(tmp_path, ["positions"], "zh", say=lambda _: None)
+    assert "English" not in (tmp_path / "zh" / "positions.html").read_text("utf-8")
+    assert "English" in (tmp_path / "zh" / "scores.html").read_text("utf-8")
+    assert not (tmp_path / "positions.html").exists()
 
 
 def test_letters_without_a_font_are_told(tmp_path, monkeypatch):
     monkeypatch.setattr(plate, "draw", lambda name: {"one": blank(1.0, 1.0)})
     monkeypatch.setattr(plate, "_lacking", lambda picture: "猫")
     said = []
-    site.build(tmp_path, ["scores"], say=said.append)
-    assert said[0] == "scores: no font has '猫', so it is drawn as SVG only"
+    site.build(tmp_path, ["scores", "complexity"], say=said.append)
+    assert len(said) == 3
+    assert said[-1].startswith("no font of this computer has '猫': such pictures are SVG only")
+    assert "(scores, complexity)" in said[-1]
     assert "1-one.svg" in (tmp_path / "index.html").read_text("utf-8")
 
 

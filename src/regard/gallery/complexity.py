@@ -1,7 +1,6 @@
 """Complexity: recurrence, convolution and self-attention as texts grow, counted and measured."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from time import thread_time
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor, nn
 
 import regard
 from regard.attention import complexity
+from regard.gallery.one_thread import one_thread
 from regard.pictures.figure import blank
 
 LENGTHS = (16, 32, 64, 128, 256, 512, 1024, 2048)
@@ -59,14 +59,3 @@ def seconds(layer: Callable[[Tensor], object], length: int, tries: int = 10) -> 
             layer(rows)
             times.append(thread_time() - start)
     return min(times[1:])
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute in one thread, and then in as many as before."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

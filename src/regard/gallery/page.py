@@ -7,6 +7,7 @@ from pathlib import Path
 
 from regard.gallery import FIGURES, LANGUAGES
 from regard.gallery.plate import Plate
+from regard.gallery.wording import told
 
 MARK = '<meta name="generator" content="regard gallery">'
 # "file:" because some browsers say that no two files are of the same origin
@@ -21,6 +22,7 @@ SAID = {
         "notice": "What to notice",
         "try": "What to try",
         "code": "The code that drew it",
+        "words": "",
         "previous": "Previous",
         "next": "Next",
     },
@@ -30,6 +32,7 @@ SAID = {
         "notice": "看什么",
         "try": "试一试",
         "code": "画出它的代码",
+        "words": "（代码中的英文字样，在图里译成了中文）",
         "previous": "上一幅",
         "next": "下一幅",
     },
@@ -62,11 +65,12 @@ def page(
         f"{_languages(plate.name, language, others)}</header>\n<main>\n"
         f'<h1><span class="number">{_number(plate.name)}</span> {_marked(text.title)}</h1>\n'
         f'<p class="lead">{_marked(text.question)}</p>\n'
-        f'<div class="formula">{plate.formula}</div>\n'
+        f'<div class="formula">{_formula(plate, language)}</div>\n'
         f"{_pictures(plate, pictures, language)}\n"
         f"{_list(said['notice'], text.notice)}\n{_list(said['try'], text.attempts)}\n"
         f"<section>\n<h2>{said['code']}</h2>\n"
-        f'<p class="path">src/regard/gallery/{plate.name}.py</p>\n{_highlighted(plate.code)}\n'
+        f'<p class="path">src/regard/gallery/{plate.name}.py{said["words"]}</p>\n'
+        f"{_highlighted(plate.code)}\n"
         f'</section>\n<nav class="steps">{back}{on}</nav>\n</main>'
     )
     return _document(f"{text.title} · {said['site']}", body, language)
@@ -79,14 +83,9 @@ def _document(title: str, body: str, language: str) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n{MARK}\n'
         f"<title>{escape(title)}</title>\n"
-        f'<link rel="stylesheet" href="{_root(language)}gallery.css">\n'
+        f'<link rel="stylesheet" href="{"" if language == "en" else "../"}gallery.css">\n'
         f"</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
-
-
-def _root(language: str) -> str:
-    """Give the way from a page to the folder of the site."""
-    return "" if language == "en" else "../"
 
 
 def _languages(name: str, language: str, others: bool) -> str:
@@ -102,17 +101,23 @@ def _card(plate: Plate, cover: str, language: str) -> str:
     text = plate.texts[language]
     return (
         f'<li><a class="card" href="{plate.name}.html">'
-        f'<img src="{_root(language)}{cover}" alt="" loading="lazy">'
+        f'<img src="{cover}" alt="" loading="lazy">'
         f'<span class="title"><span class="number">{_number(plate.name)}</span> '
         f"{_marked(text.title)}</span><span>{_marked(text.question)}</span></a></li>"
     )
+
+
+def _formula(plate: Plate, language: str) -> str:
+    """Give the formula with its words, if it has some, in the language of the page."""
+    words = plate.texts[language].words
+    return re.sub(r"(?<=<mtext>)[^<]+", lambda found: told(found[0], words), plate.formula)
 
 
 def _pictures(plate: Plate, pictures: Sequence[str], language: str) -> str:
     """Show each picture as the first of its files, and offer all of them."""
     files: dict[str, list[str]] = {}
     for path in pictures:
-        files.setdefault(Path(path).stem.split("-", 1)[1], []).append(_root(language) + path)
+        files.setdefault(Path(path).stem.split("-", 1)[1], []).append(path)
     return "\n".join(_picture(plate, name, files[name], language) for name in files)
 
 

@@ -1,12 +1,14 @@
 """One figure of the gallery: its texts, its code, and its pictures as files."""
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from warnings import catch_warnings, filterwarnings
 
 from regard import files
 from regard.errors import RegardError
@@ -15,6 +17,7 @@ from regard.pictures import figure, fonts
 
 if TYPE_CHECKING:
     import matplotlib.figure
+    import matplotlib.text
 
 HERE = Path(__file__).parent
 
@@ -33,10 +36,10 @@ STYLE = {
 
 
 class Moving(NamedTuple):
-    """An animated picture: the content of its file, and the file's ending (".gif", ".webp")."""
+    """A picture that moves: its frames, and for how many milliseconds each is shown."""
 
-    content: bytes
-    suffix: str
+    frames: "Sequence[matplotlib.figure.Figure]"
+    pauses: Sequence[int]
 
 
 Picture: TypeAlias = "matplotlib.figure.Figure | Moving"
@@ -51,6 +54,7 @@ class Text:
     notice: tuple[str, ...]
     attempts: tuple[str, ...]  # what to try
     pictures: Mapping[str, str]  # what stands below a picture, by its name
+    words: Mapping[str, str] = field(default_factory=dict)  # of the pictures, by the English ones
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,8 @@ def read(name: str) -> Plate:
 
 def _text(told: Mapping[str, Any]) -> Text:
     notice, attempts = tuple(told["notice"]), tuple(told["try"])
-    return Text(told["title"], told["question"], notice, attempts, told.get("pictures", {}))
+    captions, words = told.get("pictures", {}), told.get("words", {})
+    return Text(told["title"], told["question"], notice, attempts, captions, words)
 
 
 def draw(name: str) -> dict[str, Picture]:
@@ -101,12 +106,10 @@ def save(pictures: Mapping[str, Picture], folder: Path) -> str:
     for number, (name, picture) in enumerate(pictures.items(), 1):
         stem = folder / f"{number}-{name}"
         if isinstance(picture, Moving):
-            contents = {picture.suffix: picture.content}
+            contents = {".gif": _film(picture)}
         else:
             lacking = _lacking(picture)
-            contents = {
-                kind: _drawn(picture, kind) for kind in (".svg", ".png")[: 2 - bool(lacking)]
-            }
+            contents = _drawn(picture, (".svg",) if lacking else (".svg", ".png"))
             unknown += lacking
         for suffix, content in contents.items():
             path = stem.with_name(stem.name + suffix)
@@ -117,14 +120,44 @@ def save(pictures: Mapping[str, Picture], folder: Path) -> str:
     return "".join(dict.fromkeys(unknown))
 
 
-def _lacking(picture: "matplotlib.figure.Figure") -> str:
+def labels(picture: "matplotlib.figure.Figure") -> "list[matplotlib.text.Text]":
+    """List all that is written in a picture; the cells of a table do not tell by themselves."""
+    from matplotlib.table import Cell
     from matplotlib.text import Text as Label
 
-    return fonts.missing(label.get_text() for label in picture.findobj(Label))
+    cells = [cell.get_text() for cell in picture.findobj(Cell) if isinstance(cell, Cell)]
+    return cells + [label for label in picture.findobj(Label) if isinstance(label, Label)]
 
 
-def _drawn(picture: "matplotlib.figure.Figure", suffix: str) -> bytes:
+def _lacking(picture: "matplotlib.figure.Figure") -> str:
+    return fonts.missing(label.get_text() for label in labels(picture))
+
+
+def _film(picture: Moving) -> bytes:
+    """Write frames of one size as a GIF that begins again at its end."""
+    from PIL import Image
+
+    images, film = [], BytesIO()
+    for frame in picture.frames:
+        content = BytesIO()
+        frame.savefig(content, format="png", dpi=110)
+        images.append(Image.open(content).convert("RGB"))
+    first, *others = images
+    pauses = list(picture.pauses)
+    first.save(film, "gif", save_all=True, append_images=others, duration=pauses, loop=0)
+    return film.getvalue()
+
+
+def _drawn(picture: "matplotlib.figure.Figure", suffixes: Sequence[str]) -> dict[str, bytes]:
+    """Lay a picture out once, and write it in each format."""
+    layout = picture.get_layout_engine()
+    with catch_warnings():
+        filterwarnings("ignore", "Glyph .* missing from", UserWarning)
+        picture.draw_without_rendering()
+    picture.set_layout_engine("none")  # all stays where it is now
     with TemporaryDirectory() as folder:
-        path = Path(folder) / f"picture{suffix}"
-        figure.save(picture, path)
-        return path.read_bytes()
+        paths = [Path(folder) / f"picture{suffix}" for suffix in suffixes]
+        for path in paths:
+            figure.save(picture, path)
+        picture.set_layout_engine(layout)
+        return {path.suffix: path.read_bytes() for path in paths}

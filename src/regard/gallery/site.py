@@ -1,7 +1,7 @@
 """Builds the gallery: draws the chosen figures, and writes the pages of all that are there."""
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 
@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from regard import files
 from regard.errors import RegardError, unknown_name
-from regard.gallery import FIGURES, LANGUAGES, page, plate
+from regard.gallery import FIGURES, LANGUAGES, page, plate, wording
 
 STATIC = Path(__file__).parent / "static"
 
@@ -31,44 +31,67 @@ def build(
     if language not in (None, *LANGUAGES):
         raise unknown_name("language of the gallery", str(language), LANGUAGES)
     _refuse_what_is_not_ours(out)
+    languages = [language] if language else list(LANGUAGES)
     chosen = [name for name in FIGURES if name in only or not only]
+    unknown: dict[str, str] = {}
     for name in _progress(chosen, say):
-        unknown = plate.save(plate.draw(name), _pictures(out, name))
-        if unknown:
-            tell = say or _tell
-            tell(f"{name}: no font has {unknown[:20]!r}, so it is drawn as SVG only")
-    return _write(out, [language] if language else list(LANGUAGES))
+        letters = _draw(name, {one: _folder(out, one) for one in languages})
+        unknown |= {name: letters} if letters else {}
+    if unknown:
+        (say or _tell)(_without_fonts(unknown))
+    return _write(out, languages)
+
+
+def _draw(name: str, folders: Mapping[str, Path]) -> str:
+    """Draw a figure once, save it in each language, and give the letters that no font has."""
+    pictures, texts, unknown = plate.draw(name), plate.read(name).texts, ""
+    for language, folder in folders.items():  # English, in which they are drawn, is the first
+        wording.put(pictures, texts[language].words)
+        unknown += plate.save(pictures, folder / "pictures" / name)
+    return unknown
+
+
+def _without_fonts(unknown: Mapping[str, str]) -> str:
+    letters = "".join(dict.fromkeys("".join(unknown.values())))[:20]
+    return (
+        f"no font of this computer has {letters!r}: such pictures are SVG only, in their reader's "
+        f"fonts, and what moves stays in English ({', '.join(unknown)}); with Noto Sans CJK "
+        "installed, they would be PNG, too"
+    )
 
 
 def _write(out: Path, languages: Sequence[str]) -> Path:
     """Write the pages of every figure that has pictures, in each language asked for or there."""
-    present = {name: _relative(out, name) for name in FIGURES if _relative(out, name)}
-    plates = [plate.read(name) for name in present]
-    covers = {name: _cover(pictures) for name, pictures in present.items()}
     written = [one for one in LANGUAGES if one in languages or _home(out, one).exists()]
-    both = len(written) > 1
+    present = {one: _present(_folder(out, one)) for one in written}
     for one in written:
-        folder = _home(out, one).parent
+        plates = [plate.read(name) for name in present[one]]
+        covers = {name: _cover(pictures) for name, pictures in present[one].items()}
         for each in plates:
-            text = page.page(each, present[each.name], list(present), one, both)
-            files.write(folder / f"{each.name}.html", text)
-        files.write(_home(out, one), page.index(plates, covers, one, both))
+            twin = all(each.name in names for names in present.values()) and len(written) > 1
+            text = page.page(each, present[one][each.name], list(present[one]), one, twin)
+            files.write(_folder(out, one) / f"{each.name}.html", text)
+        files.write(_home(out, one), page.index(plates, covers, one, len(written) > 1))
     files.write(out / "gallery.css", (STATIC / "gallery.css").read_bytes())
     return _home(out, languages[0])
 
 
+def _folder(out: Path, language: str) -> Path:
+    return out if language == "en" else out / language
+
+
 def _home(out: Path, language: str) -> Path:
-    return (out if language == "en" else out / language) / "index.html"
+    return _folder(out, language) / "index.html"
 
 
-def _pictures(out: Path, name: str) -> Path:
-    return out / "pictures" / name
-
-
-def _relative(out: Path, name: str) -> list[str]:
-    """List the pictures of a figure, PNG before SVG, as a page at the top names them."""
-    found = sorted(_pictures(out, name).glob("[0-9]*-*"))
-    return [path.relative_to(out).as_posix() for path in found]
+def _present(folder: Path) -> dict[str, list[str]]:
+    """List the pictures of each figure that has some, PNG before SVG, as its page names them."""
+    found = {name: sorted((folder / "pictures" / name).glob("[0-9]*-*")) for name in FIGURES}
+    return {
+        name: [path.relative_to(folder).as_posix() for path in paths]
+        for name, paths in found.items()
+        if paths
+    }
 
 
 def _cover(pictures: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from regard.attention import MultiHead
+from regard.gallery.one_thread import one_thread
 from regard.models import Decoder, Embedding, FeedForward, Layer, Residual
 from regard.positions import Learned, Sinusoidal
 
@@ -54,6 +55,7 @@ class Speller(nn.Module):
         scores: Tensor = self.last(self.decoder(self.letters(letters), source, (None, looks)))
         return scores
 
+    @one_thread()
     @torch.inference_mode()
     def spell(self, images: Tensor, seen: int = LONGEST) -> tuple[list[str], Tensor]:
         """Give the names, and where each letter of them looked: (image, head, letter, patch).
@@ -70,6 +72,7 @@ class Speller(nn.Module):
         return [name.partition(" ")[0] for name in names], looks[0]
 
 
+@one_thread()
 def learn(examples: Digits, steps: int = 800, rate: float = 5e-3) -> Speller:
     """Train a speller to go on with the name of each digit, letter by letter."""
     spelled = [[LETTERS.index(letter) for letter in name.ljust(LONGEST)] for name in NAMES]

@@ -1,5 +1,6 @@
 """The cat sits on the mat: a sentence in two languages, and where a translator looks in it."""
 
+from regard.gallery.one_thread import one_thread
 from regard.lesson import located
 from regard.retrace import retrace
 from regard.run import Run
@@ -20,6 +21,7 @@ def the_cat() -> Phrase:
     return phrase(meaning, "fr", french.sentence)
 
 
+@one_thread()
 def looks(run: Run, said: Phrase) -> Trace:
     """Let a translator say the book's translation; tell, word by word, where it looks."""
     words = located(said)

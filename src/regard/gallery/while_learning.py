@@ -2,14 +2,12 @@
 
 import json
 from collections.abc import Sequence
-from io import BytesIO
 from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from PIL import Image
 
 from regard.gallery.plate import GREY, ORANGE, Moving
 from regard.gallery.the_cat import looks, the_cat
@@ -97,14 +95,9 @@ def _curves(axes: Axes, frames: Sequence[Frame], best: Reading) -> None:
 
 
 def _moving(frames: Sequence[Frame], best: Reading) -> Moving:
-    """Show one frame after the other, round and round."""
-    images = []
-    for frame in frames:
-        figure, content = blank(4.4, 4.8), BytesIO()
+    """Show one frame after the other, and the last one for longer."""
+    figures = [blank(4.4, 4.8) for _ in frames]
+    for figure, frame in zip(figures, frames, strict=True):
         figure.set_layout_engine("constrained", h_pad=0.12, w_pad=0.12)
         _draw(figure.subplots(), frame, best)
-        figure.savefig(content, format="png", dpi=110)
-        images.append(Image.open(content).convert("RGB"))
-    film, pauses = BytesIO(), [PACE] * (len(images) - 1) + [4 * PACE]
-    images[0].save(film, "gif", save_all=True, append_images=images[1:], duration=pauses, loop=0)
-    return Moving(film.getvalue(), ".gif")
+    return Moving(figures, [PACE] * (len(figures) - 1) + [4 * PACE])
