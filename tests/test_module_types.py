@@ -18,9 +18,8 @@ def tsc():
     found = str(OWN) if OWN.exists() else shutil.which("tsc")
     if found is None or shutil.which("node") is None:
         pytest.skip("TypeScript is not installed: the types of the modules were not checked")
-    version = subprocess.run([found, "--version"], capture_output=True, text=True).stdout.split()[
-        -1
-    ]
+    said = subprocess.run([found, "--version"], capture_output=True, text=True).stdout
+    version = said.split()[-1]
     if not version.startswith(f"{VERSION}."):
         pytest.skip(
             f"TypeScript {VERSION} is wanted, but {found} is {version}: nothing was checked"

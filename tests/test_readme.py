@@ -46,6 +46,9 @@ ELSEWHERE = {
     "torchrun --nproc-per-node 2 -m regard train …": (
         "training/test_session.py::test_two_processes_learn_what_one_does"
     ),
+    "regard translate --traces": (
+        "test_cli.py::test_traces_tell_where_the_model_looked_a_line_a_sentence"
+    ),
     "kill -9": "training/test_session.py::test_a_killed_process_goes_on_to_the_same_weights",
 }
 TARGETS = {
