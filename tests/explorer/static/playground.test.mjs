@@ -17,7 +17,7 @@ const again = (values) => read(write({ page: "playground", values })).values;
 test("numbers are short, with a true minus, and never a minus zero", () => {
   assert.deepEqual([1.234, -0.5, -0.001, null, -Infinity].map((value) => plain(value)), ["1.23", "−0.50", "0.00", "−∞", "−∞"]);
   assert.deepEqual([factor(-1), factor(1), vector([1, -2], 0), low(12)], ["(−1.00)", "1.00", "(1, −2)", "₁₂"]);
-  assert.deepEqual([0, 0.001, 0.5, 0.999, 1].map(percent), ["0 %", "<1 %", "50 %", ">99 %", "100 %"]);
+  assert.deepEqual([0, 0.001, 0.5, 0.999, 1].map(percent), ["0", "<1", "50", ">99", "100"].map((number) => `${number}\u00a0%`));
 });
 
 test("a scene in an address is found again", () => {

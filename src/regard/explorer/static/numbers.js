@@ -25,11 +25,11 @@ export function low(number) {
   return [...String(number)].map((digit) => LOW[Number(digit)]).join("");
 }
 
-/** Write a share as a percentage that never rounds to certain. @param {number} share */
+/** Write a share as a percentage that never rounds to certain and never breaks. @param {number} share */
 export function percent(share) {
-  if (share >= 0.995 && share < 1) return ">99 %";
-  if (share > 0 && share < 0.005) return "<1 %";
-  return `${Math.round(100 * share)} %`;
+  if (share >= 0.995 && share < 1) return ">99\u00a0%";
+  if (share > 0 && share < 0.005) return "<1\u00a0%";
+  return `${Math.round(100 * share)}\u00a0%`;
 }
 
 /** Write a large number briefly: 1,234 or 1.2 M. @param {number} value */
