@@ -18,6 +18,20 @@ def test_keys_add_up_and_queries_are_averaged_by_hand():
     np.testing.assert_allclose(trace.looks[0].weights[0], expected, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("pieces", "joined"),
+    [
+        (("look", "##ed", "at", "##7"), ("looked", "at7")),  # WordPiece
+        (("look", "ed", "at", "##7"), ("looked", "at##7")),  # of another kind: signs of the text
+        (("##", "##7", "a", "##b"), ("##7", "ab")),
+    ],
+)
+def test_marks_that_part_a_word_go_when_its_pieces_are_joined(pieces, joined):
+    source = Tokens(pieces, words=(0, 0, 1, 1))
+    trace = merged(translation(source, ["x"], cross=[np.ones((1, 1, 4)) / 4]))
+    assert trace.tokens["source"].pieces == joined
+
+
 def test_rows_still_sum_to_one():
     words = Tokens(tuple("abcdefg"), words=(None, 0, 0, 0, 1, 2, 2))
     whole = np.random.default_rng(0).dirichlet(np.ones(7), (3, 7))

@@ -7,6 +7,8 @@ import numpy as np
 from regard.trace.numbers import Array
 from regard.trace.record import Look, Tokens, Trace
 
+GOES_ON = "##"  # WordPiece's mark, of all pieces that go on with a word, or of none
+
 
 def merged(trace: Trace) -> Trace:
     """Tell a trace by words: weights summed over a word's keys, their mean over its queries.
@@ -38,11 +40,20 @@ def _told(tokens: Tokens, places: list[list[int]]) -> Tokens:
     firsts = [group[0] for group in places]
     words = None if tokens.words is None else tuple(tokens.words[first] for first in firsts)
     return Tokens(
-        tuple("".join(tokens.pieces[place] for place in group) for group in places),
+        _joined([[tokens.pieces[place] for place in group] for group in places]),
         words,
         tuple(n for n, group in enumerate(places) if set(group) <= set(tokens.special)),
         tuple(n for n, group in enumerate(places) if set(group) <= set(tokens.padding)),
         _summed(tokens, places),
+    )
+
+
+def _joined(words: list[list[str]]) -> tuple[str, ...]:
+    """Join the pieces of each word, without the marks that say where they were parted."""
+    marked = all(piece.startswith(GOES_ON) for pieces in words for piece in pieces[1:])
+    mark = GOES_ON if marked else ""
+    return tuple(
+        first + "".join(piece.removeprefix(mark) for piece in others) for first, *others in words
     )
 
 

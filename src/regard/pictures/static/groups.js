@@ -1,6 +1,9 @@
 /** Which pieces are told as one: those of a word, and the special ones when they are folded. */
 import { readable, safe } from "./pieces.js";
 
+/** WordPiece's mark, of all pieces that go on with a word, or of none. */
+const GOES_ON = "##";
+
 /** Stands for all special pieces and padding of a side. */
 export const FOLDED = "⋯";
 
@@ -35,11 +38,12 @@ function listed(tokens, words, folded) {
     else found.push({ places: [place], word });
     before = word;
   }
-  const shown = found.map(({ places, word }) => ({
+  const written = joined(found.map(({ places }) => places.map((place) => tokens.pieces[place])));
+  const shown = found.map(({ places, word }, n) => ({
     places,
     word,
     special: places.every((place) => special.has(place)),
-    text: places.map((place) => tokens.pieces[place]).join(""),
+    text: written[n],
   }));
   const kept = shown.flatMap((group, n) => (group.special ? [n] : []));
   const texts = readable(shown.map((group) => group.text), kept);
@@ -49,6 +53,13 @@ function listed(tokens, words, folded) {
     shown.push({ places, word: null, special: true, text: FOLDED });
   }
   return shown;
+}
+
+/** Join the pieces of each word, without the marks that say where they were parted. @param {string[][]} words */
+function joined(words) {
+  const marked = words.every(([, ...others]) => others.every((piece) => piece.startsWith(GOES_ON)));
+  const start = marked ? GOES_ON.length : 0;
+  return words.map(([first, ...others]) => first + others.map((piece) => piece.slice(start)).join(""));
 }
 
 /** Every piece is shown by itself, in order. @param {Group[]} shown */
