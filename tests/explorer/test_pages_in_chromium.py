@@ -60,7 +60,7 @@ def test_what_is_typed_is_translated_as_the_library_does(browse, site, run):
         cards(window).first.locator(".word").evaluate_all("all => all.map((word) => word.title)")
     )
     assert len(marks) == len(run.tokenizers.target.words(best.text))
-    assert all(re.search(r": [<>]?\d+ % sure$", mark) for mark in marks)
+    assert all(re.search(r": [<>]?\d+\u00a0% sure$", mark) for mark in marks)
     looked(window)
     assert window.errors == []
 
