@@ -1,5 +1,6 @@
 import itertools
 import re
+from contextlib import contextmanager
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -31,8 +32,9 @@ def written(folder):
 
 @pytest.fixture
 def stubbed(monkeypatch):
-    """Figures that take no time."""
+    """Figures that take no time, and no translators to learn for them."""
     monkeypatch.setattr(plate, "draw", lambda name: {"one": blank(1.0, 1.0)})
+    monkeypatch.setattr(site, "found", lambda to: None)
 
 
 class Addresses(HTMLParser):
@@ -174,3 +176,23 @@ def test_the_verb_says_where_the_site_is(tmp_path, stubbed):
     result = CliRunner().invoke(app, ["gallery", "--out", str(tmp_path), "--only", "scores"])
     assert (result.exit_code, result.stdout.strip()) == (0, str(tmp_path / "index.html"))
     assert result.stderr.startswith("1/1 scores")
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["demo's", "no"])
+@pytest.mark.parametrize("name", ["bahdanau", "scores"])
+def test_translators_learn_meanwhile_if_no_other_has_to(
+    name, there, stubbed, monkeypatch, tmp_path
+):
+    learned = []
+
+    @contextmanager
+    def learning():
+        learned.append("begun")
+        yield
+        learned.append("ended")
+
+    monkeypatch.setattr(site, "found", lambda to: tmp_path if there else None)
+    monkeypatch.setattr(site, "learning_meanwhile", learning)
+    site.build(tmp_path / "gallery", (name,), "en", say=lambda line: learned.append("drawn"))
+    wanted = ["begun", "drawn", "ended"] if there and name == "bahdanau" else ["drawn"]
+    assert learned == wanted

@@ -1,7 +1,7 @@
 import pytest
 
 from regard.gallery import translators
-from regard.gallery.translators import with_and_without
+from regard.gallery.translators import learning_meanwhile, with_and_without
 
 
 @pytest.fixture
@@ -10,12 +10,15 @@ def told(monkeypatch, unchecked):
     notes = []
 
     class Started:
-        def __init__(self, command):
+        def __init__(self, command, stderr):
             self.model = command[-2]
             notes.append(("start", self.model, command[-1]))
 
         def wait(self):
             notes.append(("wait", self.model))
+
+        def terminate(self):
+            notes.append(("stop", self.model))
 
     monkeypatch.setattr(translators, "Popen", Started)
     monkeypatch.setattr(translators, "kept", lambda to, model, minutes: f"{to} {model}")
@@ -34,3 +37,19 @@ def test_those_that_are_there_are_not_trained_again(told, monkeypatch, tmp_path)
     monkeypatch.setattr(translators, "found", lambda to, model, minutes: there[model])
     with_and_without()
     assert told == [("start", "blind", str(translators.MINUTES)), ("wait", "blind")]
+
+
+def test_they_may_learn_before_they_are_asked_for(told):
+    with learning_meanwhile():
+        assert [note[0] for note in told] == ["start", "start"]
+        with_and_without()
+    assert [note[0] for note in told] == ["start", "start", "wait", "wait"]
+
+
+def test_those_that_no_one_asked_for_are_stopped(told):
+    with pytest.raises(KeyboardInterrupt), learning_meanwhile():
+        raise KeyboardInterrupt
+    assert sorted(note[:2] for note in told if note[0] == "stop") == [
+        ("stop", "bahdanau"),
+        ("stop", "blind"),
+    ]

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from time import monotonic
 
@@ -11,6 +12,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from regard import files
 from regard.errors import RegardError, unknown_name
 from regard.gallery import FIGURES, LANGUAGES, page, plate, wording
+from regard.gallery.translators import learning_meanwhile
+from regard.lesson import found
 
 STATIC = Path(__file__).parent / "static"
 
@@ -34,9 +37,12 @@ def build(
     languages = [language] if language else list(LANGUAGES)
     chosen = [name for name in FIGURES if name in only or not only]
     unknown: dict[str, str] = {}
-    for name in _progress(chosen, say):
-        letters = _draw(name, {one: _folder(out, one) for one in languages})
-        unknown |= {name: letters} if letters else {}
+    # if another translator has yet to learn for the figures before, these must not take its time
+    ahead = "bahdanau" in chosen and found("fr")
+    with learning_meanwhile() if ahead else nullcontext():
+        for name in _progress(chosen, say):
+            letters = _draw(name, {one: _folder(out, one) for one in languages})
+            unknown |= {name: letters} if letters else {}
     if unknown:
         (say or _tell)(_without_fonts(unknown))
     return _write(out, languages)

@@ -1,21 +1,43 @@
 """Recurrent translators with attention and without, trained side by side and kept."""
 
 import sys
-from subprocess import Popen
+from collections.abc import Iterator
+from contextlib import contextmanager
+from subprocess import DEVNULL, Popen
 
 from regard.lesson import found, kept
 from regard.run import Run
 
 MODELS = ("bahdanau", "blind")
-MINUTES = 1.0  # each, on a core of its own
+MINUTES = 1.5  # each, on cores that other figures may share
 LEARN = "import sys; from regard.lesson import kept; kept('fr', sys.argv[1], float(sys.argv[2]))"
+
+_learning: dict[str, "Popen[bytes]"] = {}
 
 
 def with_and_without() -> tuple[Run, Run]:
     """Give both translators of French; those that are not there yet learn at the same time."""
-    missing = [model for model in MODELS if not found("fr", model, MINUTES)]
-    learning = [Popen([sys.executable, "-c", LEARN, model, str(MINUTES)]) for model in missing]
-    for process in learning:
-        process.wait()
+    _begin()
+    while _learning:
+        _learning.popitem()[1].wait()
     seeing, blind = (kept("fr", model, MINUTES) for model in MODELS)
     return seeing, blind
+
+
+@contextmanager
+def learning_meanwhile() -> Iterator[None]:
+    """Let the translators that are not there yet learn while something else is done."""
+    _begin(unseen=True)
+    try:
+        yield
+    finally:
+        while _learning:  # no one has waited for them
+            _learning.popitem()[1].terminate()
+
+
+def _begin(unseen: bool = False) -> None:
+    """Let those begin that are not there and not under way; one that fails will be seen to."""
+    for model in MODELS:
+        if model not in _learning and not found("fr", model, MINUTES):
+            command = [sys.executable, "-c", LEARN, model, str(MINUTES)]
+            _learning[model] = Popen(command, stderr=DEVNULL if unseen else None)
