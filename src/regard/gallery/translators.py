@@ -9,7 +9,7 @@ from regard.lesson import found, kept
 from regard.run import Run
 
 MODELS = ("bahdanau", "blind")
-MINUTES = 1.5  # each, on cores that other figures may share
+MINUTES = 1.25  # each, on cores that other figures may share
 LEARN = "import sys; from regard.lesson import kept; kept('fr', sys.argv[1], float(sys.argv[2]))"
 
 _learning: dict[str, "Popen[bytes]"] = {}
