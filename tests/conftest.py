@@ -2,6 +2,10 @@
 
 import os
 import shutil
+import signal
+import threading
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 # on hosts that announce AMX but forbid it, bfloat16 products die without this
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
@@ -37,10 +41,40 @@ def chromium():
     path = shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:
         pytest.skip("Chromium is not installed")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(
-            executable_path=path,
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
-        yield browser
+    before = children()
+    started = playwright.sync_playwright().start()
+    driver = children() - before
+    browser = started.chromium.launch(
+        executable_path=path,
+        args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+    )
+    yield browser
+    with killed_after(BROWSER_ENDS, driver), suppress(playwright.Error):
         browser.close()
+    with killed_after(BROWSER_ENDS, driver):
+        started.stop()
+
+
+BROWSER_ENDS = 30  # seconds in which a browser should have closed
+
+
+def children():
+    """The processes that this one has started, where the system tells."""
+    told = Path("/proc/self/task").glob("*/children")
+    return {int(each) for listed in told for each in listed.read_text("ascii").split()}
+
+
+@contextmanager
+def killed_after(seconds, processes):
+    """Kill processes that take longer to end: nobody should wait for ever for a browser."""
+
+    def kill():
+        for each in processes & children():
+            os.kill(each, signal.SIGKILL)
+
+    timer = threading.Timer(seconds, kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -18,6 +18,7 @@ from regard.explorer.app import create_app
 from regard.explorer.door import Address, Door
 from regard.explorer.line import Line
 from regard.explorer.saved import Saved
+from regard.explorer.serve import _config
 from regard.explorer.shelf import Shelf
 from regard.run import load
 from regard.text import phrasebook
@@ -120,14 +121,15 @@ def serving(runs, traces=()):
         port = listener.getsockname()[1]
         app = create_app(Shelf(runs), Saved(traces), line)
         door = Door(app, Address("127.0.0.1", port), None)
-        config = uvicorn.Config(door, lifespan="off", log_level="warning", ws="none")
-        server = uvicorn.Server(config)
+        server = uvicorn.Server(_config(door))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
-        yield f"http://127.0.0.1:{port}/"
-        server.should_exit = True
-        thread.join()
-    line.close()
+        try:
+            yield f"http://127.0.0.1:{port}/"
+        finally:
+            server.should_exit = True
+            thread.join()
+            line.close()
 
 
 @pytest.fixture(scope="session")
