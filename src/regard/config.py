@@ -23,9 +23,17 @@ class Data:
     longest: int = 128  # pieces of a sentence; pairs with a longer one are left out
     ratio: float = 9.0  # of the two lengths; pairs beyond it are left out
     held_out: int = 1000  # pairs kept for validation if none are given, at most a tenth
+    cuts: int = 0  # ways, drawn by chance, in which BPE cuts each pair to learn from; 0 for its own
+    skipped: float = 0.1  # share of BPE's merges that each of those ways leaves out
 
     def __post_init__(self) -> None:
-        _check_least("data", self, pieces=1, longest=1, ratio=1, held_out=1)
+        _check_least("data", self, pieces=1, longest=1, ratio=1, held_out=1, cuts=0)
+        if self.cuts and self.tokenizer != "bpe":
+            raise RegardError(
+                f"data.cuts must be 0 unless data.tokenizer is bpe: {self.tokenizer} are never cut"
+            )
+        if not 0 <= self.skipped <= 1:
+            raise RegardError(f"data.skipped must be from 0 to 1, but it is {self.skipped}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

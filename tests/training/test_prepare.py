@@ -44,6 +44,20 @@ def test_given_validation_pairs_are_taken_and_nothing_is_held_out(tmp_path):
     assert (len(prepared.train), len(prepared.valid)) == (225, 1)
 
 
+def test_what_is_learned_is_cut_by_chance_and_what_is_validated_is_not(tmp_path):
+    prepared = made(tmp_path, corpus(), cuts=3, held_out=15)
+    assert len(prepared.valid) == 15
+    assert len(prepared.train) % 3 == 0 and len(prepared.train) > 600
+    tokenizer = prepared.tokenizers.target
+    own = [
+        part.pair(n)[1].tolist() == tokenizer.encode(tokenizer.decode(part.pair(n)[1].tolist()))
+        for part in (prepared.train, prepared.valid)
+        for n in range(len(part))
+    ]
+    assert all(own[-15:])
+    assert any(own[:-15]) and not all(own[:-15])
+
+
 def test_the_vocabulary_is_learned_from_training_pairs_alone(tmp_path):
     valid = Corpus.of_pairs("valid", [Pair("zigzag", "zigzag")] * 50)
     pieces = made(tmp_path, corpus(), valid).tokenizers.source.pieces

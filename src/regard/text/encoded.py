@@ -15,6 +15,7 @@ from regard import files
 from regard.config import Data
 from regard.errors import RegardError
 from regard.text.corpus import Pair, Span
+from regard.text.cuts import PairCuts
 from regard.text.tokenizer import Tokenizers
 
 CHUNK = 10_000  # pairs encoded at a time
@@ -58,8 +59,17 @@ class Encoded(NamedTuple):
         return np.diff(self.source_starts), np.diff(self.target_starts)
 
 
-def encode(pairs: Iterable[Pair], tokenizers: Tokenizers, settings: Data, folder: Path) -> Encoded:
-    """Encode pairs into files of a folder, leaving out those that the settings rule out."""
+def encode(
+    pairs: Iterable[Pair],
+    tokenizers: Tokenizers,
+    settings: Data,
+    folder: Path,
+    cuts: PairCuts | None = None,
+) -> Encoded:
+    """Encode pairs into files of a folder, leaving out those that the settings rule out.
+
+    With cuts, each pair is there as often as it is cut.
+    """
     wide = max(tokenizers.sizes) > np.iinfo(np.uint16).max
     kinds = {"source": "<u4" if wide else "<u2", "target": "<u4" if wide else "<u2", "links": "<u2"}
     starts = {name: array("q", [0]) for name in COLUMNS}
@@ -67,7 +77,7 @@ def encode(pairs: Iterable[Pair], tokenizers: Tokenizers, settings: Data, folder
     files.sweep(folder)
     with ExitStack() as stack:
         opened = {name: stack.enter_context(_new(folder / f"{name}.tokens")) for name in COLUMNS}
-        for row in _rows(pairs, tokenizers, settings, dropped):
+        for row in _rows(pairs, tokenizers, settings, dropped, cuts):
             for name, numbers in zip(COLUMNS, row, strict=True):
                 opened[name].write(np.asarray(numbers, dtype=kinds[name]).tobytes())
                 starts[name].append(starts[name][-1] + len(numbers))
@@ -108,7 +118,11 @@ def _mapped(path: Path, kind: str) -> Numbers:
 
 
 def _rows(
-    pairs: Iterable[Pair], tokenizers: Tokenizers, settings: Data, dropped: dict[str, int]
+    pairs: Iterable[Pair],
+    tokenizers: Tokenizers,
+    settings: Data,
+    dropped: dict[str, int],
+    cuts: PairCuts | None,
 ) -> Iterator[tuple[Sequence[int], Sequence[int], Sequence[int]]]:
     """Encode pairs chunk by chunk, and count what is left out, by reason."""
     stream = iter(pairs)
@@ -118,8 +132,9 @@ def _rows(
         for pair, source, target in zip(some, sources, targets, strict=True):
             if reason := unfit(pair, len(source), len(target), settings):
                 dropped[reason] = dropped.get(reason, 0) + 1
-            else:
-                yield source, target, _linked(pair, tokenizers)
+                continue
+            for left, right in [(source, target)] if cuts is None else cuts.draw(pair):
+                yield left, right, _linked(pair, left, right, tokenizers)
 
 
 def unfit(pair: Pair, source: int, target: int, settings: Data) -> str | None:
@@ -136,14 +151,19 @@ def unfit(pair: Pair, source: int, target: int, settings: Data) -> str | None:
     return None
 
 
-def _linked(pair: Pair, tokenizers: Tokenizers) -> list[int]:
+def _linked(
+    pair: Pair, source: Sequence[int], target: Sequence[int], tokenizers: Tokenizers
+) -> list[int]:
     if not pair.links:
         return []
-    source, target = tokenizers.source.locate(pair.source), tokenizers.target.locate(pair.target)
+    sources, targets = (
+        tokenizers.source.spread(source).spans,
+        tokenizers.target.spread(target).spans,
+    )
     flat = []
     for left, right in pair.links:
-        for i in touching(source.spans, left):
-            for j in touching(target.spans, right):
+        for i in touching(sources, left):
+            for j in touching(targets, right):
                 flat += [i, j]
     return flat
 

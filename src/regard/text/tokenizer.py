@@ -65,10 +65,25 @@ class Tokenizer:
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode many texts, faster than one by one."""
-        spaced = [_spaced(text) for text in texts]
         if self.kind == "bpe":
+            spaced = [_spaced(text) for text in texts]
             return [encoding.ids for encoding in self._engine.encode_batch_fast(spaced)]
-        return [[n for part in self._parts(text) for n in self._spelled(part)] for text in spaced]
+        return [[n for part in self.parts(text) for n in self.spell(part)] for text in texts]
+
+    def parts(self, text: str) -> list[str]:
+        """Take a text apart where no piece goes beyond: words with the space before, or letters."""
+        spaced = _spaced(text)
+        if self.kind == "characters":
+            return list(spaced)
+        return [part for part, _ in self._split.pre_tokenize_str(spaced)]
+
+    def spell(self, part: str) -> list[int]:
+        """Take a part whole, or letter by letter, or byte by byte."""
+        if part in self._number:
+            return [self._number[part]]
+        if len(part) > 1:
+            return [number for letter in part for number in self.spell(letter)]
+        return [FIRST_BYTE + byte for byte in part.encode()]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Give the text of some tokens; special ones say nothing."""
@@ -131,19 +146,6 @@ class Tokenizer:
     def _names(self) -> list[str]:
         return [*SPECIAL, *BYTES, *self.pieces]
 
-    def _parts(self, text: str) -> list[str]:
-        if self.kind == "characters":
-            return list(text)
-        return [part for part, _ in self._split.pre_tokenize_str(text)]
-
-    def _spelled(self, part: str) -> list[int]:
-        """Take a part whole, or letter by letter, or byte by byte."""
-        if part in self._number:
-            return [self._number[part]]
-        if len(part) > 1:
-            return [number for letter in part for number in self._spelled(letter)]
-        return [FIRST_BYTE + byte for byte in part.encode()]
-
 
 def train(texts: Iterable[str], kind: Kind = "bpe", pieces: int = 8000) -> Tokenizer:
     """Learn a vocabulary of at most `pieces` tokens, special ones and bytes among them."""
@@ -153,11 +155,10 @@ def train(texts: Iterable[str], kind: Kind = "bpe", pieces: int = 8000) -> Token
             f"data.pieces must be above {FIRST_PIECE}, the special tokens and bytes, "
             f"but it is {pieces}"
         )
-    spaced = (_spaced(text) for text in texts)
     if kind == "bpe":
-        return _train_bpe(spaced, room)
-    parts = Tokenizer(kind, ())
-    counts = Counter(part for text in spaced for part in parts._parts(text))
+        return _train_bpe((_spaced(text) for text in texts), room)
+    empty = Tokenizer(kind, ())
+    counts = Counter(part for text in texts for part in empty.parts(text))
     letters = Counter[str]()
     for part, count in counts.items():
         letters.update(dict.fromkeys(part, count))

@@ -13,6 +13,7 @@ from regard.errors import RegardError
 from regard.run import Folder
 from regard.text import encoded, tokenizer
 from regard.text.corpus import Corpus, Pair
+from regard.text.cuts import PairCuts
 from regard.text.encoded import Encoded
 from regard.text.tokenizer import Tokenizers
 from regard.training import sizes
@@ -83,8 +84,10 @@ def prepare(
         learn(held_out.train, settings.data, count).save(folder.tokenizer)
         tokenizers = Tokenizers.load(folder.tokenizer)
         pairs = counted(held_out.train(), "pairs encoded", count)
-        encoded.encode(pairs, tokenizers, settings.data, folder.data / "train")
-        encoded.encode(held_out.valid(), tokenizers, settings.data, folder.data / "valid")
+        data, seed = settings.data, settings.train.seed
+        cuts = PairCuts(tokenizers, data, seed) if data.cuts else None
+        encoded.encode(pairs, tokenizers, data, folder.data / "train", cuts)
+        encoded.encode(held_out.valid(), tokenizers, data, folder.data / "valid")
     return opened(folder, settings)
 
 

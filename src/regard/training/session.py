@@ -131,9 +131,9 @@ class _Session:
         left_out = "".join(f"; {count:,} left out ({why})" for why, count in dropped.items())
         weights = sum(weight.numel() for weight in self.model.parameters())
         tokens = " and ".join(f"{size:,}" for size in sorted(set(prepared.tokenizers.sizes)))
-        self.say(
-            f"{len(prepared.train):,} pairs to learn, {len(prepared.valid):,} to validate{left_out}"
-        )
+        what = "cuts of pairs" if prepared.settings.data.cuts else "pairs"
+        learned, validated = len(prepared.train), len(prepared.valid)
+        self.say(f"{learned:,} {what} to learn, {validated:,} to validate{left_out}")
         self.say(
             f"{prepared.settings.model.kind}, {weights:,} weights, {tokens} tokens to choose from"
         )

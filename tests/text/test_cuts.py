@@ -1,0 +1,111 @@
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer as Engine
+from tokenizers.models import BPE
+
+from regard.config import Data
+from regard.errors import RegardError
+from regard.text import cuts
+from regard.text.corpus import Pair
+from regard.text.cuts import Cuts, PairCuts
+from regard.text.encoded import encode, touching
+from regard.text.tokenizer import Tokenizers, train
+
+TEXTS = [
+    "the translator translates translations",
+    "a relation of nations is international",
+    "two rotations rotate the notation",
+    "我喜欢茶 and translated tea",
+]
+BOTH = train(TEXTS * 3, "bpe", 400)
+JOINT = Tokenizers(BOTH, BOTH)
+
+
+def drawn(text, skipped, count=1, seed=0):
+    return list(Cuts(BOTH, skipped, Random(seed)).draw(text, count))
+
+
+@given(st.one_of(st.sampled_from(TEXTS), st.text()))
+def test_without_skipped_merges_a_cut_is_what_the_tokenizer_does(text):
+    assert drawn(text, 0.0) == [BOTH.encode(text)]
+
+
+@given(st.one_of(st.sampled_from(TEXTS), st.text(st.characters(exclude_categories=["Cs"]))))
+def test_every_cut_is_the_same_text(text):
+    assert {BOTH.decode(ids) for ids in drawn(text, 0.5, count=5)} == {text}
+
+
+def test_with_all_merges_skipped_only_letters_are_left():
+    (ids,) = drawn(TEXTS[0], 1.0)
+    assert BOTH.show(ids) == list(f" {TEXTS[0]}")
+
+
+def test_the_seed_decides():
+    assert drawn(TEXTS[0], 0.3, 5, seed=1) == drawn(TEXTS[0], 0.3, 5, seed=1)
+    assert drawn(TEXTS[0], 0.3, 5, seed=1) != drawn(TEXTS[0], 0.3, 5, seed=2)
+
+
+@pytest.mark.parametrize("skipped", [0.1, 0.4])
+def test_cuts_are_as_long_as_those_of_another_library(skipped):
+    """What `tokenizers` draws for the same merges, with chances of its own."""
+    vocabulary = {piece: n for n, piece in enumerate(BOTH.pieces)}
+    other = Engine(BPE(vocabulary, list(BOTH.merges), dropout=skipped))
+    word, times = " translations", 4000
+    wanted = sum(len(other.encode(word).ids) for _ in range(times)) / times
+    one = Cuts(BOTH, skipped, Random(0))
+    found = sum(len(one._merged(word)) for _ in range(times)) / times
+    assert len(BOTH.encode(word[1:])) + 0.3 < wanted  # there is something to tell apart
+    assert found == pytest.approx(wanted, rel=0.05)
+
+
+def test_a_word_that_was_cut_often_is_cut_as_before(monkeypatch):
+    monkeypatch.setattr(cuts, "KEPT", 3)
+    found = [tuple(ids) for ids in drawn("translations", 0.5, count=300)]
+    assert set(found) == set(found[:3])
+    assert len(set(found)) > 1
+
+
+def test_each_pair_is_encoded_as_often_as_it_is_cut_and_its_links_follow(tmp_path):
+    pair = Pair("the notation", "a translation", (((4, 12), (2, 13)),))
+    settings = Data(cuts=6, skipped=0.4)
+    some = encode([pair, Pair("tea", "a")], JOINT, settings, tmp_path, PairCuts(JOINT, settings, 0))
+    assert len(some) == 12
+    assert len({tuple(some.pair(n)[1].tolist()) for n in range(6)}) > 1
+    for number in range(6):
+        source, target = (side.tolist() for side in some.pair(number))
+        assert (BOTH.decode(source), BOTH.decode(target)) == (pair.source, pair.target)
+        wanted = {
+            (i, j)
+            for i in touching(BOTH.spread(source).spans, (4, 12))
+            for j in touching(BOTH.spread(target).spans, (2, 13))
+        }
+        assert {tuple(link) for link in some.linked(number).tolist()} == wanted
+
+
+def test_cuts_that_are_too_long_to_learn_from_are_left_out():
+    whole = len(BOTH.encode(TEXTS[0]))
+    settings = Data(cuts=50, skipped=0.2, longest=whole + 8)
+    lengths = {
+        max(len(source), len(target))
+        for source, target in PairCuts(JOINT, settings, 0).draw(Pair(TEXTS[0], TEXTS[0]))
+    }
+    assert lengths and max(lengths) <= whole + 8
+    unbound = PairCuts(JOINT, Data(cuts=50, skipped=0.2), 0).draw(Pair(TEXTS[0], TEXTS[0]))
+    assert max(len(source) for source, _ in unbound) > whole + 8
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"cuts": 2, "tokenizer": "words"}, "data.cuts must be 0 unless data.tokenizer is bpe"),
+        ({"cuts": -1}, "data.cuts must be 0 or more, but it is -1"),
+        ({"skipped": 1.5}, "data.skipped must be from 0 to 1, but it is 1.5"),
+        ({"skipped": float("nan")}, "data.skipped must be"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, sentence):
+    with pytest.raises(RegardError, match=sentence):
+        Data(**settings)
