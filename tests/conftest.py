@@ -60,8 +60,11 @@ BROWSER_ENDS = 30  # seconds in which a browser should have closed
 
 def children():
     """The processes that this one has started, where the system tells."""
-    told = Path("/proc/self/task").glob("*/children")
-    return {int(each) for listed in told for each in listed.read_text("ascii").split()}
+    found = set()
+    for listed in Path("/proc/self/task").glob("*/children"):
+        with suppress(OSError):  # a thread that has ended since
+            found |= {int(each) for each in listed.read_text("ascii").split()}
+    return found
 
 
 @contextmanager

@@ -262,6 +262,18 @@ def test_a_file_that_was_cut_is_refused(saved, place):
         Tokenizers.load(cut)
 
 
+def test_a_file_that_was_altered_is_refused(saved):
+    content = json.loads(saved.read_text("utf-8"))
+    content["target"]["pieces"][:2] = content["target"]["pieces"][1::-1]  # still a tokenizer
+    altered = saved.with_name("altered.json")
+    altered.write_text(json.dumps(content), "utf-8")
+    with pytest.raises(RegardError, match="altered.json is not a tokenizer of regard, or was dam"):
+        Tokenizers.load(altered)
+    del content["checksum"]  # as files were before
+    altered.write_text(json.dumps(content), "utf-8")
+    assert Tokenizers.load(altered).sizes == Tokenizers.load(saved).sizes
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -10,6 +10,7 @@ from codecs import getincrementaldecoder
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -211,6 +212,10 @@ def _readable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
+def _checksum(content: dict[str, Any]) -> str:
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
 class Tokenizers(NamedTuple):
     """The tokenizers of source and target; the same one twice if they share a vocabulary."""
 
@@ -227,13 +232,16 @@ class Tokenizers(NamedTuple):
         joint = self.source is self.target
         parts = {"both": self.source} if joint else {"source": self.source, "target": self.target}
         content = {name: tokenizer.to_dict() for name, tokenizer in parts.items()}
-        files.write(path, json.dumps(content, ensure_ascii=False) + "\n")
+        whole = content | {"checksum": _checksum(content)}
+        files.write(path, json.dumps(whole, ensure_ascii=False) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizers":
         """Read what `save` wrote."""
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
+            if content.pop("checksum", None) not in (None, _checksum(content)):
+                raise ValueError("another checksum")
             made = {name: Tokenizer.from_dict(part) for name, part in content.items()}
             both = made.get("both")
             return cls(both or made["source"], both or made["target"])
