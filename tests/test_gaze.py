@@ -9,7 +9,8 @@ from regard.errors import RegardError
 from regard.gaze import Place, draw, of_hugging_face, of_run
 from regard.models import build
 from regard.run import Folder
-from regard.text.tokenizer import Tokenizers, train
+from regard.text.tokenizer import Tokenizers
+from regard.text.vocabulary import train
 
 TEXTS = ["the old cat", "le vieux chat"]
 

@@ -5,7 +5,8 @@ import torch
 from regard.config import Model
 from regard.models import build
 from regard.retrace import Words, retrace
-from regard.text.tokenizer import Tokenizers, train
+from regard.text.tokenizer import Tokenizers
+from regard.text.vocabulary import train
 from regard.trace import merged
 
 SOURCE, TARGET = "the old cat sleeps", "le vieux chat dort !"

@@ -8,7 +8,8 @@ from regard.config import Model, Settings, change
 from regard.errors import RegardError
 from regard.models import build
 from regard.run import Folder, load
-from regard.text.tokenizer import Tokenizers, train
+from regard.text.tokenizer import Tokenizers
+from regard.text.vocabulary import train
 
 ORIGIN = {"texts": ["t"], "fingerprints": ["f"], "pairs": 3}
 TINY = change(

@@ -10,7 +10,8 @@ from regard.models import build
 from regard.run import Folder, Run
 from regard.score import loss, report
 from regard.text.corpus import Pair
-from regard.text.tokenizer import Tokenizers, train
+from regard.text.tokenizer import Tokenizers
+from regard.text.vocabulary import train
 
 PAIRS = [Pair("a cat", "un chat"), Pair("the dog sleeps", "le chien dort"), Pair("", "")]
 

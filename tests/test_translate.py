@@ -3,7 +3,8 @@ import torch
 
 from regard.config import Model, Search
 from regard.models import build
-from regard.text.tokenizer import Tokenizers, train
+from regard.text.tokenizer import Tokenizers
+from regard.text.vocabulary import train
 from regard.translate import Chance, Translation, line, translate
 
 TEXTS = ["the cat sleeps", "a dog", "the dog sees the cat in the old garden", "", "a", "   "]

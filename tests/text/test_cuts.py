@@ -12,7 +12,8 @@ from regard.text import cuts
 from regard.text.corpus import Pair
 from regard.text.cuts import Cuts, PairCuts
 from regard.text.encoded import encode, touching
-from regard.text.tokenizer import Tokenizers, train
+from regard.text.tokenizer import Tokenizers
+from regard.text.vocabulary import train
 
 TEXTS = [
     "the translator translates translations",

@@ -10,7 +10,8 @@ from regard.errors import RegardError
 from regard.text import encoded
 from regard.text.corpus import Pair
 from regard.text.encoded import encode, load, touching, unfit
-from regard.text.tokenizer import Tokenizer, Tokenizers, train
+from regard.text.tokenizer import Tokenizer, Tokenizers
+from regard.text.vocabulary import train
 
 PAIRS = [
     Pair("the red cat", "le chat rouge", (((0, 3), (0, 2)), ((4, 7), (8, 13)))),

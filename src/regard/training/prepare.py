@@ -11,7 +11,7 @@ from regard.config import Data, Settings, change
 from regard.counting import counted
 from regard.errors import RegardError
 from regard.run import Folder
-from regard.text import encoded, tokenizer
+from regard.text import encoded, vocabulary
 from regard.text.corpus import Corpus, Pair
 from regard.text.cuts import PairCuts
 from regard.text.encoded import Encoded
@@ -108,13 +108,13 @@ def learn(
     if settings.joint:
         read = counted(pairs(), "pairs read for the vocabulary", count)
         texts = (text for pair in read for text in (pair.source, pair.target))
-        both = tokenizer.train(texts, settings.tokenizer, settings.pieces)
+        both = vocabulary.train(texts, settings.tokenizer, settings.pieces)
         return Tokenizers(both, both)
     sides = []
     for name in ("source", "target"):
         read = counted(pairs(), f"pairs read for the {name} vocabulary", count)
         texts = (getattr(pair, name) for pair in read)
-        sides.append(tokenizer.train(texts, settings.tokenizer, settings.pieces))
+        sides.append(vocabulary.train(texts, settings.tokenizer, settings.pieces))
     return Tokenizers(*sides)
 
 
