@@ -1,8 +1,10 @@
 """One small run, trained once, and the app that shows it."""
 
+import faulthandler
 import re
 import shutil
 import socket
+import sys
 import threading
 from contextlib import contextmanager
 
@@ -25,6 +27,7 @@ from regard.text import phrasebook
 from regard.training import train
 
 PORT = 8765
+SERVER_ENDS = 120  # seconds, on a busy machine, too
 SOURCE, TARGET = "the old cat sees the dog", "le chat vieux voit le chien"
 
 
@@ -122,13 +125,17 @@ def serving(runs, traces=()):
         app = create_app(Shelf(runs), Saved(traces), line)
         door = Door(app, Address("127.0.0.1", port), None)
         server = uvicorn.Server(_config(door))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        options = {"kwargs": {"sockets": [listener]}, "daemon": True}
+        thread = threading.Thread(target=server.run, **options)
         thread.start()
         try:
             yield f"http://127.0.0.1:{port}/"
         finally:
             server.should_exit = True
-            thread.join()
+            thread.join(SERVER_ENDS)
+            if thread.is_alive():
+                faulthandler.dump_traceback(sys.__stderr__)
+                pytest.fail(f"the server did not end within {SERVER_ENDS} seconds")
             line.close()
 
 
