@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 
 from regard.counting import counted, duration
@@ -5,9 +7,12 @@ from regard.counting import counted, duration
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that stands still unless it is moved."""
+    """A clock that stands still unless it is moved.
+
+    Only the counting reads it: other threads, such as a server's, need the real one.
+    """
     now = [0.0]
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    monkeypatch.setattr("regard.counting.time", SimpleNamespace(monotonic=lambda: now[0]))
     return now
 
 

@@ -1,6 +1,7 @@
 """The map: imports flow one way, and every source file has a test of the same name."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -160,3 +161,10 @@ def test_every_source_file_says_in_one_line_what_it_holds():
         docstring = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
         assert docstring.splitlines()[:1], f"{file.name} has no docstring"
         assert docstring.splitlines()[0].endswith("."), f"{file.name}: {docstring.splitlines()[0]}"
+
+
+def test_no_test_changes_the_clock_of_everyone():
+    """A server of other tests would sleep by it, for hours; the clock of one module will do."""
+    everyone = re.compile(r"setattr\(\s*(\"time\.|time,|\w+\.time, )")
+    for file in (ROOT / "tests").rglob("*.py"):
+        assert not everyone.search(file.read_text(encoding="utf-8")), file.name

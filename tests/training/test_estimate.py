@@ -1,4 +1,5 @@
 from itertools import accumulate
+from types import SimpleNamespace
 
 import pytest
 from small import SMALL, corpus
@@ -21,7 +22,7 @@ def prepared(tmp_path):
 def test_a_step_takes_what_some_batches_take_but_for_the_first(prepared, monkeypatch):
     """The clock is made to say that the batches took 100, 1, 2 and 3 seconds."""
     said = accumulate([0, 100, 5, 1, 5, 2, 5, 3])
-    monkeypatch.setattr(estimate.time, "perf_counter", lambda: next(said))
+    monkeypatch.setattr(estimate, "time", SimpleNamespace(perf_counter=lambda: next(said)))
     objective = Objective(build(prepared.settings.model, prepared.tokenizers.sizes))
     with gathered() as crew:
         seconds = estimate.seconds_per_step(objective, prepared, crew)

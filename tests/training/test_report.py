@@ -1,4 +1,5 @@
 import json
+from types import SimpleNamespace
 
 from regard.training.report import Bar, Log
 
@@ -16,7 +17,8 @@ def test_a_log_forgets_what_comes_after_the_step_it_goes_on_from(tmp_path):
 
 def test_plain_lines_tell_step_loss_speed_and_time_left(monkeypatch):
     lines, now = [], [0.0]
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr("regard.training.report.time", clock)
     with Bar(10, 40, lines.append) as bar:
         for step in range(11, 21):
             now[0] += 2.0
