@@ -37,7 +37,6 @@ def connect():
             lifespan="off",
             log_level="error",
             timeout_keep_alive=WAIT,
-            timeout_graceful_shutdown=WAIT,
         )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
