@@ -15,6 +15,7 @@ from regard.batch import Batch
 from regard.config import Settings
 from regard.models import build
 from regard.run import Folder
+from regard.training import optimizer
 from regard.training.distributed import Crew, gathered
 from regard.training.loop import Hooks, Training
 from regard.training.objective import Objective
@@ -34,17 +35,10 @@ def make(prepared: Prepared, crew: Crew) -> Training:
     torch.manual_seed(settings.train.seed)
     model = build(settings.model, prepared.tokenizers.sizes)
     objective = Objective(model, settings.train.smoothing).train()
-    optimizer = torch.optim.AdamW(
-        model.parameters(),
-        lr=settings.train.rate,
-        betas=settings.train.betas,
-        eps=1e-9,
-        weight_decay=settings.train.decay,
-        fused=True,
-    )
+    moved_by = optimizer.build(model, settings.train, crew)
     progress = Progress(planned=settings.train.steps)
     hooks = Hooks(report=Held(objective, crew), validate=never, save=never)
-    return Training(objective, optimizer, prepared.train, settings.train, progress, crew, hooks)
+    return Training(objective, moved_by, prepared.train, settings.train, progress, crew, hooks)
 
 
 class Held:

@@ -65,6 +65,7 @@ class Train:
     minutes: float | None = None  # a time box; the schedule plans for it
     tokens: int = 4096  # in a batch, padding included, on the longer side
     accumulate: int = 1  # batches in an update
+    optimizer: Literal["adam", "muon"] = "adam"  # muon learns in fewer, somewhat slower steps
     rate: float = 2e-3  # at its peak
     warmup: int = 400  # steps to climb to the peak
     schedule: Literal["inverse square root", "cosine", "constant"] = "inverse square root"

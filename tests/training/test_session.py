@@ -197,13 +197,14 @@ def test_twenty_kills_at_random_change_nothing(tmp_path):
     assert same(weights(calm), weights(out))
 
 
-def test_two_processes_learn_what_one_does(tmp_path):
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_two_processes_learn_what_one_does(optimizer, tmp_path):
     """Without dropout the losses are the same to rounding, also of parts unlike in length."""
     tsv = write_tsv(tmp_path / "pairs.tsv")
     with tsv.open("a") as file:
         for words in (40, 30, 20):
             file.write(f"{'the dog ' * words}\t{'le chien ' * words}\n")
-    plain = ("model.dropout=0.0", "train.steps=8")
+    plain = ("model.dropout=0.0", "train.steps=8", f"train.optimizer={optimizer}")
     alone, both = tmp_path / "alone", tmp_path / "both"
     changes = [*SMALL, *map(parse, plain)]
     train(Corpus.of_files([tsv]), alone, changes=changes, say=silent)
@@ -309,6 +310,17 @@ def test_bleu_can_be_the_judge(tmp_path):
         json.loads(line) for line in Folder(tmp_path / "judged").log.read_text().splitlines()
     ]
     assert progress.best == -max(entry["bleu"] for entry in entries)
+
+
+def test_muon_goes_on_to_the_same_weights(tmp_path, monkeypatch):
+    calm, out = tmp_path / "calm", tmp_path / "stopped"
+    small(calm, "train.optimizer=muon")
+    monkeypatch.setattr("regard.training.session.stop_requested", stop_after(out, 7))
+    with pytest.raises(Interrupted):
+        small(out, "train.optimizer=muon")
+    monkeypatch.undo()
+    small(out, "train.optimizer=muon")
+    assert same(weights(calm), weights(out))
 
 
 def test_the_model_learns_the_small_language(tmp_path):

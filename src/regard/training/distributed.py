@@ -1,7 +1,7 @@
 """Several processes that train one model: torchrun starts them, each takes a part of each batch."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -61,6 +61,17 @@ class Crew:
         told: Tensor = torch.tensor(numbers, dtype=torch.float64, device=self.device)
         distributed.broadcast(told, 0)
         return [float(number) for number in told]
+
+    def share_out(self, work: Callable[[Tensor], Tensor], items: Tensor) -> Tensor:
+        """Have each process work on some of the items; give the results of all to everybody."""
+        if self.world == 1:
+            return work(items)
+        each = -(-len(items) // self.world)
+        mine = torch.arange(self.rank * each, (self.rank + 1) * each) % len(items)
+        done = work(items[mine.to(items.device)]).contiguous()
+        results = done.new_empty(self.world * each, *done.shape[1:])
+        distributed.all_gather_into_tensor(results, done)
+        return results[: len(items)]
 
     def wait(self) -> None:
         """Go on when all are here."""

@@ -17,7 +17,7 @@ from regard.errors import RegardError
 from regard.models import Embedding, build
 from regard.run import Folder
 from regard.text.corpus import Corpus
-from regard.training import metrics, prepare
+from regard.training import metrics, optimizer, prepare
 from regard.training.checkpoint import Checkpoints
 from regard.training.distributed import Crew, gathered
 from regard.training.estimate import seconds_per_step
@@ -92,14 +92,7 @@ class _Session:
         torch.manual_seed(settings.train.seed)
         self.model = build(settings.model, self.prepared.tokenizers.sizes).to(self.crew.device)
         self.objective = self._objective().train()
-        self.optimizer = torch.optim.AdamW(
-            self.model.parameters(),
-            lr=settings.train.rate,
-            betas=settings.train.betas,
-            eps=1e-9,
-            weight_decay=settings.train.decay,
-            fused=True,
-        )
+        self.optimizer = optimizer.build(self.model, settings.train, self.crew)
         self.checkpoints = Checkpoints(self.folder.checkpoints)
         progress = self.checkpoints.resume(self.model, self.optimizer, self.say)
         if progress is None:

@@ -1,0 +1,104 @@
+"""The optimizer: Adam, or Muon for the matrices of the layers and Adam for everything else."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from math import sqrt
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.config import Train
+from regard.training.distributed import Crew
+
+# of Muon (Jordan et al., 2024): how long a gradient is remembered, rounds towards an orthogonal
+# matrix, and the odd polynomial that each round applies to the singular values
+MEMORY = 0.95
+ROUNDS = 5
+FIRST, THIRD, FIFTH = 3.4445, -4.7750, 2.0315
+ADAMS_STRIDE = 0.2  # how far Adam moves a weight in one step, in rates (Liu et al., 2025)
+
+
+def build(model: nn.Module, settings: Train, crew: Crew) -> torch.optim.Optimizer:
+    """Make the optimizer that the settings name."""
+    matrices = list(_matrices(model)) if settings.optimizer == "muon" else []
+    return Muon(model.parameters(), matrices, settings, crew)
+
+
+def _matrices(model: nn.Module) -> Iterator[Tensor]:
+    """Give the weights of linear layers but the last, whose rows are tokens as in an embedding."""
+    output = getattr(model, "output_weight", None)
+    for layer in model.modules():
+        if isinstance(layer, nn.Linear) and layer.weight is not output:
+            yield layer.weight
+
+
+class Muon(torch.optim.AdamW):
+    """Adam, except that the given matrices move alike in all directions.
+
+    A gradient mostly has a few strong directions. Muon makes the remembered gradient of a matrix
+    orthogonal before it takes the step, so that weak directions are learned as fast. torch.optim's
+    own does so in bfloat16 and one by one, which takes seconds a step where there is no hardware
+    for it; here, matrices of one shape are multiplied together, and shared out among processes.
+    """
+
+    def __init__(
+        self,
+        weights: Iterable[nn.Parameter],
+        matrices: Iterable[Tensor],
+        settings: Train,
+        crew: Crew,
+    ) -> None:
+        super().__init__(
+            weights,
+            lr=settings.rate,
+            betas=settings.betas,
+            eps=1e-9,
+            weight_decay=settings.decay,
+            fused=True,
+        )
+        self.crew = crew
+        self.by_shape = defaultdict[torch.Size, list[Tensor]](list)
+        for matrix in matrices:
+            self.by_shape[matrix.shape].append(matrix)
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Move the matrices, and have Adam move what still has a gradient."""
+        for alike in self.by_shape.values():
+            moving = [matrix for matrix in alike if matrix.grad is not None]
+            if moving:
+                self._move(moving)
+        super().step(closure)
+
+    def _move(self, matrices: list[Tensor]) -> None:
+        (group,) = self.param_groups
+        ahead = torch.stack([self._ahead(matrix) for matrix in matrices])
+        directions = self.crew.share_out(orthogonal, ahead)
+        stride = group["lr"] * ADAMS_STRIDE * sqrt(max(matrices[0].shape))
+        for matrix, direction in zip(matrices, directions, strict=True):
+            matrix.mul_(1 - group["lr"] * group["weight_decay"]).add_(direction, alpha=-stride)
+            matrix.grad = None
+
+    def _ahead(self, matrix: Tensor) -> Tensor:
+        """Remember a gradient, and give what is remembered, one step ahead (Nesterov)."""
+        assert matrix.grad is not None
+        state = self.state[matrix]
+        if not state:
+            state["momentum"] = torch.zeros_like(matrix)
+        remembered: Tensor = state["momentum"].lerp_(matrix.grad, 1 - MEMORY)
+        return matrix.grad.lerp(remembered, MEMORY)
+
+
+def orthogonal(matrices: Float[Tensor, "matrix row column"]) -> Float[Tensor, "matrix row column"]:
+    """Bring all singular values near 1, by Newton and Schulz: with products alone."""
+    if matrices.shape[-2] > matrices.shape[-1]:
+        flipped: Tensor = orthogonal(matrices.mT)
+        return flipped.mT
+    strength = torch.linalg.matrix_norm(matrices, keepdim=True)
+    turned: Tensor = matrices / strength.clamp(min=1e-7)
+    for _ in range(ROUNDS):
+        square = turned @ turned.mT
+        mixed = torch.baddbmm(square, square, square, beta=THIRD, alpha=FIFTH)
+        turned = torch.baddbmm(turned, mixed, turned, beta=FIRST)
+    return turned
