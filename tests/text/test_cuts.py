@@ -86,16 +86,28 @@ def test_each_pair_is_encoded_as_often_as_it_is_cut_and_its_links_follow(tmp_pat
         assert {tuple(link) for link in some.linked(number).tolist()} == wanted
 
 
-def test_cuts_that_are_too_long_to_learn_from_are_left_out():
-    whole = len(BOTH.encode(TEXTS[0]))
-    settings = Data(cuts=50, skipped=0.2, longest=whole + 8)
-    lengths = {
-        max(len(source), len(target))
-        for source, target in PairCuts(JOINT, settings, 0).draw(Pair(TEXTS[0], TEXTS[0]))
-    }
-    assert lengths and max(lengths) <= whole + 8
-    unbound = PairCuts(JOINT, Data(cuts=50, skipped=0.2), 0).draw(Pair(TEXTS[0], TEXTS[0]))
-    assert max(len(source) for source, _ in unbound) > whole + 8
+def test_a_cut_that_is_too_long_to_learn_from_gives_way_to_the_usual_one():
+    usual = (BOTH.encode(TEXTS[0]),) * 2
+    longest = len(usual[0]) + 8
+    pair, more = Pair(TEXTS[0], TEXTS[0]), {"cuts": 50, "skipped": 0.2}
+    unbound = list(PairCuts(JOINT, Data(**more), 0).draw(pair, usual))
+    bound = list(PairCuts(JOINT, Data(**more, longest=longest), 0).draw(pair, usual))
+    too_long = [max(map(len, both)) > longest for both in unbound]
+    assert 0 < sum(too_long) < 50
+    assert bound == [usual if long else both for both, long in zip(unbound, too_long, strict=True)]
+
+
+def test_of_a_text_without_end_the_cuts_of_the_first_words_are_kept(monkeypatch):
+    monkeypatch.setattr(cuts, "WORDS", 3)
+    monkeypatch.setattr(cuts, "KEPT", 2)
+    one = Cuts(BOTH, 0.5, Random(0))
+    text = "translations of rotations rotate relations"
+    found = [tuple(ids) for _ in range(40) for ids in one.draw(text, 1)]
+    assert {BOTH.decode(ids) for ids in found} == {text}
+    assert len(one._known) == 3
+    anew = {tuple(one._drawn(" relations")) for _ in range(40)}
+    again = {tuple(one._drawn(" translations")) for _ in range(40)}
+    assert len(again) <= 2 < len(anew)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,10 @@ from regard.text.corpus import Pair
 from regard.text.tokenizer import Tokenizer, Tokenizers
 
 KEPT = 32  # cuts of one word, after which they come again
+WORDS = 20_000  # whose cuts are kept: the first ones, among which the frequent ones are
+
+BothSides = tuple[list[int], list[int]]
+"""The numbers of the pieces of a source and of its target."""
 
 
 class Cuts:
@@ -33,11 +37,13 @@ class Cuts:
 
     def _drawn(self, part: str) -> list[int]:
         """Cut a word anew, or as it was cut before if that was often."""
-        known = self._known.setdefault(part, [])
+        known = self._known.get(part, [])
         if len(known) == KEPT:
             return known[int(self._chance.random() * KEPT)]
-        known.append([n for piece in self._merged(part) for n in self._tokenizer.spell(piece)])
-        return known[-1]
+        cut = [n for piece in self._merged(part) for n in self._tokenizer.spell(piece)]
+        if known or len(self._known) < WORDS:
+            self._known[part] = [*known, cut]
+        return cut
 
     def _merged(self, part: str) -> list[str]:
         """Merge letters in the order that was learned, leaving out some merges each time."""
@@ -64,10 +70,10 @@ class PairCuts:
         self._source = Cuts(tokenizers.source, settings.skipped, chance)
         self._target = Cuts(tokenizers.target, settings.skipped, chance)
 
-    def draw(self, pair: Pair) -> Iterator[tuple[list[int], list[int]]]:
-        """Give the cuts of both sides that are not too long to be learned from."""
+    def draw(self, pair: Pair, usual: BothSides) -> Iterator[BothSides]:
+        """Give cuts of both sides; those that are too long to be learned from are as usual."""
         sources = self._source.draw(pair.source, self._count)
         targets = self._target.draw(pair.target, self._count)
         for source, target in zip(sources, targets, strict=True):
-            if max(len(source), len(target)) <= self._longest:
-                yield source, target
+            fits = max(len(source), len(target)) <= self._longest
+            yield (source, target) if fits else usual

@@ -133,7 +133,8 @@ def _rows(
             if reason := unfit(pair, len(source), len(target), settings):
                 dropped[reason] = dropped.get(reason, 0) + 1
                 continue
-            for left, right in [(source, target)] if cuts is None else cuts.draw(pair):
+            usual = source, target
+            for left, right in [usual] if cuts is None else cuts.draw(pair, usual):
                 yield left, right, _linked(pair, left, right, tokenizers)
 
 
