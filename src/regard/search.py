@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from regard.models.translator import Generator, Past
+from regard.ranking import Choice, best
 from regard.tokens import END, PADDING, START
 
 
@@ -70,15 +72,9 @@ def beam(
     if not 1 <= nbest <= beams:
         raise ValueError(f"nbest must be from 1 to beams ({beams}), but it is {nbest}")
 
-    def best(logits: Tensor, likely: Tensor) -> Choice:
-        """Rank continuations: twice as many as beams, since half of them may have ended."""
-        top, tokens = logits.topk(min(2 * beams, logits.shape[-1]), dim=-1)
-        each = top.shape[-1]
-        everything = (likely[..., None] + top).flatten(1)
-        ranked, places = everything.topk(min(2 * beams, everything.shape[1]), dim=1)
-        return Choice(ranked, places // each, tokens.flatten(1).gather(1, places))
-
-    found = _Hunt(model, past, sentences, beams, penalty, limits).run(best)
+    # twice as many as beams, since half of them may have ended
+    choose = partial(best, count=2 * beams)
+    found = _Hunt(model, past, sentences, beams, penalty, limits).run(choose)
     return [sorted(texts, key=lambda text: -text.score)[:nbest] for texts in found]
 
 
@@ -134,14 +130,6 @@ def _device(model: Generator) -> torch.device:
     """Find where a model computes: where its weights are."""
     weights = model.parameters() if isinstance(model, nn.Module) else ()
     return next((weight.device for weight in weights), torch.device("cpu"))
-
-
-class Choice(NamedTuple):
-    """Continuations of each sentence, best first: (sentence, rank)."""
-
-    totals: Tensor  # log probabilities
-    parents: Tensor  # which continuation they go on from
-    tokens: Tensor
 
 
 @dataclass
