@@ -1,15 +1,21 @@
 """What the documentation shows must run and be true."""
 
+import dataclasses
+import inspect
+import json
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from regard import lesson
+from regard.config import Settings, change, parse
 from regard.text.phrasebook import corpus
+from regard.training.sizes import SIZES
 
 ROOT = Path(__file__).parents[1]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
@@ -67,3 +73,55 @@ def test_every_link_and_every_file_that_is_named_is_there(page):
         "tests/attention/test_manhattan.py",
     }:
         assert (ROOT / name).exists() or list((ROOT / "src" / "regard").rglob(name)), name
+
+
+def settings_rows(section):
+    """Make the rows of a section's table from the settings' own source: name, default, meaning."""
+    source = inspect.getsource(type(section))
+    for name, kind, meaning in re.findall(r"^    (\w+): (.+?) = .+?(?:  # (.*))?$", source, re.M):
+        if not kind.startswith(("Literal", "str", "int", "float", "bool", "tuple")):
+            continue
+        default = getattr(section, name)
+        shown = "not set" if default is None else f"`{json.dumps(default)}`"
+        choices = ", ".join(re.findall(r'"(.*?)"', kind))
+        told = " · ".join(part for part in (meaning, choices) if part)
+        yield f"| `{name}` | {shown} | {told} |"
+
+
+@pytest.mark.parametrize("name", ["data", "model", "train", "search"])
+def test_the_page_of_settings_has_every_setting_with_its_default_and_meaning(name):
+    page = (ROOT / "docs" / "settings.md").read_text()
+    table = page.split(f"\n## {name}:")[1].split("\n## ")[0]
+    section = getattr(Settings(), name)
+    rows = [line for line in table.splitlines() if line.startswith("| `")]
+    assert rows == list(settings_rows(section))
+    assert len(rows) == len(dataclasses.fields(section))
+
+
+def test_the_page_of_settings_tells_the_defaults_by_size():
+    page = (ROOT / "docs" / "settings.md").read_text()
+    table = page.split("## Defaults by size")[1]
+    lines = [line.strip("| ").split(" | ") for line in table.splitlines() if line[:3] == "| `"]
+    told = {name.strip("`"): tuple(cells) for name, *cells in lines}
+    assert told == dict(defaults_by_size())
+
+
+def defaults_by_size():
+    """Give each setting that depends on the size, and its values as the page writes them."""
+    sizes = [
+        {f"{part}.{key}": value for part, keys in sections.items() for key, value in keys.items()}
+        for _, sections in SIZES
+    ]
+    for name in dict.fromkeys(name for size in sizes for name in size):
+        values = (size.get(name, "as above") for size in sizes)
+        yield name, tuple(v if v == "as above" else f"`{json.dumps(v)}`" for v in values)
+
+
+def test_the_settings_that_the_page_shows_are_taken():
+    page = (ROOT / "docs" / "settings.md").read_text()
+    (file,) = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
+    settings = change(Settings(), tomllib.loads(file))
+    for one in re.findall(r"--set (\S+)", page.split("```")[1]):
+        settings = change(settings, parse(one))
+    assert (settings.model.layers, settings.train.rate) == (6, 1e-3)
+    assert settings.train.betas == (0.9, 0.999)

@@ -17,7 +17,7 @@ Section = TypeVar("Section")
 class Data:
     """How text becomes tokens, and which pairs are left out."""
 
-    tokenizer: Literal["bpe", "words", "characters"] = "bpe"
+    tokenizer: Literal["bpe", "words", "characters"] = "bpe"  # what text is cut into
     pieces: int = 8000  # in a vocabulary, at most
     joint: bool = True  # one vocabulary for both languages
     longest: int = 128  # pieces of a sentence; pairs with a longer one are left out
@@ -43,10 +43,10 @@ class Model:
     kind: Literal["transformer", "recurrent"] = "transformer"
     width: int = 128  # numbers in one vector
     layers: int = 4  # of encoder and decoder each
-    heads: int = 4  # transformer only, as are the next four
+    heads: int = 4  # transformer only, as are the next five
     key_heads: int | None = None  # as many as heads, unless they are grouped
     hidden: int = 256  # width inside the feed-forward
-    norm: Literal["post", "pre"] = "post"
+    norm: Literal["post", "pre"] = "post"  # after what a layer adds, as in the paper, or before
     positions: Literal["sinusoidal", "learned", "rotary", "alibi"] = "sinusoidal"
     longest: int = 512  # positions of a learned table
     score: str = "scaled dot"  # additive makes the recurrent one Bahdanau's
@@ -69,7 +69,7 @@ class Train:
     rate: float = 2e-3  # at its peak
     warmup: int = 400  # steps to climb to the peak
     schedule: Literal["inverse square root", "cosine", "constant"] = "inverse square root"
-    betas: tuple[float, float] = (0.9, 0.98)
+    betas: tuple[float, float] = (0.9, 0.98)  # what Adam remembers of gradients, of their squares
     decay: float = 0.0  # of weights, as in AdamW
     clip: float = 1.0  # greatest norm of a gradient; 0 for none
     smoothing: float = 0.1  # of labels
@@ -77,15 +77,15 @@ class Train:
     patience: int = 10  # validations without progress before it stops; 0 for no end
     judge: Literal["loss", "bleu"] = "loss"  # what progress is
     average: int = 5  # checkpoints whose mean is the result
-    average_of: Literal["last", "best"] = "last"
+    average_of: Literal["last", "best"] = "last"  # which they are
     save_every: float = 5.0  # minutes between states that a killed run goes on from
     snapshots: bool = False  # keep weights of steps 0, 25, 50, 100, 200 …, to look back at
     guide: float = 0.0  # weight of the loss that pulls a head towards given alignments
     guide_layer: int = -2  # of the decoder, counted from the last if negative
     threads: int = 0  # of one process; 0 is one for small models, which gain little from more
-    compile: bool = False
+    compile: bool = False  # the model, with torch.compile
     precision: Literal["float32", "bfloat16"] = "float32"  # bfloat16 on a GPU only
-    seed: int = 0
+    seed: int = 0  # of weights, of the order of pairs, of dropout
 
     def __post_init__(self) -> None:
         _check_least("train", self, steps=1, tokens=1, accumulate=1, average=0)
@@ -99,7 +99,7 @@ class Train:
 class Search:
     """How a trained model translates."""
 
-    beams: int = 5
+    beams: int = 5  # beginnings that are followed at a time; 1 is greedy
     penalty: float = 1.0  # the power of the length by which log probabilities are divided
 
     def __post_init__(self) -> None:
