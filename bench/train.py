@@ -8,8 +8,9 @@ an environment that has JoeyNMT; without it, regard is measured alone. To make o
     python -m venv joey && joey/bin/pip install joeynmt==2.3.0 torch==2.13.0
 
 The recipe is the preset `multi30k`: 4 + 4 layers, width 128, feed-forward 256, 4 heads,
-post-norm, one embedding for source, target and output, a joint BPE of 8,000 pieces, dropout .3,
-labels smoothed by .1, Adam (.9, .98), gradients clipped to 1, batches of 4,096 tokens.
+one embedding for source, target and output, a joint BPE of 8,000 pieces, dropout .3,
+labels smoothed by .1, Adam, gradients clipped to 1, batches of 2,048 tokens. Where JoeyNMT differs
+from the preset, regard does as JoeyNMT: norms after the layers, Adam and not Muon.
 
 What each side does:
 
@@ -78,7 +79,7 @@ def recipe(inner: float = 0.0) -> Settings:
     }
     settings = change(Settings(), presets.read("multi30k"))
     alike = endless | {"optimizer": "adam"}
-    return change(settings, {"train": alike, "model": {"inner_dropout": inner}})
+    return change(settings, {"train": alike, "model": {"inner_dropout": inner, "norm": "post"}})
 
 
 def prepared(folder: Path, data: Path, settings: Settings) -> Prepared:

@@ -19,9 +19,10 @@ def scored(sentences, beams, tokens, seed, spread=1.0):
 def test_the_best_are_those_of_a_full_sort(sentences, beams, tokens, count, seed):
     scores, likely = scored(sentences, beams, tokens, seed)
     totals, parents, chosen = best(scores, likely, count)
-    wanted = (likely[..., None] + scores).flatten(1).sort(dim=1, descending=True)
-    assert torch.equal(totals, wanted.values[:, :count])
-    assert torch.equal(parents * tokens + chosen, wanted.indices[:, :count])
+    everything, numbers = (likely[..., None] + scores).flatten(1), parents * tokens + chosen
+    assert torch.equal(totals, everything.sort(dim=1, descending=True).values[:, :count])
+    assert torch.equal(totals, everything.gather(1, numbers))
+    assert all(len(set(row)) == len(row) for row in numbers.tolist())
 
 
 @given(sizes, st.integers(0, 99))

@@ -50,9 +50,9 @@ class Model:
     positions: Literal["sinusoidal", "learned", "rotary", "alibi"] = "sinusoidal"
     longest: int = 512  # positions of a learned table
     score: str = "scaled dot"  # additive makes the recurrent one Bahdanau's
-    attends: bool = True  # recurrent only: False shows what a model does without attention
+    attends: bool = True  # recurrent only; without, it shows what attention is good for
     dropout: float = 0.1  # of what a layer adds, and of embeddings
-    inner_dropout: float = 0.0  # of attention weights, and inside the feed-forward
+    inner_dropout: float = 0.0  # inside attention and feed-forward; transformer only
     shared: bool = True  # one embedding for source and target, if their vocabularies are one
     tied: bool = True  # the output layer is the target embedding
 
@@ -85,7 +85,7 @@ class Train:
     threads: int = 0  # of one process; 0 is one for small models, which gain little from more
     compile: bool = False  # the model, with torch.compile
     precision: Literal["float32", "bfloat16"] = "float32"  # bfloat16 on a GPU only
-    seed: int = 0  # of weights, of the order of pairs, of dropout
+    seed: int = 0  # of weights, order, dropout, pairs held out, cuts
 
     def __post_init__(self) -> None:
         _check_least("train", self, steps=1, tokens=1, accumulate=1, average=0)

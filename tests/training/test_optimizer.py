@@ -96,3 +96,26 @@ def test_a_matrix_without_a_gradient_stays():
     made.step()
     assert torch.equal(before[0], model[0].weight)
     assert not torch.equal(before[1], model[1].weight)
+
+
+def test_a_weight_that_two_layers_share_moves_once():
+    one, other = nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False)
+    other.weight = one.weight
+    alone = nn.Linear(4, 4, bias=False)
+    alone.load_state_dict(one.state_dict())
+    for model in (nn.ModuleList([one, other]), alone):
+        pulled(model, optimizer.build(model, Train(optimizer="muon"), Crew()))
+    assert torch.equal(one.weight, alone.weight)
+
+
+def test_torchs_own_way_to_keep_a_state_works_too():
+    calm, stopped = small_model(), small_model()
+    settings = Train(optimizer="muon")
+    first, second = (optimizer.build(model, settings, Crew()) for model in (calm, stopped))
+    pulled(calm, first)
+    pulled(stopped, second)
+    third = optimizer.build(stopped, settings, Crew())
+    third.load_state_dict(second.state_dict())
+    after = pulled(calm, first)
+    for name, weight in pulled(stopped, third).items():
+        assert torch.equal(weight, after[name]), name

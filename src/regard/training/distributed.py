@@ -70,7 +70,7 @@ class Crew:
         mine = torch.arange(self.rank * each, (self.rank + 1) * each) % len(items)
         done = work(items[mine.to(items.device)]).contiguous()
         results = done.new_empty(self.world * each, *done.shape[1:])
-        distributed.all_gather_into_tensor(results, done)
+        distributed.all_gather(list(results.chunk(self.world)), done)
         return results[: len(items)]
 
     def wait(self) -> None:

@@ -5,6 +5,7 @@ from copy import deepcopy
 from itertools import islice
 
 from regard import batch as batches
+from regard.training import optimizer
 from regard.training.distributed import Crew
 from regard.training.objective import Objective
 from regard.training.prepare import Prepared
@@ -15,12 +16,21 @@ def seconds_per_step(objective: Objective, prepared: Prepared, crew: Crew) -> fl
     settings = prepared.settings.train
     order = batches.plan(prepared.train, settings.tokens, settings.seed, epoch=0)
     trial = deepcopy(objective)
-    times = []
+    moved_by = optimizer.build(trial.model, settings, crew)
+    learning, moving = [], []
     for rows in islice(order, 4):
         start = time.perf_counter()
         mine = batches.shard(rows, crew.rank, crew.world)
         part = batches.collate(prepared.train, mine if len(mine) else rows, settings.guide > 0)
         trial(part.to(crew.device)).learned.backward()
-        times.append(time.perf_counter() - start)
-    # the first one warms up; the optimizer takes about a tenth more
-    return 1.1 * settings.accumulate * sum(times[1:] or times) / len(times[1:] or times)
+        learned = time.perf_counter()
+        moved_by.step()
+        moved_by.zero_grad(set_to_none=True)
+        learning.append(learned - start)
+        moving.append(time.perf_counter() - learned)
+    return settings.accumulate * _usual(learning) + _usual(moving)
+
+
+def _usual(times: list[float]) -> float:
+    """Give the mean without the first one, which warms up."""
+    return sum(times[1:] or times) / len(times[1:] or times)

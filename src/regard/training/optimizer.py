@@ -1,8 +1,9 @@
-"""The optimizer: Adam, or Muon for the matrices of the layers and Adam for everything else."""
+"""The optimizer: Adam, or Muon for the weights of linear layers and Adam for everything else."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from math import sqrt
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -21,16 +22,25 @@ ADAMS_STRIDE = 0.2  # how far Adam moves a weight in one step, in rates (Liu et 
 
 def build(model: nn.Module, settings: Train, crew: Crew) -> torch.optim.Optimizer:
     """Make the optimizer that the settings name."""
-    matrices = list(_matrices(model)) if settings.optimizer == "muon" else []
-    return Muon(model.parameters(), matrices, settings, crew)
+    adams: dict[str, Any] = {
+        "lr": settings.rate,
+        "betas": settings.betas,
+        "eps": 1e-9,
+        "weight_decay": settings.decay,
+        "fused": True,
+    }
+    if settings.optimizer == "muon":
+        return Muon(model.parameters(), list(_matrices(model)), crew, **adams)
+    return torch.optim.AdamW(model.parameters(), **adams)
 
 
-def _matrices(model: nn.Module) -> Iterator[Tensor]:
+def _matrices(model: nn.Module) -> Iterator[nn.Parameter]:
     """Give the weights of linear layers but the last, whose rows are tokens as in an embedding."""
     output = getattr(model, "output_weight", None)
-    for layer in model.modules():
-        if isinstance(layer, nn.Linear) and layer.weight is not output:
-            yield layer.weight
+    linear = {layer.weight for layer in model.modules() if isinstance(layer, nn.Linear)}
+    for weight in model.parameters():  # in an order that all processes agree on
+        if weight in linear and weight is not output:
+            yield weight
 
 
 class Muon(torch.optim.AdamW):
@@ -45,33 +55,27 @@ class Muon(torch.optim.AdamW):
     def __init__(
         self,
         weights: Iterable[nn.Parameter],
-        matrices: Iterable[Tensor],
-        settings: Train,
+        matrices: Iterable[nn.Parameter],
         crew: Crew,
+        **adams: Any,
     ) -> None:
-        super().__init__(
-            weights,
-            lr=settings.rate,
-            betas=settings.betas,
-            eps=1e-9,
-            weight_decay=settings.decay,
-            fused=True,
-        )
+        super().__init__(weights, **adams)
         self.crew = crew
-        self.by_shape = defaultdict[torch.Size, list[Tensor]](list)
+        self.by_shape = defaultdict[torch.Size, list[nn.Parameter]](list)
         for matrix in matrices:
             self.by_shape[matrix.shape].append(matrix)
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Move the matrices, and have Adam move what still has a gradient."""
+        assert closure is None
         for alike in self.by_shape.values():
             moving = [matrix for matrix in alike if matrix.grad is not None]
             if moving:
                 self._move(moving)
-        super().step(closure)
+        super().step()
 
-    def _move(self, matrices: list[Tensor]) -> None:
+    def _move(self, matrices: list[nn.Parameter]) -> None:
         (group,) = self.param_groups
         ahead = torch.stack([self._ahead(matrix) for matrix in matrices])
         directions = self.crew.share_out(orthogonal, ahead)
@@ -86,6 +90,7 @@ class Muon(torch.optim.AdamW):
         state = self.state[matrix]
         if not state:
             state["momentum"] = torch.zeros_like(matrix)
+            state["step"] = torch.zeros((), device=matrix.device)  # which Adam expects of all
         remembered: Tensor = state["momentum"].lerp_(matrix.grad, 1 - MEMORY)
         return matrix.grad.lerp(remembered, MEMORY)
 
