@@ -5,6 +5,7 @@ python bench/quality.py RUN SOURCE REFERENCE [RUN SOURCE REFERENCE ...]
 
 import argparse
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -35,7 +36,7 @@ def row(run: Run, source: Path, reference: Path) -> str:
     cells = (
         run.name,
         f"{bleu.value:.2f} ± {bleu.interval:.2f}",
-        f"`{bleu.signature}`",
+        f"`{bleu.signature}`".replace("|", r"\|"),  # which would end the cell
         run.settings.train.seed,
         f"{seconds(run.folder) / 60:.0f}",
         f"{weights:,}",
@@ -62,10 +63,11 @@ def command(run: Run) -> str:
         for name, changes in known.items()
     }
     preset = min(rest, key=lambda name: len(rest[name]))
-    words = ["regard train", *train, *(f"--valid {name}" for name in valid)]
-    words += [f"--preset {preset}"] if preset else []
-    words += [f"--set {setting}" for setting in rest[preset]]
-    return " ".join([*words, f"--out {run.name}"])
+    words = ["regard", "train", *train]
+    words += [word for name in valid for word in ("--valid", name)]
+    words += ["--preset", preset] if preset else []
+    words += [word for setting in rest[preset] for word in ("--set", setting)]
+    return shlex.join([*words, "--out", run.name])
 
 
 def _differences(pairs: int, preset: Mapping[str, Any], settings: Settings) -> Iterator[str]:

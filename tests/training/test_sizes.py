@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from regard import presets
 from regard.config import Settings, change
 from regard.models import build
 from regard.training.sizes import SIZES, defaults
@@ -38,3 +39,9 @@ def test_more_text_gets_no_smaller_model():
         assert told == sorted(told), key
     dropouts = [settings["model"]["dropout"] for _, settings in SIZES]
     assert dropouts == sorted(dropouts, reverse=True)
+
+
+def test_so_many_pairs_as_multi30k_get_what_was_measured_with_them():
+    """But for an early end, of which a measured run has none."""
+    by_size = change(change(Settings(), defaults(29_000)), {"train": {"patience": 0}})
+    assert by_size == change(Settings(), presets.read("multi30k"))

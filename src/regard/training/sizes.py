@@ -2,7 +2,8 @@
 
 Norms come before the layers: with 29,000 pairs the validation loss after three epochs was 4.3, and
 with norms after them 4.9 and 5.1, at the two rates that were tried. So many pairs want small
-batches, too: with 2048 tokens each it was 1.76 after 26 epochs, with 4096 it was 1.84.
+batches, too: with 2048 tokens each it was 1.76 after 26 epochs, with 4096 it was 1.84. And they
+want Muon at twice Adam's rate: to French, 1.35 after 8 epochs, where Adam had 1.51.
 """
 
 from typing import Any
@@ -35,7 +36,15 @@ SIZES: list[tuple[float, dict[str, Any]]] = [
                 "heads": 4,
                 "dropout": 0.3,
             },
-            "train": {"steps": 10_000, "tokens": 2048, "rate": 2e-3, "warmup": 500},
+            "train": {
+                "steps": 12_000,
+                "tokens": 2048,
+                "optimizer": "muon",
+                "betas": [0.9, 0.999],
+                "rate": 4e-3,
+                "warmup": 500,
+                "schedule": "cosine",
+            },
         },
     ),
     (
