@@ -27,7 +27,7 @@ from timing import ratio, rounds
 
 VOCABULARY, WIDTH, LAYERS, HEADS, HIDDEN = 8000, 256, 4, 4, 1024
 SOURCES, BATCH, OUT = 256, 256, 15  # sentences, sentences at a time at most, tokens out
-PARTS = {1: 128, 5: 32}  # sentences in a part, when parts are translated side by side, by beams
+PART = 128  # sentences in a part, when parts are translated side by side
 WORDS = ["<pad>", "<s>", "</s>", "<unk>", *(f"w{n}" for n in range(VOCABULARY - 4))]
 
 
@@ -50,7 +50,7 @@ def make_sources() -> list[Tensor]:
 
 def ours(model: Transformer, sources: list[Tensor], beams: int) -> list[tuple[int, ...]]:
     """Translate with regard, in parts side by side."""
-    parts = [sources[first : first + PARTS[beams]] for first in range(0, SOURCES, PARTS[beams])]
+    parts = [sources[first : first + PART] for first in range(0, SOURCES, PART)]
     found = list(side_by_side(partial(_ours, model, beams), parts))
     return [tokens for part in found for tokens in part]
 
