@@ -50,7 +50,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import torch
 
@@ -70,16 +69,16 @@ SIDE = 2048  # of the square matrices whose product is the peak
 
 
 def recipe(inner: float = 0.0) -> Settings:
-    """Give the preset with JoeyNMT's optimizer, without validations, states or an end."""
-    endless: dict[str, Any] = {
+    """Give the preset with JoeyNMT's optimizer and norms, without validations, states or an end."""
+    train = {
+        "optimizer": "adam",
         "steps": NEVER,
         "validate_every": NEVER,
         "patience": 0,
         "save_every": float(NEVER),
     }
     settings = change(Settings(), presets.read("multi30k"))
-    alike = endless | {"optimizer": "adam"}
-    return change(settings, {"train": alike, "model": {"inner_dropout": inner, "norm": "post"}})
+    return change(settings, {"train": train, "model": {"inner_dropout": inner, "norm": "post"}})
 
 
 def prepared(folder: Path, data: Path, settings: Settings) -> Prepared:
