@@ -182,6 +182,14 @@ def test_rotary_from_an_offset_is_a_slice_of_the_longer_one():
     assert rotary(vectors[..., 4:, :], offset=4).equal(rotary(vectors)[..., 4:, :])
 
 
+def test_rotary_takes_the_place_of_every_vector():
+    vectors, places = torch.randn(2, 5, 6), torch.tensor([3, 0, 3, 3, 7])
+    turned = Rotary(6)(vectors, places)
+    for row, place in enumerate(places.tolist()):
+        alone = Rotary(6)(vectors[:, row : row + 1], place)
+        torch.testing.assert_close(turned[:, row : row + 1], alone)
+
+
 def test_rotary_of_part_of_the_width_leaves_the_rest():
     vectors = torch.randn(BATCH, LENGTH, WIDTH)
     got = Rotary(8)(vectors)
@@ -254,6 +262,12 @@ def test_the_bias_from_an_offset_has_the_rows_of_the_whole(offset):
     alibi = ALiBi(HEADS)
     whole = alibi(9, 9)
     assert alibi(3, 9, offset).equal(whole[:, :, offset : offset + 3])
+
+
+def test_the_bias_between_places_is_that_of_the_whole_there():
+    queries, keys = torch.tensor([4, 4, 2]), torch.tensor([0, 1, 1, 4])
+    whole = ALiBi(3)(5, 5)
+    assert torch.equal(ALiBi(3).at(queries, keys), whole[:, :, queries][..., keys])
 
 
 def test_unequal_lengths_are_asked_where_the_first_query_stands():

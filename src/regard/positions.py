@@ -1,7 +1,7 @@
 """Where a word stands: sinusoidal, learned, rotary and ALiBi positions."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 Vectors = Float[Tensor, "*batch position width"]
@@ -79,9 +79,16 @@ class Rotary(nn.Module):
         self.base = base
         self.interleaved = interleaved
 
-    def forward(self, vectors: Vectors, offset: int = 0) -> Vectors:
-        """Turn each vector by the angles of its position, the first of which is `offset`."""
-        positions = torch.arange(offset, offset + vectors.shape[-2], device=vectors.device)
+    def forward(self, vectors: Vectors, offset: int | Int[Tensor, " position"] = 0) -> Vectors:
+        """Turn each vector by the angles of its position.
+
+        Args:
+            offset: the first position, which the others follow, or a tensor of all of them.
+        """
+        if isinstance(offset, Tensor):
+            positions = offset
+        else:
+            positions = torch.arange(offset, offset + vectors.shape[-2], device=vectors.device)
         angles = _angles(positions, self.width, self.base)
         return rotate(vectors, angles.cos(), angles.sin(), self.interleaved)
 
@@ -126,7 +133,13 @@ class ALiBi(nn.Module):
                 f"query stands, but there are {queries} queries and {keys} keys"
             )
         own = torch.arange(queries, device=self.slopes.device) + (offset or 0)
-        distance = own[:, None] - torch.arange(keys, device=self.slopes.device)
+        return self.at(own, torch.arange(keys, device=self.slopes.device))
+
+    def at(
+        self, queries: Int[Tensor, " query"], keys: Int[Tensor, " key"]
+    ) -> Float[Tensor, "1 head query key"]:
+        """Give the bias between queries and keys that stand at these places."""
+        distance = queries[:, None] - keys
         return -self.slopes[None, :, None, None] * distance.abs()
 
 

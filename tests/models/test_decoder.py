@@ -63,3 +63,21 @@ def test_sentences_that_leave_take_their_source_with_them():
     for beam in range(BEAMS):
         expected = decoder(texts[:, beam], source.pick(torch.tensor([1])))[:, -1]
         torch.testing.assert_close(states[:, beam], expected)
+
+
+def test_a_search_reads_each_heads_memory_row_by_row():
+    decoder = make()
+    source = read(decoder)
+    laid_out = decoder.start(source).source
+    for memory, before in zip(laid_out.memories, source.memories, strict=True):
+        assert memory.keys.is_contiguous() and memory.values.is_contiguous()
+        assert torch.equal(memory.keys, before.keys) and torch.equal(memory.values, before.values)
+
+
+def test_steps_are_counted_and_parting_does_not_count():
+    decoder = make()
+    past = decoder.start(read(decoder))
+    assert past.steps == 0
+    _, past = continued(decoder, past, torch.randn(SENTENCES, 1, 2, WIDTH))
+    parted = past.reorder(torch.tensor([0, 0, 0, 1, 1, 1]))
+    assert past.steps == parted.steps == 2

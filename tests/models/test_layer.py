@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from regard.attention import Cache, MultiHead
+from regard.attention import Branches, Cache, MultiHead
 from regard.masks import causal
 from regard.models import FeedForward, Layer
 
@@ -36,9 +36,10 @@ def test_a_layer_is_what_the_paper_writes(pre):
 
 def test_steps_give_what_all_rows_at_once_give():
     layer, rows = make(), torch.randn(BATCH, LENGTH, WIDTH)
-    cache, states = Cache(), []
+    cache, states, branches = Cache(), [], Branches.begin(BATCH, rows.device)
     for row in rows.split(1, dim=1):
-        state, cache = layer.step(row, cache)
+        branches = branches.grow(1)
+        state, cache = layer.step(row, cache, branches)
         states.append(state)
     torch.testing.assert_close(torch.cat(states, dim=1), layer(rows, causal()))
 

@@ -15,6 +15,7 @@ from regard.attention.attend import attend as attend
 from regard.attention.attend import look as look
 from regard.attention.attend import weights as weights
 from regard.attention.bilinear import Bilinear as Bilinear
+from regard.attention.branches import Branches as Branches
 from regard.attention.complexity import Cost as Cost
 from regard.attention.complexity import complexity as complexity
 from regard.attention.complexity import complexity_table as complexity_table

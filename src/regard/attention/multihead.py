@@ -6,6 +6,7 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from regard.attention.attend import Looked, attend, look
+from regard.attention.branches import Branches
 from regard.attention.memory import Cache, Memory
 from regard.attention.scores import Score, named
 from regard.masks.distance import causal
@@ -91,8 +92,14 @@ class MultiHead(nn.Module):
         context, looks = look(looking, *memory, mask=mask, **self._settings(looking, memory, bias))
         return Looked(axes.drop(self._joined(context)), axes.drop(looks))
 
-    def project(self, keys: Tensor, values: Tensor | None = None, offset: int = 0) -> Memory:
-        """Project keys and values once, to be looked at again and again in place of keys."""
+    def project(
+        self, keys: Tensor, values: Tensor | None = None, offset: int | Tensor = 0
+    ) -> Memory:
+        """Project keys and values once, to be looked at again and again in place of keys.
+
+        Args:
+            offset: the position of the first key, or a tensor of every key's.
+        """
         parted = self._parted("keys", self.key, keys, offset)
         project = getattr(self.score, "project_keys", None)
         values = keys if values is None else values
@@ -116,6 +123,22 @@ class MultiHead(nn.Module):
         context = attend(looking, *memory, mask=causal() if mask is None else mask, **settings)
         return self._joined(context), cache
 
+    def branch(self, queries: Tensor, cache: Cache, branches: Branches) -> tuple[Tensor, Cache]:
+        """Attend from continuations side by side, each to itself and its own past.
+
+        Queries are (sentence, continuation, width), and the branches have grown by them already.
+        """
+        start, parted = len(cache), branches.mask is not None
+        places = branches.places[start:]
+        cache = cache.extend(*self.project(queries, offset=places))
+        memory = Memory(cache.keys, cache.values)
+        looking = self._looking(queries, _Axes(), places)
+        # whoever is alone stands on the last key
+        offset = None if parted else start
+        settings = self._settings(looking, memory, None, offset, branches.places)
+        context = attend(looking, *memory, mask=branches.mask, **settings)
+        return self._joined(context), cache
+
     @classmethod
     def from_torch(cls, theirs: nn.MultiheadAttention) -> "MultiHead":
         """Take over the weights of torch's multi-head attention."""
@@ -129,7 +152,7 @@ class MultiHead(nn.Module):
 
         return to_torch(self)
 
-    def _looking(self, queries: Tensor, axes: "_Axes", offset: int = 0) -> Tensor:
+    def _looking(self, queries: Tensor, axes: "_Axes", offset: int | Tensor = 0) -> Tensor:
         looking = self._parted("queries", self.query, axes.add(queries), offset)
         project = getattr(self.score, "project_queries", None)
         return looking if project is None else project(looking)
@@ -144,7 +167,7 @@ class MultiHead(nn.Module):
         return self.project(axes.batched(keys), axes.batched(values))
 
     def _parted(
-        self, name: str, projection: nn.Linear, rows: Tensor, offset: int | None = None
+        self, name: str, projection: nn.Linear, rows: Tensor, offset: int | Tensor | None = None
     ) -> Tensor:
         """Project rows, part them into heads, and turn those that have a place to be turned by."""
         if rows.shape[-1] != projection.in_features:
@@ -158,10 +181,19 @@ class MultiHead(nn.Module):
         return parted
 
     def _settings(
-        self, looking: Tensor, memory: Memory, bias: Tensor | None, offset: int | None = None
+        self,
+        looking: Tensor,
+        memory: Memory,
+        bias: Tensor | None,
+        offset: int | None = None,
+        places: Tensor | None = None,
     ) -> dict[str, Any]:
         if isinstance(self.positions, ALiBi):
-            nearness = self.positions(looking.shape[-2], memory.keys.shape[-2], offset)
+            queries, keys = looking.shape[-2], memory.keys.shape[-2]
+            if places is None:
+                nearness = self.positions(queries, keys, offset)
+            else:
+                nearness = self.positions.at(places[keys - queries :], places)
             bias = nearness.to(looking.dtype) + (0 if bias is None else bias)
         return {
             "score": getattr(self.score, "compare", self.score),

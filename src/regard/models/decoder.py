@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
-from regard.attention import Cache, Memory
+from regard.attention import Branches, Cache, Memory
 from regard.masks import Mask, causal, padding
 from regard.models.layer import Layer, Notes
 
@@ -20,21 +20,38 @@ class Source(NamedTuple):
         """Go on with some sentences only."""
         return Source(tuple(m.reorder(sentences) for m in self.memories), self.keep[sentences])
 
+    def laid_out(self) -> "Source":
+        """Write each head's keys and values one after another: a search reads them at every step.
+
+        As they were projected, the heads lie side by side, and memory is read by leaps.
+        """
+        memories = (Memory(m.keys.contiguous(), m.values.contiguous()) for m in self.memories)
+        return self._replace(memories=tuple(memories))
+
 
 class Past(NamedTuple):
-    """What a decoder knows after some steps: a cache for each layer, and the source."""
+    """What a decoder knows after some steps: a cache for each layer, who sees what, the source."""
 
-    caches: tuple[Cache, ...]
+    caches: tuple[Cache, ...]  # a sentence's continuations share one
     source: Source | None
+    branches: Branches | None = None  # none before the first step
+
+    @property
+    def steps(self) -> int:
+        """How many steps were taken: where the next token stands."""
+        return 0 if self.branches is None else self.branches.steps
 
     def reorder(self, rows: Tensor) -> "Past":
-        """Let each continuation go on from the given one's past; the source stays."""
-        return self._replace(caches=tuple(cache.reorder(rows) for cache in self.caches))
+        """Let each continuation go on from the given one's past, of the same sentence."""
+        if self.branches is None:
+            return self
+        return self._replace(branches=self.branches.reorder(rows, len(self.branches.seen)))
 
     def keep(self, sentences: Tensor, rows: Tensor) -> "Past":
         """Go on with some sentences, and with the continuations that are given by their rows."""
-        source = None if self.source is None else self.source.pick(sentences)
-        return self._replace(source=source).reorder(rows)
+        branches = self.branches and self.branches.reorder(rows, len(sentences))
+        source = self.source and self.source.pick(sentences)
+        return Past(tuple(c.reorder(sentences) for c in self.caches), source, branches)
 
 
 class Decoder(nn.Module):
@@ -63,19 +80,21 @@ class Decoder(nn.Module):
 
     def start(self, source: Source | None = None) -> Past:
         """Give the past before the first step."""
-        return Past(tuple(Cache() for _ in self.layers), source)
+        return Past(tuple(Cache() for _ in self.layers), source and source.laid_out())
 
     def step(self, rows: Tensor, past: Past) -> tuple[Tensor, Past]:
         """Change one new row per continuation, (sentence, beam, width)."""
+        branches = past.branches or Branches.begin(len(rows), rows.device)
+        branches = branches.grow(rows.shape[1])
         caches, seen = [], _seen(past.source)
         for layer, cache, memory in zip(
             self.layers, past.caches, self._memories(past.source), strict=True
         ):
             assert isinstance(layer, Layer)
-            rows, grown = layer.step(rows, cache, memory, seen)
+            rows, grown = layer.step(rows, cache, branches, memory, seen)
             caches.append(grown)
         rows = rows if self.norm is None else self.norm(rows)
-        return rows, past._replace(caches=tuple(caches))
+        return rows, Past(tuple(caches), past.source, branches)
 
     def _memories(self, source: Source | None) -> Sequence[Memory | None]:
         return [None] * len(self.layers) if source is None else source.memories

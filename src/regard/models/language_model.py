@@ -29,7 +29,7 @@ class LanguageModel(nn.Module):
 
     def step(self, tokens: Tensor, past: Past) -> tuple[Tensor, Past]:
         """Read one token per continuation, (sentence, beam)."""
-        return self.decoder.step(self.embedding.at(tokens, len(past.caches[0])), past)
+        return self.decoder.step(self.embedding.at(tokens, past.steps), past)
 
     def output(self, states: Tensor) -> Tensor:
         """Score every token of the vocabulary as the next one."""

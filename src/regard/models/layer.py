@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from regard.attention import Cache, Memory, MultiHead
+from regard.attention import Branches, Cache, Memory, MultiHead
 from regard.masks import Mask
 from regard.models.blocks import FeedForward, Residual
 
@@ -52,17 +52,17 @@ class Layer(nn.Module):
         self,
         rows: Tensor,
         cache: Cache,
+        branches: Branches,
         source: Memory | None = None,
         source_mask: Mask | None = None,
     ) -> tuple[Tensor, Cache]:
-        """Change one new row per continuation, (sentence, beam, width), given those before it."""
+        """Change one new row per continuation, (sentence, continuation, width)."""
         grown = cache
 
         def attend(rows: Tensor) -> Tensor:
             nonlocal grown
-            apart = rows.flatten(0, 1).unsqueeze(1)  # every continuation has a past of its own
-            context, grown = self.attention.step(apart, cache)
-            return context.view_as(rows)
+            context, grown = self.attention.branch(rows, cache, branches)
+            return context
 
         rows = self.around_attention(rows, attend)
         # continuations of one sentence look side by side at one source, which is never repeated

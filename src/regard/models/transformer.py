@@ -52,7 +52,7 @@ class Transformer(nn.Module):
 
     def step(self, tokens: Tensor, past: Past) -> tuple[Tensor, Past]:
         """Read one token per continuation, (sentence, beam)."""
-        return self.decoder.step(self.target.at(tokens, len(past.caches[0])), past)
+        return self.decoder.step(self.target.at(tokens, past.steps), past)
 
     def output(self, states: Tensor) -> Tensor:
         """Score every token of the vocabulary as the next one."""
