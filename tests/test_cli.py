@@ -1,3 +1,5 @@
+import os
+import shlex
 import subprocess
 import sys
 
@@ -247,3 +249,25 @@ def test_the_explorer_refuses_what_is_no_run_or_no_trace(tmp_path):
     free = ("--port", 0)
     refused("is not a run", "explore", tmp_path, *free)
     refused("not a trace", "explore", "--trace", tmp_path / "trace.json", *free)
+
+
+def test_a_training_goes_on_when_no_one_reads_what_it_tells(trained, tmp_path):
+    from small import SMALL
+
+    sets = [f"{s}.{k}={v}" for s, keys in SMALL[0].items() for k, v in keys.items()]
+    wanted = [part for change in sets for part in ("--set", change)]
+    verb = ["train", str(trained / "pairs.tsv"), "--out", str(tmp_path / "run"), *wanted]
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = subprocess.run([sys.executable, "-m", "regard", *verb], stderr=writing, check=False)
+    os.close(writing)
+    assert ended.returncode == 0
+    assert (tmp_path / "run" / "README.md").exists()
+
+
+def test_without_sentences_or_stdin_there_is_nothing_to_translate(trained):
+    verb = [sys.executable, "-m", "regard", "translate", str(trained / "run")]
+    shell = " ".join(map(shlex.quote, verb)) + " <&-"
+    ended = subprocess.run(shell, shell=True, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr == "regard: there are no sentences to translate, and stdin is closed\n"

@@ -83,8 +83,8 @@ def test_a_whole_number_may_stand_for_a_number():
 
 
 def test_two_numbers_come_as_a_tuple():
-    betas = change(Settings(), {"train": {"betas": [1, 0.5]}}).train.betas
-    assert betas == (1.0, 0.5)
+    betas = change(Settings(), {"train": {"betas": [0, 0.5]}}).train.betas
+    assert betas == (0.0, 0.5)
     assert [type(beta) for beta in betas] == [float, float]
 
 
@@ -131,8 +131,8 @@ settings = st.builds(
     model=st.builds(Model, score=st.text(), key_heads=st.none() | st.integers()),
     train=st.builds(
         Train,
-        minutes=st.none() | st.floats(0, exclude_min=True),
-        betas=st.tuples(st.floats(0, 1), st.floats(0, 1)),
+        minutes=st.none() | st.floats(0, exclude_min=True, allow_infinity=False),
+        betas=st.tuples(*[st.floats(0, 1, exclude_max=True)] * 2),
         schedule=st.sampled_from(["inverse square root", "cosine", "constant"]),
         compile=st.booleans(),
     ),
@@ -177,7 +177,15 @@ def test_a_file_that_is_not_toml_is_one_sentence(tmp_path):
         ("train.tokens=0", "train.tokens must be 1 or more, but it is 0"),
         ("train.seed=-1", "train.seed must be 0 or more, but it is -1"),
         ("train.rate=nan", "train.rate must be 0 or more, but it is nan"),
-        ("train.minutes=0.0", "train.minutes must be above 0, but it is 0.0"),
+        ("train.minutes=0.0", "train.minutes must be above 0 and have an end, but it is 0.0"),
+        ("train.minutes=inf", "train.minutes must be above 0 and have an end, but it is inf"),
+        ("train.betas=[0.9, 1.0]", "train.betas must be from 0 to below 1, but they are"),
+        ("train.smoothing=1", "train.smoothing must be from 0 to below 1, but it is 1.0"),
+        ("train.seed=9223372036854775808", "train.seed must be at most 9223372036854775807"),
+        ("model.width=0", "model.width must be 1 or more, but it is 0"),
+        ("model.layers=0", "model.layers must be 1 or more, but it is 0"),
+        ("model.dropout=1.5", "model.dropout must be from 0 to below 1, but it is 1.5"),
+        ("search.penalty=nan", "search.penalty must be finite, but it is nan"),
         ("data.longest=0", "data.longest must be 1 or more, but it is 0"),
         ("search.beams=0", "search.beams must be 1 or more, but it is 0"),
     ],
@@ -185,3 +193,8 @@ def test_a_file_that_is_not_toml_is_one_sentence(tmp_path):
 def test_settings_that_make_no_sense_are_refused(setting, said):
     with pytest.raises(RegardError, match=said):
         change(Settings(), parse(setting))
+
+
+@pytest.mark.parametrize(("text", "value"), [(".3", 0.3), ("-.5", -0.5), ("words", "words")])
+def test_what_is_no_toml_is_a_plain_number_or_a_word(text, value):
+    assert parse(f"model.dropout={text}") == {"model": {"dropout": value}}

@@ -1,8 +1,10 @@
+import os
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
 
-from regard.counting import counted, duration
+from regard.counting import Unheard, counted, duration
 
 
 @pytest.fixture
@@ -60,3 +62,17 @@ def test_a_terminal_gets_a_bar_that_is_gone_at_the_end(clock, monkeypatch, capsy
 )
 def test_durations_are_said_as_a_person_would(seconds, said):
     assert duration(float(seconds)) == said
+
+
+def test_who_writes_goes_on_when_the_reader_has_left():
+    reading, writing = os.pipe()
+    os.close(reading)
+    with pytest.raises(BrokenPipeError), os.fdopen(os.dup(writing), "w") as stream:
+        stream.write("told")
+    stream = os.fdopen(writing, "w")
+    unheard = Unheard(stream)
+    assert unheard.write("told") == 4
+    unheard.flush()
+    assert unheard.fileno() == writing and not unheard.isatty()
+    with suppress(BrokenPipeError):
+        stream.close()

@@ -24,6 +24,15 @@ with files.replacing(Path(sys.argv[1])) as draft:
 """
 
 
+HOLDING = """
+import os, signal, sys
+from pathlib import Path
+from regard import files
+with files.held(Path(sys.argv[1])):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
 @contextmanager
 def room_for(size):
     """Let no file grow beyond so many bytes, as on a disk that is full."""
@@ -156,3 +165,29 @@ def test_a_folder_is_not_replaced_by_a_file(tmp_path):
     with pytest.raises(RegardError, match=r"^cannot write .*folder: Is a directory"):
         files.write(tmp_path / "folder", "new")
     assert names(tmp_path) == ["folder"]
+
+
+def test_a_folder_is_held_by_one_at_a_time_and_free_afterwards(tmp_path):
+    folder = tmp_path / "new"
+    with files.held(folder):
+        assert folder.is_dir()
+        refused = pytest.raises(RegardError, match=r"another process is at work in .*new")
+        with refused, files.held(folder):
+            raise AssertionError
+    with files.held(folder):
+        assert not list(folder.iterdir())
+
+
+def test_a_folder_that_a_killed_process_held_is_free(tmp_path):
+    killed = subprocess.run([sys.executable, "-c", HOLDING, str(tmp_path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    with files.held(tmp_path):
+        pass
+
+
+def test_a_file_is_no_folder_to_hold(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("text")
+    refused = pytest.raises(RegardError, match="file must be a folder, but it is a file")
+    with refused, files.held(path):
+        raise AssertionError

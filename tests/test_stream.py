@@ -87,3 +87,9 @@ def test_the_lines_of_earlier_blocks_come_before_the_error(monkeypatch):
     assert next(chunks) == ["one"]
     with pytest.raises(RegardError, match="line 2"):
         next(chunks)
+
+
+@pytest.mark.parametrize("block", [1 << 16, 1])
+def test_a_byte_order_mark_is_no_part_of_the_first_line(monkeypatch, block):
+    monkeypatch.setattr(stream, "BLOCK", block)
+    assert lines_of("\ufeffone\n\ufefftwo\n".encode()) == ["one", "\ufefftwo"]

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from regard.config import Model, Search
+from regard.errors import RegardError
 from regard.models import build
 from regard.text.tokenizer import Tokenizers
 from regard.text.vocabulary import train
@@ -40,6 +41,36 @@ def test_several_translations_are_distinct_and_best_first(made):
     assert [text.score for text in texts] == sorted((t.score for t in texts), reverse=True)
 
 
+def test_as_many_beams_are_followed_as_translations_are_wanted(made):
+    (few,) = translate(*made, TEXTS[:1], Search(beams=2), nbest=4)
+    (as_many,) = translate(*made, TEXTS[:1], Search(beams=4), nbest=4)
+    assert few == as_many and len(few) == 4
+
+
+def test_of_an_empty_sentence_there_are_as_many_translations_as_of_others(made):
+    assert [len(texts) for texts in translate(*made, TEXTS, nbest=3)] == [3] * len(TEXTS)
+
+
+def test_spaces_around_a_sentence_are_no_part_of_it(made):
+    spaced = translate(*made, [f" \t{text}\u3000 " for text in TEXTS])
+    for one, two in zip(translate(*made, TEXTS), spaced, strict=True):
+        assert one[0].tokens == two[0].tokens
+    assert spaced[-1] == [Translation("", (), 0.0, 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"nbest": 0}, "nbest must be 1 or more, but it is 0"),
+        ({"nbest": 3, "chance": Chance()}, "one translation is drawn by chance, not 3"),
+        ({"chance": Chance(temperature=0.0)}, "temperature must be above 0, but it is 0"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused(made, asked, said):
+    with pytest.raises(RegardError, match=said):
+        translate(*made, TEXTS, **asked)
+
+
 def test_the_same_seed_draws_the_same(made):
     draws = [translate(*made, TEXTS, chance=Chance(seed=seed)) for seed in (1, 1, 2)]
     assert draws[0] == draws[1] != draws[2]
@@ -63,4 +94,4 @@ def test_how_many_are_done_is_told_if_wanted(made, monkeypatch, capsys):
     monkeypatch.setattr("regard.counting.PLAIN_EVERY", 0.0)
     assert translate(*made, TEXTS) == translate(*made, TEXTS, told=True)
     told = capsys.readouterr().err.splitlines()
-    assert len(told) == 5 and told[-1].startswith("5 of 5 sentences")
+    assert len(told) == 4 and told[-1].startswith("4 of 4 sentences")

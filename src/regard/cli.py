@@ -3,9 +3,10 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
+from io import StringIO
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO, TextIO, cast
 
 import typer
 from typer.core import TyperGroup
@@ -145,7 +146,7 @@ def translate(
     chance = Chance(temperature, seed=seed) if sample else None
     if traces is not None:
         files.write(traces, "")
-    batches = [sentences] if sentences else chunks(sys.stdin.buffer)
+    batches = [sentences] if sentences else chunks(_stdin())
     for some in counted(batches, "sentences", size=len, shown=not sys.stdout.isatty()):
         found = translate(
             loaded.model, loaded.tokenizers, some, settings, nbest=nbest, chance=chance
@@ -154,6 +155,12 @@ def translate(
             typer.echo(line(texts))
         if traces is not None:
             note(traces, loaded, some, [texts[0] for texts in found])
+
+
+def _stdin() -> BinaryIO:
+    if sys.stdin is None:
+        raise RegardError("there are no sentences to translate, and stdin is closed")
+    return sys.stdin.buffer
 
 
 @app.command()
@@ -305,11 +312,13 @@ def words(
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Say in one line that a training was stopped, and how it goes on."""
+    """Say in one line that a training was stopped; go on when nobody reads any more."""
+    from regard.counting import Unheard
     from regard.training import Interrupted
 
     try:
-        yield
+        with redirect_stderr(cast(TextIO, Unheard(sys.stderr or StringIO()))):
+            yield
     except Interrupted as stop:
         typer.echo(f"regard: {stop}", err=True)
         raise typer.Exit(130) from None

@@ -4,6 +4,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from math import inf, isfinite
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin
@@ -11,6 +12,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 from regard.errors import RegardError, unknown_name
 
 Section = TypeVar("Section")
+
+LARGEST_SEED = 2**63 - 1  # that torch takes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,6 +59,10 @@ class Model:
     shared: bool = True  # one embedding for source and target, if their vocabularies are one
     tied: bool = True  # the output layer is the target embedding
 
+    def __post_init__(self) -> None:
+        _check_least("model", self, width=1, layers=1, heads=1, hidden=1, longest=1)
+        _check_shares("model", self, "dropout", "inner_dropout")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Train:
@@ -91,8 +98,15 @@ class Train:
         _check_least("train", self, steps=1, tokens=1, accumulate=1, average=0)
         _check_least("train", self, rate=0, warmup=0, decay=0, clip=0, smoothing=0, guide=0)
         _check_least("train", self, validate_every=0, patience=0, save_every=0, threads=0, seed=0)
-        if self.minutes is not None and not self.minutes > 0:
-            raise RegardError(f"train.minutes must be above 0, but it is {self.minutes}")
+        _check_shares("train", self, "smoothing")
+        if self.minutes is not None and not 0 < self.minutes < inf:
+            raise RegardError(
+                f"train.minutes must be above 0 and have an end, but it is {self.minutes}"
+            )
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise RegardError(f"train.betas must be from 0 to below 1, but they are {self.betas}")
+        if self.seed > LARGEST_SEED:
+            raise RegardError(f"train.seed must be at most {LARGEST_SEED}, but it is {self.seed}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,6 +118,8 @@ class Search:
 
     def __post_init__(self) -> None:
         _check_least("search", self, beams=1)
+        if not isfinite(self.penalty):
+            raise RegardError(f"search.penalty must be finite, but it is {self.penalty}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,6 +149,14 @@ def _check_least(name: str, section: object, **least: int) -> None:
             raise RegardError(f"{name}.{key} must be {limit} or more, but it is {value}")
 
 
+def _check_shares(name: str, section: object, *keys: str) -> None:
+    """Refuse shares of nothing less, or of everything and more."""
+    for key in keys:
+        value = getattr(section, key)
+        if not 0 <= value < 1:
+            raise RegardError(f"{name}.{key} must be from 0 to below 1, but it is {value}")
+
+
 def read(path: Path) -> dict[str, Any]:
     """Read a TOML file of settings; `change` says whether they exist."""
     try:
@@ -152,8 +176,16 @@ def parse(assignment: str) -> dict[str, Any]:
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        value = text.strip()  # a word needs no quotes here
+        value = _plain(text.strip())
     return {section: {key: value}}
+
+
+def _plain(text: str) -> float | str:
+    """Read what is no TOML: a number such as .3, or a word, which needs no quotes here."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def change(section: Section, changes: Mapping[str, Any], name: str = "") -> Section:

@@ -2,11 +2,15 @@
 
 import errno
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from regard.errors import RegardError
+
+if sys.platform != "win32":
+    import fcntl
 
 
 def write(path: Path, content: str | bytes) -> None:
@@ -42,6 +46,28 @@ def explained(path: Path) -> Iterator[None]:
                 f"no space is left to write {path}; what was there is kept"
             ) from problem
         raise RegardError(f"cannot write {path}: {problem.strerror or problem}") from problem
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Hold a folder, so that no other process works in it; however this one ends, it is free."""
+    if folder.exists() and not folder.is_dir():
+        raise RegardError(f"{folder} must be a folder, but it is a file")
+    with explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    if sys.platform == "win32":  # where folders cannot be locked
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as problem:
+        raise RegardError(
+            f"another process is at work in {folder}; it must end before this one can begin"
+        ) from problem
+    finally:
+        os.close(handle)
 
 
 def sweep(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -74,6 +75,18 @@ class Folder:
     def card(self) -> Path:
         """What this run is, for a person who finds it."""
         return self.path / "README.md"
+
+    @property
+    def has_learned(self) -> bool:
+        """Whether there is something that a new start would lose."""
+        return any(path.exists() for path in (self.model, self.checkpoints, self.card))
+
+    def clear(self) -> None:
+        """Remove what was prepared, so that something else can be."""
+        for path in (self.data, self._snapshots):
+            shutil.rmtree(path, ignore_errors=True)
+        for path in (self.tokenizer, self.log):
+            path.unlink(missing_ok=True)
 
     def write_settings(self, settings: Settings, origin: Mapping[str, Any]) -> None:
         """Write the settings, and which texts they were for."""

@@ -1,6 +1,7 @@
 """Lines as they come: what one read brings is handed on at once, in order."""
 
 import os
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from io import BytesIO, UnsupportedOperation
 from typing import IO
@@ -34,6 +35,8 @@ def _read(file: IO[bytes] | BytesIO) -> bytes:
 
 
 def _text(line: bytes, number: int) -> str:
+    if number == 1:
+        line = line.removeprefix(BOM_UTF8)
     try:
         return line.removesuffix(b"\r").decode("utf-8")
     except UnicodeDecodeError as problem:

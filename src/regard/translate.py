@@ -1,6 +1,7 @@
 """Sentences in, translations out."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from math import ceil
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from regard import search
 from regard.batch import padded
 from regard.config import Search
 from regard.counting import counted
+from regard.errors import RegardError
 from regard.models.translator import Translator
 from regard.parallel import side_by_side
 from regard.search import Found, Limits
@@ -54,12 +56,14 @@ def translate(
     Sentences of like length are translated together, and come back in the order they came.
 
     Args:
+        nbest: how many for each sentence; with more than there are beams, beams are added.
         told: whether to tell on stderr how many are done.
     """
     assert isinstance(model, Translator)
-    settings = Search() if settings is None else settings
-    sources = tokenizers.source.encode_all(sentences)
-    results: list[list[Translation]] = [[Translation("", (), 0.0, 0.0)] for _ in sentences]
+    settings = _fitting(Search() if settings is None else settings, nbest, chance)
+    # spaces around a sentence are no part of it, as in the pairs that it was learned from
+    sources = tokenizers.source.encode_all([sentence.strip() for sentence in sentences])
+    results = [[Translation("", (), 0.0, 0.0)] * nbest for _ in sentences]
     beams = 1 if chance else settings.beams
     groups = list(_groups(sources, CELLS // beams))
 
@@ -72,6 +76,17 @@ def translate(
         for row, texts in zip(rows, found, strict=True):
             results[row] = [_translation(text, tokenizers) for text in texts]
     return results
+
+
+def _fitting(settings: Search, nbest: int, chance: Chance | None) -> Search:
+    """Refuse what cannot be asked for, and have as many beams as translations."""
+    if nbest < 1:
+        raise RegardError(f"nbest must be 1 or more, but it is {nbest}")
+    if chance is not None and nbest > 1:
+        raise RegardError(f"one translation is drawn by chance, not {nbest}; other seeds draw more")
+    if chance is not None and not chance.temperature > 0:
+        raise RegardError(f"temperature must be above 0, but it is {chance.temperature}")
+    return replace(settings, beams=max(settings.beams, nbest))
 
 
 def _groups(sources: Sequence[Sequence[int]], cells: int) -> Iterator[list[int]]:

@@ -1,4 +1,5 @@
 import gzip
+import os
 from itertools import pairwise
 
 import pytest
@@ -232,3 +233,10 @@ def test_pairs_in_memory_are_a_corpus_too():
     other = [Corpus.of_pairs("some", some).fingerprint for some in (pairs[::-1], unlinked, [])]
     assert len({corpus.fingerprint, *other}) == 4
     assert Corpus.of_pairs("other name", pairs).fingerprint == corpus.fingerprint
+
+
+def test_a_pipe_cannot_be_read_more_than_once(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(RegardError, match="pipe must be a file, which can be read more than once"):
+        Corpus.of_files([pipe])

@@ -87,6 +87,41 @@ def test_a_folder_is_claimed_once_and_known_again(tmp_path):
     folder = Folder(tmp_path / "run")
     assert claim(folder, Settings(), ORIGIN) is False
     assert claim(folder, Settings(), ORIGIN) is True
+    folder.model.write_bytes(b"")  # it has learned something
     other = change(Settings(), {"train": {"betas": [0.5, 0.6]}})
     with pytest.raises(RegardError, match=r"train.betas = \[0.9, 0.98\], not \[0.5, 0.6\]"):
         claim(folder, other, ORIGIN)
+
+
+@pytest.mark.parametrize("other", [{"model": {"heads": 8}}, {}])
+def test_a_run_that_never_learned_anything_gives_way(tmp_path, other):
+    folder = Folder(tmp_path / "run")
+    claim(folder, Settings(), ORIGIN)
+    prepare(folder, change(Settings(), {"data": {"pieces": 400}}), corpus(), None, 225)
+    wanted, origin = change(Settings(), other), {**ORIGIN, "fingerprints": ["mended"]}
+    assert claim(folder, wanted, origin) is False
+    assert [path.name for path in folder.path.iterdir()] == ["settings.json"]
+    assert folder.read_settings() == (wanted, origin)
+
+
+def test_what_was_prepared_is_kept_for_the_same_run(tmp_path):
+    folder = Folder(tmp_path / "run")
+    claim(folder, Settings(), ORIGIN)
+    prepare(folder, change(Settings(), {"data": {"pieces": 400}}), corpus(), None, 225)
+    assert claim(folder, Settings(), ORIGIN) is True
+    assert folder.tokenizer.exists() and folder.data.exists()
+
+
+def test_two_vocabularies_never_share_an_embedding():
+    assert settle(corpus(), [])[0].model.shared is True
+    apart, _ = settle(corpus(), [{"data": {"joint": False}}])
+    assert apart.model.shared is False
+
+
+def test_pairs_that_are_like_one_held_out_are_counted(tmp_path):
+    prepared = made(tmp_path, Corpus.of_pairs("twice", pairs() * 2), held_out=15)
+    alike = prepared.train.dropped["source also among the pairs held out"]
+    assert len(prepared.train) + len(prepared.valid) + alike == 450
+    same = Corpus.of_pairs("same", pairs()[:1] * 20)
+    with pytest.raises(RegardError, match="is left: 18 source also among the pairs held out"):
+        made(tmp_path / "same", same)

@@ -1,10 +1,13 @@
 import json
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
 from regard.config import Train
+from regard.training.checkpoint import Checkpoints
 from regard.training.progress import Progress
 
 FIGURES = (5.0, 3.0, 4.0, 2.0, 2.5)
@@ -120,3 +123,14 @@ def test_the_last_or_the_best_are_averaged(average, of, steps):
 
 def test_before_a_validation_there_is_nothing_to_average():
     assert Progress(step=3).averaged(Train()) == []
+
+
+def test_the_same_steps_are_averaged_after_a_restart(tmp_path):
+    progress, _ = judged([3.0, 2.0] * 6)  # steps 10 to 120, and in a file 100 is before 20
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.Adam(model.parameters())
+    Checkpoints(tmp_path).save(model, optimizer, progress)
+    again = Checkpoints(tmp_path).resume(model, optimizer, print)
+    for of, steps in (("last", [100, 110, 120]), ("best", [80, 100, 120])):
+        for one in (progress, again):
+            assert one.averaged(Train(average=3, average_of=of)) == steps

@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 import torch
 from small import SMALL, corpus, write_tsv
 
-from regard import store
+from regard import files, store
 from regard.config import parse
 from regard.errors import RegardError
 from regard.run import Folder, load
@@ -78,6 +79,40 @@ def test_a_finished_run_is_not_trained_again(whole):
     small(whole, say=lines.append)
     assert same(before, weights(whole))
     assert any("is done already" in line for line in lines)
+
+
+def test_a_finished_run_without_its_checkpoints_is_left_as_it_is(whole, tmp_path):
+    copied, lines = tmp_path / "copied", []
+    shutil.copytree(whole, copied)
+    shutil.rmtree(copied / "checkpoints")
+    before = {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()}
+    small(copied, say=lines.append)
+    assert {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()} == before
+    assert any("is done already, and its checkpoints are gone" in line for line in lines)
+
+
+def test_a_folder_in_which_another_process_is_at_work_is_left_alone(tmp_path):
+    with files.held(tmp_path), pytest.raises(RegardError, match="another process is at work in"):
+        small(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("sets", "said"),
+    [
+        (["model.heads=3"], r"\[model\] do not fit: width must be a multiple of heads"),
+        (["train.guide=0.1", "train.guide_layer=7"], "train.guide_layer must be below 1, but it"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_before_anything_is_written(tmp_path, sets, said):
+    with pytest.raises(RegardError, match=said):
+        small(tmp_path / "run", *sets)
+    assert not (tmp_path / "run").exists()
+
+
+def test_any_seed_is_a_seed(tmp_path):
+    progress = small(tmp_path / "run", "train.seed=1718000000000", "train.steps=2")
+    assert progress.step == 2
 
 
 def test_a_run_that_was_stopped_goes_on_to_the_same_weights(whole, tmp_path, monkeypatch):

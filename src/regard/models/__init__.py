@@ -27,7 +27,10 @@ Made = TypeVar("Made")
 
 
 def build(settings: Model, vocabularies: tuple[int, int]) -> Transformer | Recurrent:
-    """Make the translator that the settings describe, for a source and a target vocabulary."""
+    """Make the translator that the settings describe, for a source and a target vocabulary.
+
+    Where `settings.shared` says so, vocabularies of one size are taken for one and the same.
+    """
     return _explained(_translator, settings, vocabularies)
 
 

@@ -154,6 +154,12 @@ class Corpus:
     def of_files(cls, paths: Sequence[Path], alignments: Path | None = None) -> "Corpus":
         """Read pairs from files each time."""
         every = [*paths, *([alignments] if alignments else [])]
+        for path in every:
+            if path.is_fifo() or path.is_char_device():
+                raise RegardError(
+                    f"{path} must be a file, which can be read more than once, but it is a pipe "
+                    "or a device; its content in a file would do"
+                )
         return cls(
             tuple(str(path) for path in every),
             fingerprint(every),

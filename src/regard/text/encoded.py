@@ -65,15 +65,19 @@ def encode(
     settings: Data,
     folder: Path,
     cuts: PairCuts | None = None,
+    dropped: dict[str, int] | None = None,
 ) -> Encoded:
     """Encode pairs into files of a folder, leaving out those that the settings rule out.
 
     With cuts, each pair is there as often as it is cut.
+
+    Args:
+        dropped: how many were left out before, by reason; here the others are added.
     """
     wide = max(tokenizers.sizes) > np.iinfo(np.uint16).max
     kinds = {"source": "<u4" if wide else "<u2", "target": "<u4" if wide else "<u2", "links": "<u2"}
     starts = {name: array("q", [0]) for name in COLUMNS}
-    dropped: dict[str, int] = {}
+    dropped = {} if dropped is None else dropped
     files.sweep(folder)
     with ExitStack() as stack:
         opened = {name: stack.enter_context(_new(folder / f"{name}.tokens")) for name in COLUMNS}

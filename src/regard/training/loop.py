@@ -13,7 +13,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from regard import batch as batches
 from regard.batch import Batch, Rows
-from regard.config import Train
+from regard.config import LARGEST_SEED, Train
 from regard.errors import RegardError
 from regard.text.encoded import Encoded
 from regard.training.distributed import Crew
@@ -168,7 +168,7 @@ def _unsynced(wrapped: nn.Module, wanted: bool) -> AbstractContextManager[None]:
 
 
 def _seed(seed: int, step: int, rank: int) -> int:
-    return (seed * 1_000_003 + step) * 4099 + rank
+    return ((seed * 1_000_003 + step) * 4099 + rank) % LARGEST_SEED
 
 
 @torch.no_grad()

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,6 +17,8 @@ from regard.text.cuts import PairCuts
 from regard.text.encoded import Encoded
 from regard.text.tokenizer import Tokenizers
 from regard.training import sizes
+
+ALIKE = "source also among the pairs held out"
 
 Changes = Sequence[Mapping[str, Any]]
 """Settings to change, later ones over earlier ones."""
@@ -40,32 +42,45 @@ def settle(corpus: Corpus, changes: Changes) -> tuple[Settings, int]:
     settings = Settings()
     for some in (sizes.defaults(count), *changes):
         settings = change(settings, some)
+    if not settings.data.joint:  # a number means one word here and another one there
+        settings = change(settings, {"model": {"shared": False}})
     return settings, count
 
 
 def claim(folder: Folder, settings: Settings, origin: Mapping[str, Any]) -> bool:
     """Make the folder this run's own; say whether the run was there already.
 
-    A folder that belongs to another run, or to something else, is left as it is.
+    A folder that belongs to another run, or to something else, is left as it is. But a run that
+    never learned anything, such as one that was refused, has nothing to lose, and gives way.
     """
     if folder.settings.exists():
         before, known = folder.read_settings()
-        _compare(folder.path, asdict(before), asdict(settings))
-        if known["fingerprints"] != origin["fingerprints"]:
-            raise RegardError(
-                f"{folder.path} is a run with other texts ({', '.join(known['texts'])}, or they "
-                "have changed); --out with another folder would start a new one"
-            )
-        return True
-    if folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
+        try:
+            _compare(folder.path, before, settings)
+            _compare_texts(folder.path, known, origin)
+        except RegardError:
+            if folder.has_learned:
+                raise
+            folder.clear()
+        else:
+            return True
+    elif folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
         raise RegardError(f"{folder.path} exists and is not a run; --out must be a new folder")
     folder.write_settings(settings, origin)
     return False
 
 
-def _compare(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+def _compare_texts(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    if before["fingerprints"] != now["fingerprints"]:
+        raise RegardError(
+            f"{path} is a run with other texts ({', '.join(before['texts'])}, or they have "
+            "changed); --out with another folder would start a new one"
+        )
+
+
+def _compare(path: Path, known: Settings, wanted: Settings) -> None:
     # as JSON has them: it knows no tuples
-    before, now = (json.loads(json.dumps(settings)) for settings in (before, now))
+    before, now = (json.loads(settings.to_json()) for settings in (known, wanted))
     for section, keys in before.items():
         for key, value in keys.items():
             if value != now[section][key]:
@@ -83,10 +98,11 @@ def prepare(
         held_out = _Split(corpus, valid, count, settings)
         learn(held_out.train, settings.data, count).save(folder.tokenizer)
         tokenizers = Tokenizers.load(folder.tokenizer)
-        pairs = counted(held_out.train(), "pairs encoded", count)
+        dropped: dict[str, int] = {}
+        pairs = counted(held_out.train(dropped), "pairs encoded", count)
         data, seed = settings.data, settings.train.seed
         cuts = PairCuts(tokenizers, data, seed) if data.cuts else None
-        encoded.encode(pairs, tokenizers, data, folder.data / "train", cuts)
+        encoded.encode(pairs, tokenizers, data, folder.data / "train", cuts, dropped)
         encoded.encode(held_out.valid(), tokenizers, data, folder.data / "valid")
     return opened(folder, settings)
 
@@ -137,8 +153,13 @@ class _Split:
         numbered = enumerate(corpus.read()) if self.held_out else ()
         self.sources = {pair.source for n, pair in numbered if n in self.held_out}
 
-    def train(self) -> Iterator[Pair]:
-        return (pair for pair in self.corpus.read() if pair.source not in self.sources)
+    def train(self, dropped: dict[str, int] | None = None) -> Iterator[Pair]:
+        """Give the pairs to learn, and count those whose source is that of a pair held out."""
+        for number, pair in enumerate(self.corpus.read()):
+            if pair.source not in self.sources:
+                yield pair
+            elif dropped is not None and number not in self.held_out:
+                dropped[ALIKE] = dropped.get(ALIKE, 0) + 1
 
     def valid(self) -> Iterator[Pair]:
         if self.given is not None:

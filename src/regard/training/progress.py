@@ -52,7 +52,7 @@ class Progress:
 
     def averaged(self, settings: Train) -> list[int]:
         """Name the steps whose weights are averaged: the last validations, or the best ones."""
-        steps = [int(step) for step in self.judged]
+        steps = sorted(map(int, self.judged))  # a file may have them in the order of words
         if settings.average_of == "best":
             steps.sort(key=lambda step: self.judged[str(step)], reverse=True)
         return sorted(steps[-max(settings.average, 1) :])

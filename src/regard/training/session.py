@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,9 +15,11 @@ from regard import store
 from regard.config import Settings
 from regard.counting import duration
 from regard.errors import RegardError
+from regard.files import held
 from regard.models import Embedding, build
 from regard.run import Folder
 from regard.text.corpus import Corpus
+from regard.tokens import UNKNOWN
 from regard.training import metrics, optimizer, prepare
 from regard.training.checkpoint import Checkpoints
 from regard.training.distributed import Crew, gathered
@@ -45,9 +48,9 @@ def train(
     say: Say | None = None,
 ) -> Progress:
     """Train a translator on a corpus, in a run folder."""
+    folder = Folder(Path(out))
     with gathered() as crew:
         speak = (say or _to_stderr) if crew.leads else _silent
-        folder = Folder(Path(out))
         settings, count = prepare.settle(corpus, changes)
         _check(settings)
         origin = {
@@ -55,16 +58,24 @@ def train(
             "fingerprints": [part.fingerprint for part in (corpus, valid) if part],
             "pairs": count,
         }
-        if crew.leads:
-            known = prepare.claim(folder, settings, origin)
-            speak(f"{'going on with' if known else 'making'} {folder.path}: {count:,} pairs")
-            prepare.prepare(folder, settings, corpus, valid, count)
-        crew.wait()
-        with threads(settings):
-            return _Session(folder, prepare.opened(folder, settings), crew, speak).run()
+        with held(folder.path) if crew.leads else nullcontext():
+            if crew.leads:
+                known = prepare.claim(folder, settings, origin)
+                speak(f"{'going on with' if known else 'making'} {folder.path}: {count:,} pairs")
+                prepare.prepare(folder, settings, corpus, valid, count)
+            crew.wait()
+            with threads(settings):
+                return _Session(folder, prepare.opened(folder, settings), crew, speak).run()
 
 
 def _check(settings: Settings) -> None:
+    """Refuse what cannot be trained before any time is spent on it."""
+    with torch.device("meta"):  # the shapes alone
+        build(settings.model, (UNKNOWN + 1, UNKNOWN + 1))
+    guided, layers = settings.train.guide_layer, settings.model.layers
+    layers = layers if settings.model.kind == "transformer" else 1
+    if settings.train.guide and guided >= layers:
+        raise RegardError(f"train.guide_layer must be below {layers}, but it is {guided}")
     if settings.train.precision == "bfloat16" and not torch.cuda.is_available():
         raise RegardError("train.precision must be 'float32' without a GPU, but it is 'bfloat16'")
 
@@ -95,6 +106,9 @@ class _Session:
         self.optimizer = optimizer.build(self.model, settings.train, self.crew)
         self.checkpoints = Checkpoints(self.folder.checkpoints)
         progress = self.checkpoints.resume(self.model, self.optimizer, self.say)
+        if progress is None and self.folder.card.exists():
+            self.say(f"{self.folder.path} is done already, and its checkpoints are gone")
+            return Progress(finished="its checkpoints are gone")
         if progress is None:
             progress = Progress(planned=settings.train.steps)
             self._announce(progress)
