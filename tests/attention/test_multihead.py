@@ -168,6 +168,24 @@ def test_alibi_adds_to_a_bias():
     torch.testing.assert_close(attention(rows, bias=bias), plain(rows, bias=nearness + bias))
 
 
+@pytest.mark.parametrize("axes", [3, 4])
+def test_alibi_adds_to_the_bias_of_each_sentence_apart(axes):
+    batch = HEADS  # a batch of as many sentences as heads could be taken for heads
+    attention = MultiHead(WIDTH, HEADS, positions=ALiBi(HEADS))
+    rows, bias = torch.randn(batch, QUERIES, WIDTH), torch.randn(batch, 1, QUERIES, QUERIES)
+    bias = bias[:, 0] if axes == 3 else bias
+    apart = [attention(rows[[n]], bias=bias[[n]]) for n in range(batch)]
+    torch.testing.assert_close(attention(rows, bias=bias), torch.cat(apart))
+
+
+def test_alibi_knows_its_heads_behind_any_number_of_batch_axes():
+    attention = MultiHead(WIDTH, HEADS, positions=ALiBi(HEADS))
+    rows, bias = torch.randn(2, HEADS, QUERIES, WIDTH), torch.randn(2, HEADS, QUERIES, QUERIES)
+    for added in (None, bias):
+        flat = attention(rows.flatten(0, 1), bias=None if added is None else added.flatten(0, 1))
+        torch.testing.assert_close(attention(rows, bias=added), flat.unflatten(0, (2, HEADS)))
+
+
 def test_one_head_without_projections_is_attend():
     from regard import attend
 
