@@ -149,6 +149,18 @@ def test_rows_without_a_batch_keep_no_batch():
     assert (single.context.shape, single.weights.shape) == ((WIDTH,), (HEADS, KEYS))
 
 
+def test_a_memory_of_rows_without_a_batch_is_looked_at_without_one():
+    attention = MultiHead(WIDTH, HEADS)
+    queries, keys = torch.randn(QUERIES, WIDTH), torch.randn(KEYS, WIDTH)
+    memory = attention.project(keys)
+    torch.testing.assert_close(attention(queries, memory), attention(queries, keys))
+    torch.testing.assert_close(attention(queries[0], memory), attention(queries[0], keys))
+    for got, wanted in zip(
+        attention.look(queries, memory), attention.look(queries, keys), strict=True
+    ):
+        torch.testing.assert_close(got, wanted)
+
+
 def test_rotary_attention_sees_distance_only():
     attention = MultiHead(WIDTH, HEADS, positions=Rotary(4))
     word = torch.randn(1, 1, WIDTH).expand(1, 9, WIDTH)

@@ -161,7 +161,7 @@ class MultiHead(nn.Module):
         self, queries: Tensor, keys: Tensor | Memory | None, values: Tensor | None, axes: "_Axes"
     ) -> Memory:
         if isinstance(keys, Memory):
-            return keys
+            return Memory(axes.batched(keys.keys), axes.batched(keys.values))
         keys = queries if keys is None else keys
         values = keys if values is None else values
         return self.project(axes.batched(keys), axes.batched(values))
