@@ -46,6 +46,12 @@ def test_the_loss_is_the_mean_over_pieces_of_all_pairs(run):
     assert loss(run, PAIRS) == pytest.approx(lost / count, rel=1e-5)
 
 
+def test_a_loss_leaves_the_model_as_it_was(run):
+    assert not run.model.training
+    loss(run, PAIRS)
+    assert not run.model.training
+
+
 def test_a_report_names_figures_with_signatures(run, files):
     told = "\n".join(report(run, *files, None, beams=2))
     assert re.search(r"BLEU \d+\.\d\d ± \d+\.\d\d  nrefs:1\|bs:1000\|.*tok:13a", told)

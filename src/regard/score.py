@@ -75,4 +75,5 @@ def loss(run: Run, pairs: Sequence[Pair]) -> float:
         some = encoded.encode(pairs, run.tokenizers, everything, Path(folder))
         if not len(some):
             raise RegardError("perplexity needs pairs with words on both sides, but there are none")
-        return validation_loss(Objective(run.model), some, run.settings.train.tokens, Crew())
+        objective = Objective(run.model).eval()
+        return validation_loss(objective, some, run.settings.train.tokens, Crew())
