@@ -64,3 +64,15 @@ def test_an_empty_file_is_refused(run, tmp_path):
     empty.write_text("")
     with pytest.raises(RegardError, match=r"empty.txt must have sentences, but it is empty"):
         list(report(run, empty, empty, None, None))
+
+
+def test_pairs_with_an_empty_side_are_left_out_of_the_alignment(run, files, tmp_path):
+    source, reference = files
+    links = tmp_path / "links.txt"
+    links.write_text("0-0 1-1\n0-0 1-1 2-2\n")
+    wanted = list(report(run, *files, links, beams=2))[-1]
+    source.write_text(source.read_text() + "\n  \na\n")
+    reference.write_text(reference.read_text() + "\nun\n \n")
+    links.write_text(links.read_text() + "\n\n\n")
+    assert list(report(run, *files, links, beams=2))[-1] == wanted
+    assert wanted.startswith("alignment error rate")

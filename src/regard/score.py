@@ -44,8 +44,10 @@ def report(
 def alignment(run: Run, pairs: Sequence[Pair]) -> str:
     """Tell how far the head that agrees best with itself is from the given links.
 
-    The head is chosen without them: a figure for text whose links are not known, too.
+    The head is chosen without them: a figure for text whose links are not known, too. Pairs with
+    an empty side are left out.
     """
+    pairs = [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
     traces, gold = [], []
     for pair in counted(pairs, "sentences aligned", len(pairs)):
         words = _words(pair)
