@@ -76,3 +76,11 @@ def test_pairs_with_an_empty_side_are_left_out_of_the_alignment(run, files, tmp_
     links.write_text(links.read_text() + "\n\n\n")
     assert list(report(run, *files, links, beams=2))[-1] == wanted
     assert wanted.startswith("alignment error rate")
+
+
+def test_pairs_for_which_a_model_has_no_positions_are_left_out_of_the_loss(run):
+    changed = {"model": {"positions": "learned", "longest": 9}}
+    settings = change(run.settings, changed)
+    model = build(settings.model, run.tokenizers.sizes).eval()
+    short = Run(run.folder, settings, run.tokenizers, model)
+    assert loss(short, PAIRS) == loss(short, PAIRS[:1])

@@ -9,6 +9,7 @@ from regard.config import Data
 from regard.counting import counted
 from regard.errors import RegardError
 from regard.insight import alignment_error_rate, best_reading, read_alignment
+from regard.models.translator import Translator
 from regard.retrace import Words, retrace
 from regard.run import Run
 from regard.text import encoded
@@ -71,8 +72,10 @@ def _numbered(sentences: Sequence[set[tuple[int, int]]]) -> list[tuple[int, int,
 
 
 def loss(run: Run, pairs: Sequence[Pair]) -> float:
-    """Give the loss per piece of the references, empty ones left out."""
-    everything = Data(longest=1 << 30, ratio=float("inf"))
+    """Give the loss per piece of the references; empty ones, and too long ones, are left out."""
+    assert isinstance(run.model, Translator)
+    room = run.model.longest
+    everything = Data(longest=1 << 30 if room is None else room - 1, ratio=float("inf"))
     with TemporaryDirectory() as folder:
         some = encoded.encode(pairs, run.tokenizers, everything, Path(folder))
         if not len(some):

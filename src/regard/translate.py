@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from math import ceil
 from typing import NamedTuple
+from warnings import warn
 
 import torch
 from torch import nn
@@ -58,7 +59,7 @@ def translate(
     """
     assert isinstance(model, Translator)
     settings = Search() if settings is None else settings
-    sources = tokenizers.source.encode_all(sentences)
+    sources = _cut(tokenizers.source.encode_all(sentences), model.longest)
     results: list[list[Translation]] = [[Translation("", (), 0.0, 0.0)] for _ in sentences]
     beams = 1 if chance else settings.beams
     groups = list(_groups(sources, CELLS // beams))
@@ -72,6 +73,18 @@ def translate(
         for row, texts in zip(rows, found, strict=True):
             results[row] = [_translation(text, tokenizers) for text in texts]
     return results
+
+
+def _cut(sources: list[list[int]], longest: int | None) -> list[list[int]]:
+    """Cut sources to what the model has positions for, and warn of it."""
+    over = 0 if longest is None else sum(len(source) > longest for source in sources)
+    if over:
+        warn(
+            f"sentences must have at most {longest} tokens, as many as the model has positions, "
+            f"but {over} of {len(sources)} have more; the rest of them is not translated",
+            stacklevel=3,
+        )
+    return [source[:longest] for source in sources]
 
 
 def _groups(sources: Sequence[Sequence[int]], cells: int) -> Iterator[list[int]]:
@@ -102,7 +115,10 @@ def _search(
     device = model.output_weight.device
     source, lengths = padded(sources)
     past = model.start(model.encode(source.to(device), lengths.to(device)))
-    limits = Limits(longest=_longest(int(lengths.max())))
+    longest = _longest(int(lengths.max()))
+    if model.longest is not None:
+        longest = min(longest, model.longest - 1)  # the start has a position, too
+    limits = Limits(longest=longest)
     if chance is not None:
         drawn = search.sample(model, past, len(sources), **chance._asdict(), limits=limits)
         return [[text] for text in drawn]

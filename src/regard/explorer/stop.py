@@ -49,6 +49,12 @@ class Stoppable(nn.Module):
         late: bool = self.model.looks_late
         return late
 
+    @property
+    def longest(self) -> int | None:
+        """The translator's own."""
+        longest: int | None = self.model.longest
+        return longest
+
     def encode(self, source: Tensor, lengths: Tensor) -> Any:
         """Read the source, if someone still waits for it."""
         self.stop.check()

@@ -47,6 +47,7 @@ class Recurrent(nn.Module):
     """A bidirectional GRU reads; a GRU writes, looking at what was read before each word."""
 
     looks_late = False
+    longest = None
 
     def __init__(
         self,

@@ -49,6 +49,11 @@ class Translator(Generator, Protocol):
     output_weight: Tensor  # (token, width): what `output` multiplies states with
     looks_late: bool  # a word's own look is that of the step which reads it, not chooses it
 
+    @property
+    def longest(self) -> int | None:
+        """How many tokens it can read on either side, the target's start included; None for any."""
+        ...
+
     def encode(self, source: Tensor, lengths: Tensor) -> Any:
         """Read the source (batch, position) once."""
         ...
