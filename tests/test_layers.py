@@ -72,6 +72,7 @@ MAY_IMPORT = {
         "counting",
         "errors",
         "insight",
+        "models",
         "retrace",
         "run",
         "text",

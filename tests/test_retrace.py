@@ -78,3 +78,13 @@ def test_given_words_and_links_are_kept(made):
     trace = retrace(*made, SOURCE, TARGET, words=words)
     assert trace.gold == ((0, 0), (1, 1))
     assert set(trace.tokens["source"].words) == {0, 1}
+
+
+def test_a_source_is_cut_to_what_the_model_has_positions_for(made):
+    _, tokenizers = made
+    settings = Model(width=12, layers=1, heads=2, hidden=16, positions="learned", longest=6)
+    model = build(settings, tokenizers.sizes).eval()
+    told = retrace(model, tokenizers, SOURCE, [5, 6])
+    whole = tokenizers.source.show(tokenizers.source.encode(SOURCE))
+    assert len(whole) > 6
+    assert list(told.tokens["source"].pieces) == whole[:6]

@@ -46,6 +46,12 @@ def test_the_loss_is_the_mean_over_pieces_of_all_pairs(run):
     assert loss(run, PAIRS) == pytest.approx(lost / count, rel=1e-5)
 
 
+def test_a_loss_leaves_the_model_as_it_was(run):
+    assert not run.model.training
+    loss(run, PAIRS)
+    assert not run.model.training
+
+
 def test_a_report_names_figures_with_signatures(run, files):
     told = "\n".join(report(run, *files, None, beams=2))
     assert re.search(r"BLEU \d+\.\d\d ± \d+\.\d\d  nrefs:1\|bs:1000\|.*tok:13a", told)
@@ -58,3 +64,23 @@ def test_an_empty_file_is_refused(run, tmp_path):
     empty.write_text("")
     with pytest.raises(RegardError, match=r"empty.txt must have sentences, but it is empty"):
         list(report(run, empty, empty, None, None))
+
+
+def test_pairs_with_an_empty_side_are_left_out_of_the_alignment(run, files, tmp_path):
+    source, reference = files
+    links = tmp_path / "links.txt"
+    links.write_text("0-0 1-1\n0-0 1-1 2-2\n")
+    wanted = list(report(run, *files, links, beams=2))[-1]
+    source.write_text(source.read_text() + "\n  \na\n")
+    reference.write_text(reference.read_text() + "\nun\n \n")
+    links.write_text(links.read_text() + "\n\n\n")
+    assert list(report(run, *files, links, beams=2))[-1] == wanted
+    assert wanted.startswith("alignment error rate")
+
+
+def test_pairs_for_which_a_model_has_no_positions_are_left_out_of_the_loss(run):
+    changed = {"model": {"positions": "learned", "longest": 9}}
+    settings = change(run.settings, changed)
+    model = build(settings.model, run.tokenizers.sizes).eval()
+    short = Run(run.folder, settings, run.tokenizers, model)
+    assert loss(short, PAIRS) == loss(short, PAIRS[:1])

@@ -245,3 +245,34 @@ def test_scores_that_a_model_keeps_stay_as_they_were():
     model = Same()
     greedy(model, model, 2, Limits(longest=3))
     assert torch.equal(model.scores, torch.arange(7.0).expand(2, 1, 7))
+
+
+class Scored:
+    """A model that scores every next token alike."""
+
+    def __init__(self, scores):
+        self.scores = torch.tensor(scores)
+
+    def reorder(self, rows):
+        return self
+
+    def keep(self, sentences, rows):
+        return self
+
+    def step(self, tokens, past):
+        return torch.zeros(*tokens.shape, 1), past
+
+    def output(self, states):
+        return self.scores.expand(*states.shape[:-1], -1).clone()
+
+
+@pytest.mark.parametrize("search", [greedy, beam, sample])
+@pytest.mark.parametrize(
+    ("scores", "limits"),
+    [([float("nan")] * 9, Limits(longest=4)), ([0.0] * 3, Limits(shortest=1, longest=4))],
+    ids=["scores that are no numbers", "no token but the end"],
+)
+def test_a_model_that_can_say_nothing_is_told_so(search, scores, limits):
+    model = Scored(scores)
+    with pytest.raises(ValueError, match=r"must end in a text, but 0 .*NaN.*limits.*would do"):
+        search(model, model, 2, limits=limits)

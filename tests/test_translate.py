@@ -11,15 +11,19 @@ from regard.translate import Chance, Translation, line, translate
 TEXTS = ["the cat sleeps", "a dog", "the dog sees the cat in the old garden", "", "a", "   "]
 
 
-@pytest.fixture(scope="module")
-def made():
+def make(**changed):
     torch.manual_seed(4)
     both = train(TEXTS * 5, "bpe", 300)
-    settings = Model(width=12, layers=1, heads=2, hidden=16, dropout=0.0)
+    settings = Model(width=12, layers=1, heads=2, hidden=16, dropout=0.0, **changed)
     model = build(settings, (len(both), len(both))).eval()
     with torch.no_grad():  # a fresh model finds everything alike likely
         model.target.weight.mul_(3.0)
     return model, Tokenizers(both, both)
+
+
+@pytest.fixture(scope="module")
+def made():
+    return make()
 
 
 def test_each_sentence_is_translated_as_if_it_were_alone(made):
@@ -95,3 +99,16 @@ def test_how_many_are_done_is_told_if_wanted(made, monkeypatch, capsys):
     assert translate(*made, TEXTS) == translate(*made, TEXTS, told=True)
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 4 and told[-1].startswith("4 of 4 sentences")
+
+
+@pytest.mark.parametrize("chance", [None, Chance(seed=1)])
+def test_a_model_with_few_positions_reads_and_writes_no_further(chance):
+    model, tokenizers = make(positions="learned", longest=6)
+    sentences = ["a dog", "the dog sees the cat in the old garden"]
+    cut = tokenizers.source.decode(tokenizers.source.encode(sentences[1])[:6])
+    with pytest.warns(
+        UserWarning, match="at most 6 tokens.*but 1 of 2 have more; the rest of them"
+    ):
+        found = translate(model, tokenizers, sentences, chance=chance)
+    assert max(len(texts[0].tokens) for texts in found) == 5  # and the start
+    assert translate(model, tokenizers, [sentences[0], cut], chance=chance) == found

@@ -50,6 +50,11 @@ class Learned(nn.Module):
         self.table = nn.Parameter(torch.empty(length, width))
         nn.init.normal_(self.table, std=width**-0.5)
 
+    @property
+    def longest(self) -> int:
+        """How many positions there are."""
+        return len(self.table)
+
     def forward(self, vectors: Vectors, offset: int = 0) -> Vectors:
         """Add to each vector the one of its position, the first of which is `offset`."""
         length, width = self.table.shape

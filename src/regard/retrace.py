@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from regard import files
 from regard.batch import padded
-from regard.models.translator import Looks, Translator
+from regard.models.translator import Looks, Translator, longest
 from regard.run import Run
 from regard.text.corpus import Span
 from regard.text.encoded import touching
@@ -40,7 +40,8 @@ def retrace(
     """Record where every layer and head looks while the model is made to say the target.
 
     A Transformer looks at the translation of a word when it reads it, one step after it chose
-    it; a recurrent model, before it writes it. Rows are named by the word in either case.
+    it; a recurrent model, before it writes it. Rows are named by the word in either case. A source
+    is cut to as many tokens as the model has positions, as `translate` cuts it.
 
     Args:
         target: a text, or the tokens that a search found.
@@ -49,7 +50,7 @@ def retrace(
     assert isinstance(model, Translator)
     tokens = tokenizers.target.encode(target) if isinstance(target, str) else list(target)
     text = tokenizers.target.decode(tokens)
-    ids = tokenizers.source.encode(source)
+    ids = tokenizers.source.encode(source)[: longest(model)]
     log_probabilities, looks = _pass(model, ids, tokens)
     spans = words or Words(tokenizers.source.words(source), tokenizers.target.words(text))
     return translation(

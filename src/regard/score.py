@@ -9,6 +9,7 @@ from regard.config import Data
 from regard.counting import counted
 from regard.errors import RegardError
 from regard.insight import alignment_error_rate, best_reading, read_alignment
+from regard.models.translator import longest
 from regard.retrace import Words, retrace
 from regard.run import Run
 from regard.text import encoded
@@ -44,8 +45,10 @@ def report(
 def alignment(run: Run, pairs: Sequence[Pair]) -> str:
     """Tell how far the head that agrees best with itself is from the given links.
 
-    The head is chosen without them: a figure for text whose links are not known, too.
+    The head is chosen without them: a figure for text whose links are not known, too. Pairs with
+    an empty side are left out.
     """
+    pairs = [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
     traces, gold = [], []
     for pair in counted(pairs, "sentences aligned", len(pairs)):
         words = _words(pair)
@@ -69,10 +72,12 @@ def _numbered(sentences: Sequence[set[tuple[int, int]]]) -> list[tuple[int, int,
 
 
 def loss(run: Run, pairs: Sequence[Pair]) -> float:
-    """Give the loss per piece of the references, empty ones left out."""
-    everything = Data(longest=1 << 30, ratio=float("inf"))
+    """Give the loss per piece of the references; empty ones, and too long ones, are left out."""
+    room = longest(run.model)
+    everything = Data(longest=1 << 30 if room is None else room - 1, ratio=float("inf"))
     with TemporaryDirectory() as folder:
         some = encoded.encode(pairs, run.tokenizers, everything, Path(folder))
         if not len(some):
             raise RegardError("perplexity needs pairs with words on both sides, but there are none")
-        return validation_loss(Objective(run.model), some, run.settings.train.tokens, Crew())
+        objective = Objective(run.model).eval()
+        return validation_loss(objective, some, run.settings.train.tokens, Crew())

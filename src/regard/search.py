@@ -108,11 +108,13 @@ def sample(
 
     def draw(logits: Tensor, likely: Tensor) -> Choice:
         shares = _trimmed(logits[:, 0] / temperature, top_k, top_p).softmax(dim=-1)
+        if (silent := shares.isnan().any(dim=-1)).any():
+            raise _nothing_to_say(int(hunt.open[silent][0]))
         token = torch.multinomial(shares, 1, generator=chance)
         return Choice(likely + logits[:, 0].gather(1, token), torch.zeros_like(token), token)
 
-    found = _Hunt(model, past, sentences, beams=1, penalty=1.0, limits=limits).run(draw)
-    return [texts[0] for texts in found]
+    hunt = _Hunt(model, past, sentences, beams=1, penalty=1.0, limits=limits)
+    return [texts[0] for texts in hunt.run(draw)]
 
 
 def _trimmed(logits: Tensor, top_k: int | None, top_p: float) -> Tensor:
@@ -124,6 +126,14 @@ def _trimmed(logits: Tensor, top_k: int | None, top_p: float) -> Tensor:
         out |= torch.arange(logits.shape[-1], device=logits.device) >= top_k
     out[..., 0] = False
     return logits.masked_fill(out.gather(-1, order.argsort(-1)), -torch.inf)
+
+
+def _nothing_to_say(sentence: int) -> ValueError:
+    return ValueError(
+        f"every sentence must end in a text, but {sentence} (counted from 0) found none: the "
+        "model's scores are NaN, as after a training that diverged, or the limits leave no token "
+        "to say; sound weights, or wider limits, would do"
+    )
 
 
 def _device(model: Generator) -> torch.device:
@@ -159,6 +169,9 @@ class _Hunt:
                 choice = choose(self._allowed(logits, length), likely)
                 self._note(choice)
                 self._go_on(choice)
+        for sentence, texts in enumerate(self.found):
+            if not texts:
+                raise _nothing_to_say(sentence)
         return self.found
 
     def _begin(self) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import groupby
 from math import ceil
 from typing import NamedTuple
+from warnings import warn
 
 import torch
 from torch import nn
@@ -14,7 +15,7 @@ from regard.batch import padded
 from regard.config import Search
 from regard.counting import counted
 from regard.errors import RegardError
-from regard.models.translator import Translator
+from regard.models.translator import Translator, longest
 from regard.parallel import side_by_side
 from regard.search import Found, Limits
 from regard.text.tokenizer import Tokenizers
@@ -63,6 +64,7 @@ def translate(
     settings = _fitting(Search() if settings is None else settings, nbest, chance)
     # spaces around a sentence are no part of it, as in the pairs that it was learned from
     sources = tokenizers.source.encode_all([sentence.strip() for sentence in sentences])
+    sources = _cut(sources, longest(model))
     results = [[Translation("", (), 0.0, 0.0)] * nbest for _ in sentences]
     beams = 1 if chance else settings.beams
     groups = list(_groups(sources, CELLS // beams))
@@ -87,6 +89,18 @@ def _fitting(settings: Search, nbest: int, chance: Chance | None) -> Search:
     if chance is not None and not chance.temperature > 0:
         raise RegardError(f"temperature must be above 0, but it is {chance.temperature}")
     return replace(settings, beams=max(settings.beams, nbest))
+
+
+def _cut(sources: list[list[int]], room: int | None) -> list[list[int]]:
+    """Cut sources to what the model has positions for, and warn of it."""
+    over = 0 if room is None else sum(len(source) > room for source in sources)
+    if over:
+        warn(
+            f"sentences must have at most {room} tokens, as many as the model has positions, "
+            f"but {over} of {len(sources)} have more; the rest of them is not translated",
+            stacklevel=3,
+        )
+    return [source[:room] for source in sources]
 
 
 def _groups(sources: Sequence[Sequence[int]], cells: int) -> Iterator[list[int]]:
@@ -117,7 +131,8 @@ def _search(
     device = model.output_weight.device
     source, lengths = padded(sources)
     past = model.start(model.encode(source.to(device), lengths.to(device)))
-    limits = Limits(longest=_longest(int(lengths.max())))
+    most, room = _longest(int(lengths.max())), longest(model)
+    limits = Limits(longest=most if room is None else min(most, room - 1))  # the start takes one
     if chance is not None:
         drawn = search.sample(model, past, len(sources), **chance._asdict(), limits=limits)
         return [[text] for text in drawn]

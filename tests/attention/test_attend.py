@@ -3,6 +3,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.nn.functional import dropout as drop
 
 from regard.attention import (
     Additive,
@@ -17,6 +18,7 @@ from regard.attention import (
     weights,
 )
 from regard.attention.attend import PATHS
+from regard.attention.fold import Folded
 from regard.attention.kernels import boxcar, epanechnikov, triangular
 from regard.masks import causal, documents, lengths, padding, prefix, window
 
@@ -127,6 +129,27 @@ def test_looking_never_changes_the_answer(name, path, dropout):
             torch.testing.assert_close(context, without, rtol=0, atol=0)
             undropped = weights(queries, keys, score=score, mask=settings["mask"])
             torch.testing.assert_close(looks, undropped, rtol=0, atol=0)
+
+
+class Chancy(torch.nn.Module):
+    """A score that draws, as one with dropout does in training."""
+
+    def forward(self, queries, keys):
+        return drop(queries, 0.5) @ keys.mT
+
+    def fold(self, queries, keys):
+        return Folded(drop(queries, 0.5), keys)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_looking_draws_no_random_numbers_beside_those_of_the_answer(path):
+    queries, keys, values = make_vectors()
+    settings = {"score": Chancy(), "dropout": 0.4, "path": path}
+    torch.manual_seed(7)
+    without, then = attend(queries, keys, values, **settings), torch.rand(5)
+    torch.manual_seed(7)
+    assert torch.equal(look(queries, keys, values, **settings).context, without)
+    assert torch.equal(torch.rand(5), then)
 
 
 @pytest.mark.parametrize("path", PATHS)

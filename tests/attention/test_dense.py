@@ -1,6 +1,7 @@
+import pytest
 import torch
 
-from regard.attention import dense
+from regard.attention import MultiHead, attend, dense, look
 from regard.attention.job import line_up
 
 
@@ -33,3 +34,26 @@ def test_scores_are_not_written_over():
 def test_all_weights_dropped_gather_nothing():
     queries, keys = torch.randn(5, 12), torch.randn(7, 12)
     assert (dense.attend(job(queries, keys), dropout=1.0) == 0).all()
+
+
+def products(queries, keys):
+    """Score as a user would, in whatever precision the vectors have."""
+    return queries @ keys.mT
+
+
+@pytest.mark.parametrize("path", [None, "dense", "streamed"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_a_function_may_score_in_half_precision(dtype, path):
+    shapes = (2, 6, 5, 12), (2, 3, 7, 12), (2, 3, 7, 4)
+    inputs = [(torch.randn(shape) / 2).to(dtype) for shape in shapes]
+    mask = torch.rand(2, 6, 5, 7) > 0.3
+    context, looks = look(*inputs, score=products, mask=mask, path=path)
+    assert context.dtype == looks.dtype == dtype
+    assert torch.equal(context, attend(*inputs, score=products, mask=mask, path=path))
+    wide = attend(*(rows.float() for rows in inputs), score=products, mask=mask)
+    torch.testing.assert_close(context.float(), wide, rtol=0, atol=3e-2)
+
+
+def test_heads_in_half_precision_take_a_function_as_their_score():
+    attention = MultiHead(12, 3, score=products).to(torch.bfloat16)
+    assert attention(torch.randn(2, 5, 12).to(torch.bfloat16)).dtype == torch.bfloat16

@@ -243,3 +243,19 @@ def test_rows_that_do_not_follow_those_in_the_cache_are_refused(learning):
     keys, values = rows(1)
     with pytest.raises(ValueError, match=r"values must have the shape \(2, 3, 1, 6\)"):
         cache.extend(keys, values[..., :1])
+
+
+@pytest.mark.parametrize("count", [1, 9])
+@pytest.mark.parametrize("gradients", [torch.no_grad, torch.enable_grad, torch.inference_mode])
+def test_a_cache_grown_in_inference_mode_goes_on_in_any_other(gradients, count):
+    with torch.inference_mode():
+        parts = [rows(3), rows(1)]
+        cache = grown(*parts)
+    before = len(cache)
+    with gradients():
+        new = rows(count)
+        longer = cache.extend(*new)
+        assert holds(longer, *joined(*parts, new))
+        again = longer.reorder(torch.tensor([1, 0])).extend(*new)
+        assert len(again) == before + 2 * count
+    assert len(cache) == before and cache.keys.equal(joined(*parts)[0])

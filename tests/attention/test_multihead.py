@@ -149,6 +149,18 @@ def test_rows_without_a_batch_keep_no_batch():
     assert (single.context.shape, single.weights.shape) == ((WIDTH,), (HEADS, KEYS))
 
 
+def test_a_memory_of_rows_without_a_batch_is_looked_at_without_one():
+    attention = MultiHead(WIDTH, HEADS)
+    queries, keys = torch.randn(QUERIES, WIDTH), torch.randn(KEYS, WIDTH)
+    memory = attention.project(keys)
+    torch.testing.assert_close(attention(queries, memory), attention(queries, keys))
+    torch.testing.assert_close(attention(queries[0], memory), attention(queries[0], keys))
+    for got, wanted in zip(
+        attention.look(queries, memory), attention.look(queries, keys), strict=True
+    ):
+        torch.testing.assert_close(got, wanted)
+
+
 def test_rotary_attention_sees_distance_only():
     attention = MultiHead(WIDTH, HEADS, positions=Rotary(4))
     word = torch.randn(1, 1, WIDTH).expand(1, 9, WIDTH)
@@ -166,6 +178,24 @@ def test_alibi_adds_to_a_bias():
     rows, bias = torch.randn(BATCH, QUERIES, WIDTH), torch.randn(QUERIES, QUERIES)
     nearness = ALiBi(HEADS)(QUERIES, QUERIES)
     torch.testing.assert_close(attention(rows, bias=bias), plain(rows, bias=nearness + bias))
+
+
+@pytest.mark.parametrize("axes", [3, 4])
+def test_alibi_adds_to_the_bias_of_each_sentence_apart(axes):
+    batch = HEADS  # a batch of as many sentences as heads could be taken for heads
+    attention = MultiHead(WIDTH, HEADS, positions=ALiBi(HEADS))
+    rows, bias = torch.randn(batch, QUERIES, WIDTH), torch.randn(batch, 1, QUERIES, QUERIES)
+    bias = bias[:, 0] if axes == 3 else bias
+    apart = [attention(rows[[n]], bias=bias[[n]]) for n in range(batch)]
+    torch.testing.assert_close(attention(rows, bias=bias), torch.cat(apart))
+
+
+def test_alibi_knows_its_heads_behind_any_number_of_batch_axes():
+    attention = MultiHead(WIDTH, HEADS, positions=ALiBi(HEADS))
+    rows, bias = torch.randn(2, HEADS, QUERIES, WIDTH), torch.randn(2, HEADS, QUERIES, QUERIES)
+    for added in (None, bias):
+        flat = attention(rows.flatten(0, 1), bias=None if added is None else added.flatten(0, 1))
+        torch.testing.assert_close(attention(rows, bias=added), flat.unflatten(0, (2, HEADS)))
 
 
 def test_one_head_without_projections_is_attend():

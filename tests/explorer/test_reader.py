@@ -2,12 +2,14 @@ import math
 
 import pytest
 
-from regard.config import Search
+from regard.config import Search, change
 from regard.explorer.limits import Limits
 from regard.explorer.reader import log_probabilities, trace, translations
 from regard.explorer.refused import Refused
+from regard.models import build
 from regard.pictures.page import fitted
 from regard.retrace import retrace
+from regard.run import Run
 from regard.translate import translate
 
 SOURCE, TARGET = "the old cat sees the dog", "le chat vieux voit le chien"
@@ -88,3 +90,14 @@ def test_a_trace_needs_words_on_both_sides_and_not_too_many(run, name):
         trace(run, **texts | {name: ""})
     with pytest.raises(Refused, match=f"{name} must be at most 40 tokens long, but it has"):
         trace(run, **texts | {name: "x" * 50}, limits=Limits(tokens=40))
+
+
+def test_texts_for_which_a_model_has_no_positions_are_refused(run):
+    settings = change(run.settings, {"model": {"positions": "learned", "longest": 8}})
+    model = build(settings.model, run.tokenizers.sizes).eval()
+    short = Run(run.folder, settings, run.tokenizers, model)
+    assert translations(short, "dog", None, 1)
+    with pytest.raises(Refused, match="text must be at most 7 tokens long, but it has"):
+        translations(short, " ".join([SOURCE] * 3), None, 1)
+    with pytest.raises(Refused, match="target must be at most 7 tokens long, but it has"):
+        trace(short, "dog", " ".join([TARGET] * 3))

@@ -118,6 +118,10 @@ def tokens(**parts):
     return changed(tokens=RECORD["tokens"] | {"source": RECORD["tokens"]["source"] | parts})
 
 
+def look(**parts):
+    return changed(looks=[RECORD["looks"][0] | parts, *RECORD["looks"][1:]])
+
+
 HOSTILE = {
     "nothing": b"",
     "not JSON": b"GIF89a",
@@ -132,6 +136,8 @@ HOSTILE = {
     "no tokens": changed(tokens={}),
     "gold of words that are not there": changed(gold=[[90, 90]]),
     "gold that is no pairs": changed(gold=[["a"]]),
+    "gold without end": changed(gold=[[float("inf"), 0]]),
+    "a call without end": look(call=float("inf")),
     "numbers that are too few": weights(data="AAAA"),
     "numbers that are not base64": weights(data="\u2603"),
     "a negative scale": weights(scale=-1.0),

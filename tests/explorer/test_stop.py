@@ -44,4 +44,5 @@ def test_a_search_stops_between_two_steps(run):
 def test_the_weights_are_shared_and_not_copied(run):
     model = Stoppable(run.model, Stop())
     assert model.output_weight is run.model.output_weight
+    assert model.longest == run.model.longest
     assert all(torch.is_tensor(weight) for weight in model.parameters())

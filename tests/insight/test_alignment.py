@@ -135,3 +135,15 @@ def test_rows_that_are_named_by_what_they_chose_stay_where_they_are():
     trace = translation(("x", "y"), pieces, cross=[looks])
     for step in ("read", "chosen"):
         assert read_alignment(trace, 0, 0, step=step) == {(0, 0), (1, 1)}
+
+
+def test_a_layer_or_a_head_that_is_named_is_the_one_that_is_read():
+    same, turned = np.eye(3), np.eye(3)[::-1]
+    cross = [np.stack([same, same]), np.stack([np.full((3, 3), 1 / 3), turned])]
+    trace = translation(("x", "y", "z"), ("a", "b", "c"), cross=cross)
+    straight, crossed = {(0, 0), (1, 1), (2, 2)}, {(2, 0), (1, 1), (0, 2)}
+    assert read_alignment(trace) == straight
+    assert read_alignment(trace, layer=1) == crossed
+    assert read_alignment(trace, layer=-1) == crossed
+    trace = translation(("x", "y", "z"), ("a", "b", "c"), cross=cross[:0:-1])
+    assert read_alignment(trace, head=1) == crossed

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from regard.models import Embedding, FeedForward, Residual
-from regard.positions import Sinusoidal
+from regard.positions import Learned, Sinusoidal
 
 
 @pytest.mark.parametrize(("activation", "theirs"), [("relu", nn.ReLU()), ("gelu", nn.GELU())])
@@ -40,3 +40,9 @@ def test_continuations_of_one_step_stand_at_one_position():
     side_by_side = placed.at(torch.tensor([[3, 5], [7, 3]]), position=2)
     torch.testing.assert_close(side_by_side[1, 1], side_by_side[0, 0])
     torch.testing.assert_close(side_by_side[0, 1:2][None], placed(torch.tensor([[5]]), offset=2))
+
+
+def test_an_embedding_has_room_for_as_many_tokens_as_its_positions():
+    assert Embedding(9, 12).longest is None
+    assert Embedding(9, 12, Sinusoidal(12)).longest is None
+    assert Embedding(9, 12, Learned(7, 12)).longest == 7

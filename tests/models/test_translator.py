@@ -2,8 +2,9 @@ import inspect
 
 import pytest
 
-from regard.models import LanguageModel, Recurrent, Transformer
-from regard.models.translator import Generator, Looks, Translator
+from regard.models import Decoder, Embedding, Encoder, LanguageModel, Recurrent, Transformer
+from regard.models.translator import Generator, Looks, Translator, longest
+from regard.positions import Learned
 
 
 def asked_by(contract):
@@ -25,3 +26,11 @@ def test_a_language_model_can_be_searched():
 
 def test_a_model_without_self_attention_has_no_such_looks():
     assert Looks() == ((), (), ())
+
+
+def test_a_translator_has_room_for_as_many_tokens_as_both_its_sides():
+    short, long = (Embedding(9, 12, Learned(length, 12)) for length in (5, 7))
+    for source, target in ((short, long), (long, short), (short, Embedding(9, 12))):
+        assert Transformer(source, target, Encoder([]), Decoder([])).longest == 5
+    assert Transformer(*[Embedding(9, 12)] * 2, Encoder([]), Decoder([])).longest is None
+    assert longest(Recurrent(*[Embedding(9, 12)] * 2)) is None

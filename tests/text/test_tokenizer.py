@@ -147,6 +147,14 @@ def test_characters_are_one_token_each():
     assert LEARNED["characters"].show(LEARNED["characters"].encode("a 我")) == [" ", "a", " ", "我"]
 
 
+@given(any_text)
+@example("un caf\udce9 noir")
+def test_the_words_of_any_text_are_found_where_they_stand(text):
+    words = LEARNED["bpe"].words(text)
+    assert words == LEARNED["bpe"].words(written(text))
+    assert "".join(text[slice(*word)] for word in words) == "".join(text.split())
+
+
 def test_words_that_are_known_are_whole_and_others_spelled():
     learned = train(["the cat sat", "the cat"], "words", 400)
     assert learned.show(learned.encode("the cat")) == [" the", " cat"]

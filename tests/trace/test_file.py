@@ -76,6 +76,7 @@ def test_the_same_trace_makes_the_same_file(tmp_path, whole_trace):
         ({"looks": 5}, "the trace cannot be read"),
         ({"gold": [[9, 9]]}, "gold links must be"),
         ({"gold": [[1]]}, "the trace cannot be read"),
+        ({"gold": [[float("inf"), 0]]}, "the trace cannot be read: .*infinity"),
         ({"tokens": {"source": {"pieces": [1]}}}, "pieces must be a list of texts"),
     ],
 )
@@ -88,6 +89,19 @@ def test_what_cannot_be_read_is_refused_with_a_sentence(whole_trace, change, wor
 @pytest.mark.parametrize("text", ["", "[]", "3", "not JSON"])
 def test_what_is_no_trace_is_refused(text):
     with pytest.raises(RegardError, match="a trace must be JSON|not a trace"):
+        Trace.from_json(text)
+
+
+def test_a_call_without_end_is_refused(whole_trace):
+    record = json.loads(whole_trace.to_json())
+    record["looks"][0]["call"] = float("inf")
+    with pytest.raises(RegardError, match="the trace cannot be read: .*infinity"):
+        Trace.from_json(json.dumps(record))
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, "9" * 5000], ids=["nesting", "digits"])
+def test_json_without_end_is_refused(text):
+    with pytest.raises(RegardError, match="a trace must be JSON that can be read, but: "):
         Trace.from_json(text)
 
 

@@ -410,3 +410,13 @@ def test_the_log_tells_the_loss_between_validations(tmp_path):
     assert told[40]["loss"] < told[20]["loss"] and told[40]["rate"] == pytest.approx(5e-3)
     assert told[20]["seconds"] < told[40]["seconds"]
     assert "valid_loss" in told[30] and "valid_loss" not in told[40]
+
+
+def test_sentences_longer_than_the_table_of_positions_are_refused_before_the_start(tmp_path):
+    learned = ("model.positions=learned", "model.longest=40")
+    words = "model.longest must be 129 or more.*but it is 40; data.longest=39 would do, too"
+    with pytest.raises(RegardError, match=words):
+        small(tmp_path / "run", *learned)
+    assert not (tmp_path / "run").exists()
+    small(tmp_path / "run", *learned, "data.longest=39", "train.steps=1")
+    assert Folder(tmp_path / "run").card.exists()

@@ -22,7 +22,8 @@ def weights(job: Job) -> Weights:
 
 def score(job: Job, queries: Tensor) -> Scores:
     """Compare some of the job's queries with all its keys."""
-    return ungrouped(job.score(grouped(queries, job.groups), job.keys), job.groups)
+    scores = job.score(grouped(queries, job.groups), job.keys)
+    return ungrouped(precise(scores), job.groups)  # a caller's function may give half precision
 
 
 def weigh(job: Job, scores: Scores, frame: Frame) -> Weights:

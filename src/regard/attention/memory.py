@@ -54,7 +54,7 @@ class Cache:
         if torch.is_grad_enabled() and learning:
             # rows written into the room would not carry a gradient
             return Cache(torch.cat([self.keys, keys], -2), torch.cat([self.values, values], -2))
-        if room.used != self._length or room.size < end:
+        if room.used != self._length or room.size < end or room.is_closed():
             room = _Room.of(self.keys, self.values, size=2 * end)
         room.append(keys, values)
         return _cache(room)
@@ -97,6 +97,10 @@ class _Room:
         room = cls(*(_copied(rows, size, sentences) for rows in (keys, values)))
         room.used = keys.shape[-2]
         return room
+
+    def is_closed(self) -> bool:
+        """Tell whether the rows are of inference mode, outside of which none may be written."""
+        return self.keys.is_inference() and not torch.is_inference_mode_enabled()
 
     def check(self, keys: Tensor, values: Tensor) -> None:
         """Raise unless new rows have the batch, heads and width of those that are there."""

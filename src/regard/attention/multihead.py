@@ -161,7 +161,7 @@ class MultiHead(nn.Module):
         self, queries: Tensor, keys: Tensor | Memory | None, values: Tensor | None, axes: "_Axes"
     ) -> Memory:
         if isinstance(keys, Memory):
-            return keys
+            return Memory(axes.batched(keys.keys), axes.batched(keys.values))
         keys = queries if keys is None else keys
         values = keys if values is None else values
         return self.project(axes.batched(keys), axes.batched(values))
@@ -194,7 +194,7 @@ class MultiHead(nn.Module):
                 nearness = self.positions(queries, keys, offset)
             else:
                 nearness = self.positions.at(places[keys - queries :], places)
-            bias = nearness.to(looking.dtype) + (0 if bias is None else bias)
+            bias = _summed(nearness.to(looking.dtype), bias, looking.ndim)
         return {
             "score": getattr(self.score, "compare", self.score),
             "bias": bias,
@@ -235,6 +235,16 @@ class _Axes(NamedTuple):
     def drop(self, rows: Tensor) -> Tensor:
         rows = rows.squeeze(-2) if self.single else rows
         return rows[0] if self.unbatched else rows
+
+
+def _summed(nearness: Tensor, bias: Tensor | None, axes: int) -> Tensor:
+    """Add a bias of the caller's to that of the heads, (*batch, head, query, key) with all axes."""
+    nearness = nearness[(None,) * (axes - nearness.ndim)]
+    if bias is None:
+        return nearness
+    if bias.ndim > 2 and bias.ndim == axes - 1:
+        bias = bias.unsqueeze(-3)  # (batch, query, key): the same for every head
+    return nearness + bias
 
 
 def _check_heads(width: int, heads: int, key_heads: int, head_width: int | None) -> None:

@@ -9,7 +9,7 @@ from torch.utils.checkpoint import checkpoint
 from regard.attention import dense
 from regard.attention.job import Job, grouped
 from regard.masks.frame import Frame
-from regard.shapes import Context, Weights
+from regard.shapes import Context, Weights, precise
 
 BLOCK = 2**20  # scores held at a time, 4 MiB in float32: they stay in the cache
 
@@ -54,7 +54,7 @@ def _write_plain(job: Job, looks: Weights) -> None:
     for h in range(0, len(looks), heads):
         for q in range(0, queries.shape[-2], rows):
             place = (slice(h, h + heads), slice(q, q + rows))
-            scores = job.score(queries[place], keys[h : h + heads])
+            scores = precise(job.score(queries[place], keys[h : h + heads]))
             if scores.dtype == looks.dtype:
                 torch.softmax(scores, dim=-1, out=looks[place])
             else:

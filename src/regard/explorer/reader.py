@@ -11,7 +11,7 @@ from regard.batch import padded
 from regard.explorer.limits import LIMITS, Limits
 from regard.explorer.refused import Refused
 from regard.explorer.stop import Stop, Stoppable
-from regard.models.translator import Translator
+from regard.models.translator import Translator, longest
 from regard.pictures.page import fitted
 from regard.retrace import Words, numbered, retrace
 from regard.run import Run
@@ -29,6 +29,7 @@ def translations(
     limits: Limits = LIMITS,
 ) -> list[dict[str, Any]]:
     """Give the best translations of a text, with the probability of each piece and word."""
+    limits = _within(limits, run)
     ids = _checked(run.tokenizers.source, "text", text, limits)
     if not text.strip() or not ids:
         return []
@@ -49,6 +50,7 @@ def trace(
     run: Run, source: str, target: str, words: Words | None = None, limits: Limits = LIMITS
 ) -> dict[str, Any]:
     """Record where a run looks while it is made to say the target."""
+    limits = _within(limits, run)
     for name, text, tokenizer in (
         ("source", source, run.tokenizers.source),
         ("target", target, run.tokenizers.target),
@@ -75,6 +77,12 @@ def log_probabilities(
         likely[row, range(len(target)), list(target)].tolist() if target else []
         for row, target in enumerate(targets)
     ]
+
+
+def _within(limits: Limits, run: Run) -> Limits:
+    """Allow no more tokens than the run's model has positions for, one of them the start's."""
+    room = longest(run.model)
+    return limits if room is None else replace(limits, tokens=min(limits.tokens, room - 1))
 
 
 def _checked(tokenizer: Tokenizer, name: str, text: str, limits: Limits) -> list[int]:

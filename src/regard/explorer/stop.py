@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from regard.models.translator import Looks, Past, Translator
+from regard.models.translator import Looks, Past, Translator, longest
 
 
 class Stopped(Exception):
@@ -48,6 +48,11 @@ class Stoppable(nn.Module):
         """The translator's own."""
         late: bool = self.model.looks_late
         return late
+
+    @property
+    def longest(self) -> int | None:
+        """The translator's own."""
+        return longest(self.model)
 
     def encode(self, source: Tensor, lengths: Tensor) -> Any:
         """Read the source, if someone still waits for it."""

@@ -137,14 +137,16 @@ def read_alignment(
     """Read the links between the words of a translation's trace, as words are numbered there.
 
     Rows of a trace are named by the token that is read, so they are one step late already.
-    Without a layer and head, those of the best head are taken. Start, end and padding are
-    left out on both sides.
+    Without a layer or a head, the best head is taken of those that are left to choose from.
+    Start, end and padding are left out on both sides.
     """
     stack, source, target = between_words(trace, step)
-    if layer is None or head is None:
-        chosen = best_head([stack])
-        layer, head = chosen.layer, chosen.head
-    links = align(stack[layer, head], symmetric=symmetric)
+    if layer is not None:
+        stack = stack[[layer]]
+    if head is not None:
+        stack = stack[:, [head]]
+    best = (0, 0) if stack.shape[:2] == (1, 1) else best_head([stack])[:2]
+    links = align(stack[best], symmetric=symmetric)
     return {(source[s], target[t]) for s, t in links}
 
 

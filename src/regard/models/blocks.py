@@ -80,6 +80,12 @@ class Embedding(nn.Module):
         self.positions = positions
         self.dropout = dropout
 
+    @property
+    def longest(self) -> int | None:
+        """How many tokens of a text have a position; None if any number has."""
+        longest: int | None = getattr(self.positions, "longest", None)
+        return longest
+
     def forward(self, tokens: Tensor, offset: int = 0) -> Tensor:
         """Look up tokens (batch, position), the first of which stands at `offset`."""
         rows = embedding(tokens, self.weight) * self.width**0.5

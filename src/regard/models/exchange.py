@@ -1,5 +1,6 @@
 """Weights of torch's own Transformer, taken over."""
 
+from copy import deepcopy
 from typing import Any
 
 from torch import nn
@@ -15,8 +16,8 @@ def from_torch(theirs: nn.Transformer) -> tuple[Encoder, Decoder]:
     """Make the encoder and the decoder that give what torch's give, batch first."""
     encoder, decoder = theirs.encoder, theirs.decoder
     return (
-        Encoder([_layer(layer) for layer in encoder.layers], _norm(encoder.norm)),
-        Decoder([_layer(layer) for layer in decoder.layers], _norm(decoder.norm)),
+        Encoder([_layer(layer) for layer in encoder.layers], deepcopy(encoder.norm)),
+        Decoder([_layer(layer) for layer in decoder.layers], deepcopy(decoder.norm)),
     )
 
 
@@ -33,9 +34,8 @@ def _layer(theirs: Any) -> Layer:
     around = [ours.around_attention, ours.around_cross, ours.around_feed_forward]
     norms = [theirs.norm1, theirs.norm2, getattr(theirs, "norm3", None)]
     for residual, norm in zip(filter(None, around), filter(None, norms), strict=True):
-        residual.norm.load_state_dict(norm.state_dict())
-        residual.norm.eps = norm.eps
-    return ours.to(theirs.linear1.weight).train(theirs.training)
+        residual.norm = deepcopy(norm)
+    return ours.train(theirs.training)
 
 
 def _feed_forward(theirs: Any) -> FeedForward:
@@ -48,14 +48,6 @@ def _feed_forward(theirs: Any) -> FeedForward:
         theirs.dropout.p,
         named[0],
     )
-    ours.widen.load_state_dict(theirs.linear1.state_dict())
-    ours.narrow.load_state_dict(theirs.linear2.state_dict())
-    return ours
-
-
-def _norm(theirs: nn.LayerNorm | None) -> nn.LayerNorm | None:
-    if theirs is None:
-        return None
-    ours = nn.LayerNorm(theirs.normalized_shape, theirs.eps)
-    ours.load_state_dict(theirs.state_dict())
+    # copies have the precision, the device, and a bias only where there is one
+    ours.widen, ours.narrow = deepcopy(theirs.linear1), deepcopy(theirs.linear2)
     return ours

@@ -63,6 +63,12 @@ class Transformer(nn.Module):
         """The output layer: a vector per token of the target vocabulary."""
         return self.target.weight if self.last is None else self.last.weight
 
+    @property
+    def longest(self) -> int | None:
+        """How many tokens have a position on both sides; None if any number has."""
+        rooms = [side.longest for side in (self.source, self.target) if side.longest is not None]
+        return min(rooms, default=None)
+
     def look(self, source: Tensor, lengths: Tensor, target: Tensor) -> tuple[Tensor, Looks]:
         """Encode and decode, and tell where every layer and head looked."""
         notes: tuple[list[Tensor], list[Tensor], list[Tensor]] = ([], [], [])

@@ -64,3 +64,9 @@ class Translator(Generator, Protocol):
     def look(self, source: Tensor, lengths: Tensor, target: Tensor) -> tuple[Tensor, Looks]:
         """Encode and decode, and tell where every layer and head looked."""
         ...
+
+
+def longest(model: object) -> int | None:
+    """Tell how many tokens a model can read on either side, start included; None for any."""
+    told: int | None = getattr(model, "longest", None)
+    return told

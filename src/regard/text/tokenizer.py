@@ -108,7 +108,7 @@ class Tokenizer:
 
     def words(self, text: str) -> list[tuple[int, int]]:
         """Tell where the words and marks of a text are, spaces left out."""
-        parts = self._split.pre_tokenize_str(text)
+        parts = self._split.pre_tokenize_str(_readable(text))
         return [(end - len(part.lstrip()), end) for part, (_, end) in parts if not part.isspace()]
 
     def show(self, ids: Iterable[int]) -> list[str]:

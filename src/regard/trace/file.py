@@ -80,6 +80,8 @@ def from_json(text: str) -> Trace:
             f"a trace must be JSON, but it breaks off or errs at character {error.pos} of "
             f"{len(text)}: {error.msg}"
         ) from error
+    except (ValueError, RecursionError) as error:  # a number or a nesting without end
+        raise RegardError(f"a trace must be JSON that can be read, but: {error}") from error
     _check_version(record)
     try:
         return Trace(
@@ -91,7 +93,7 @@ def from_json(text: str) -> Trace:
         )
     except KeyError as error:
         raise RegardError(f"the trace lacks {error.args[0]!r}") from error
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise RegardError(f"the trace cannot be read: {error}") from error
 
 

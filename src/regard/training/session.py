@@ -78,6 +78,12 @@ def _check(settings: Settings) -> None:
         raise RegardError(f"train.guide_layer must be below {layers}, but it is {guided}")
     if settings.train.precision == "bfloat16" and not torch.cuda.is_available():
         raise RegardError("train.precision must be 'float32' without a GPU, but it is 'bfloat16'")
+    model, needed = settings.model, settings.data.longest + 1
+    if model.kind == "transformer" and model.positions == "learned" and model.longest < needed:
+        raise RegardError(
+            f"model.longest must be {needed} or more, for data.longest pieces and the start, but "
+            f"it is {model.longest}; data.longest={model.longest - 1} would do, too"
+        )
 
 
 def _to_stderr(line: str) -> None:
