@@ -224,6 +224,23 @@ def test_dropout_draws_the_same_numbers():
     torch.testing.assert_close(seen[0].weights, model.weights(rows))
 
 
+def test_a_score_that_drops_leaves_the_random_numbers_that_follow():
+    class Dropping(nn.Module):
+        def forward(self, queries, keys):
+            return nn.functional.dropout(queries @ keys.mT, 0.5)
+
+    model, rows = (
+        nn.Sequential(MultiHead(12, 3, score=Dropping()), nn.Dropout()),
+        torch.randn(2, 5, 12),
+    )
+    torch.manual_seed(5)
+    plain = model(rows)
+    torch.manual_seed(5)
+    with watch(model) as seen:
+        watched = model(rows)
+    assert len(seen) == 1 and torch.equal(plain, watched)
+
+
 def test_autocast_rounds_queries_and_keys_only():
     model, rows = peaky(Plain()), torch.randn(2, 5, 12)
     with torch.autocast("cpu", dtype=torch.bfloat16):
