@@ -178,6 +178,42 @@ def test_the_fast_path_with_nested_tensors_is_seen():
     assert not seen[0].weights[1, :, :, 4:].any()
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_the_fast_path_of_torch_differs_by_rounding_and_at_padding():
+    layer = nn.TransformerEncoderLayer(12, 4, 16, batch_first=True)
+    model, rows = peaky(nn.TransformerEncoder(layer, 2)).eval(), torch.randn(2, 7, 12)
+    padding = torch.tensor([[False] * 7, [False] * 4 + [True] * 3])
+    with torch.no_grad():
+        fast = model(rows, src_key_padding_mask=padding)
+        with watch(model):
+            watched = model(rows, src_key_padding_mask=padding)
+        with slow_path():
+            slow = model(rows, src_key_padding_mask=padding)
+    assert torch.equal(watched, slow)
+    torch.testing.assert_close(watched[~padding], fast[~padding], atol=1e-5, rtol=0)
+    assert not fast[padding].any() and watched[padding].any()
+
+
+LAYERS = {
+    "encoder": (lambda: nn.TransformerEncoderLayer(12, 4, 16, batch_first=True), 1),
+    "decoder": (lambda: nn.TransformerDecoderLayer(12, 4, 16, batch_first=True), 2),
+}
+
+
+@pytest.mark.parametrize("module", LAYERS)
+def test_the_fast_paths_of_single_layers_differ_by_rounding(module):
+    make, given = LAYERS[module]
+    model, rows = peaky(make()).eval(), [torch.randn(2, 5, 12)] * given
+    with torch.no_grad():
+        fast = model(*rows)
+        with watch(model) as seen:
+            watched = model(*rows)
+        with slow_path():
+            slow = model(*rows)
+    assert len(seen) == given and torch.equal(watched, slow)
+    torch.testing.assert_close(watched, fast, atol=1e-5, rtol=0)
+
+
 def test_a_compiled_model_is_seen():
     model, rows = peaky(Plain()), torch.randn(2, 5, 12)
     compiled = torch.compile(model, backend="eager")

@@ -36,11 +36,15 @@ def watch(
 ) -> Iterator[Seen]:
     """Watch where a model looks: `with watch(model) as seen: model(x)`.
 
-    The model's output is the same, bit for bit, with and without being watched. A compiled
-    model is run as it was written, and torch's own encoder layers on their slow path. What
-    runs in other threads or as TorchScript is not seen. The steps of a generation are stitched to
-    one look; where a beam search changes rows between steps they are not: watch one pass over
-    the text that it found instead.
+    The model's output is the same, bit for bit, with and without being watched, unless it is
+    compiled or takes a fast path of torch's. A compiled model is run as it was written.
+    `nn.MultiheadAttention`, `nn.TransformerEncoderLayer`, `nn.TransformerEncoder` and what is made
+    of them run on their slow path in eval mode, too: they round otherwise, and an encoder that is
+    given `src_key_padding_mask` writes numbers, not zeros, at padded positions.
+
+    What runs in other threads or as TorchScript is not seen. The steps of a generation are
+    stitched to one look; where a beam search changes rows between steps they are not: watch one
+    pass over the text that it found instead.
 
     Args:
         keep: "all" weights; "reduced" to the strongest of each row, a coarse picture, and sums;
