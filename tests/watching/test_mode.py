@@ -327,6 +327,30 @@ def test_shared_layers_are_calls_of_one_site():
     assert [(look.name, look.call) for look in seen] == [("layer", 0), ("layer", 1), ("layer", 2)]
 
 
+def by_softmax(queries, keys, values):
+    return (queries @ keys.mT).softmax(-1) @ values
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+@pytest.mark.parametrize("how", [imported_by_name, by_softmax])
+def test_layers_without_output_projection_keep_their_kinds(how, crossed):
+    class Layers(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(12, 12) for _ in range(9))
+
+        def forward(self, rows, memory=None):
+            for q, k, v in zip(*(self.layers[n::3] for n in range(3)), strict=True):
+                read = rows if memory is None else memory
+                rows = nn.functional.layer_norm(rows + how(q(rows), k(read), v(read)), (12,))
+            return rows
+
+    model, rows = Layers(), torch.randn(2, 5, 12)
+    with watch(model) as seen:
+        model(rows, torch.randn(2, 5, 12)) if crossed else model(rows)
+    assert [look.kind for look in seen] == ["cross" if crossed else "self"] * 3
+
+
 OWN = {
     "plain": ({}, None),
     "causal": ({}, masks.causal()),

@@ -126,11 +126,11 @@ class Watcher(TorchFunctionMode):
             self._keep(asked, self._lineage.same(*_bound(args, kwargs)))
         elif name == "flex_attention":
             self._keep(Flex(*args, **kwargs), self._lineage.same(args[0], args[1]))
+        elif (look := self._written.follow(func, name, args, kwargs, out)) is not None:
+            self._keep(look.asked, look.same)
         else:
-            look = self._written.follow(func, name, args, kwargs, out)
-            if look is not None:
-                self._keep(look.asked, look.same)
-        self._lineage.follow(name, args, out)
+            # what attention gathers is followed no further: it is not the rows that it looked at
+            self._lineage.follow(name, args, out)
 
     def _keep(self, asked: Asked, same: bool | None) -> None:
         site = self._names.site()
