@@ -5,7 +5,7 @@ import pytest
 
 from regard.errors import RegardError
 from regard.pictures.view import dense, stack, stacks, view
-from regard.trace import Look, Tokens, Trace, merged
+from regard.trace import Look, Reduced, Tokens, Trace, merged
 
 
 def test_the_attentions_of_a_translator_have_their_names(trace):
@@ -64,6 +64,20 @@ def test_a_reduced_look_is_its_strongest_upon_its_tiles(trace):
         # 1/13 elsewhere: tiles hold the mean of a peak and that, but no more than the second
         others = np.delete(whole[query], keys)
         np.testing.assert_allclose(others, 1 / 13, atol=1e-3)
+
+
+def test_ranks_that_a_short_row_leaves_empty_hide_no_weight():
+    reduced = Reduced(
+        top=np.array([[[0, 0, 0], [1, 0, 0], [2, 0, 1]]]),
+        top_weights=np.array([[[1.0, 0.0, 0.0], [0.6, 0.4, 0.0], [0.5, 0.3, 0.2]]], np.float32),
+        left_out=np.zeros((1, 3), np.float32),
+        tiles=np.array([[[1, 0, 0], [0.4, 0.6, 0], [0.3, 0.2, 0.5]]], np.float32),
+        entropy=np.zeros((1, 3), np.float32),
+        received=np.ones((1, 3), np.float32),
+        distance=np.zeros((1, 3), np.float32),
+    )
+    look = Look(name="layer", kind="causal", queries="text", keys="text", reduced=reduced)
+    np.testing.assert_array_equal(dense(look, 0), reduced.tiles[0])
 
 
 def test_gold_links_between_words_are_cells_between_their_pieces(trace):

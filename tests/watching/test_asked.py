@@ -77,6 +77,33 @@ def test_other_numbers_of_axes_are_brought_to_four(axes):
     torch.testing.assert_close(found.reshape(expected.shape), expected)
 
 
+MASKS_OF_OTHER_AXES = [
+    ((5, 8), (7,)),
+    ((5, 8), (5, 7)),
+    ((2, 5, 8), (5, 7)),
+    ((2, 5, 8), (2, 5, 7)),
+    ((2, 5, 8), (2, 1, 7)),
+    ((2, 3, 4, 5, 8), (4, 5, 7)),
+    ((2, 3, 4, 5, 8), (3, 1, 5, 7)),
+    ((2, 3, 4, 5, 8), (2, 1, 4, 5, 7)),
+    ((2, 3, 4, 5, 8), (2, 3, 1, 1, 7)),
+]
+
+
+@pytest.mark.parametrize("shape, mask_shape", MASKS_OF_OTHER_AXES)
+def test_masks_of_other_numbers_of_axes_belong_to_their_own_sentences(shape, mask_shape):
+    queries, keys = torch.randn(shape), torch.randn(*shape[:-2], 7, 8)
+    mask = masked(mask_shape)
+
+    def kernel(queries, keys, values):
+        return scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
+
+    asked = Dot(queries, keys, keys, mask)
+    expected = probe(kernel, queries, keys)
+    found = asked.weigh(ALL, list(range(asked.sizes[1])), ALL)
+    torch.testing.assert_close(found.reshape(expected.shape), expected)
+
+
 def test_half_precision_is_widened():
     queries, keys = (x.to(torch.bfloat16) for x in vectors())
     weights = Dot(queries, keys, keys).weigh(ALL, [0, 1, 2, 3], ALL)

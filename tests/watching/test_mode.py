@@ -178,6 +178,42 @@ def test_the_fast_path_with_nested_tensors_is_seen():
     assert not seen[0].weights[1, :, :, 4:].any()
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_the_fast_path_of_torch_differs_by_rounding_and_at_padding():
+    layer = nn.TransformerEncoderLayer(12, 4, 16, batch_first=True)
+    model, rows = peaky(nn.TransformerEncoder(layer, 2)).eval(), torch.randn(2, 7, 12)
+    padding = torch.tensor([[False] * 7, [False] * 4 + [True] * 3])
+    with torch.no_grad():
+        fast = model(rows, src_key_padding_mask=padding)
+        with watch(model):
+            watched = model(rows, src_key_padding_mask=padding)
+        with slow_path():
+            slow = model(rows, src_key_padding_mask=padding)
+    assert torch.equal(watched, slow)
+    torch.testing.assert_close(watched[~padding], fast[~padding], atol=1e-5, rtol=0)
+    assert not fast[padding].any() and watched[padding].any()
+
+
+LAYERS = {
+    "encoder": (lambda: nn.TransformerEncoderLayer(12, 4, 16, batch_first=True), 1),
+    "decoder": (lambda: nn.TransformerDecoderLayer(12, 4, 16, batch_first=True), 2),
+}
+
+
+@pytest.mark.parametrize("module", LAYERS)
+def test_the_fast_paths_of_single_layers_differ_by_rounding(module):
+    make, given = LAYERS[module]
+    model, rows = peaky(make()).eval(), [torch.randn(2, 5, 12)] * given
+    with torch.no_grad():
+        fast = model(*rows)
+        with watch(model) as seen:
+            watched = model(*rows)
+        with slow_path():
+            slow = model(*rows)
+    assert len(seen) == given and torch.equal(watched, slow)
+    torch.testing.assert_close(watched, fast, atol=1e-5, rtol=0)
+
+
 def test_a_compiled_model_is_seen():
     model, rows = peaky(Plain()), torch.randn(2, 5, 12)
     compiled = torch.compile(model, backend="eager")
@@ -222,6 +258,23 @@ def test_dropout_draws_the_same_numbers():
         watched = model(rows, dropout_p=0.5)
     assert torch.equal(plain, watched)
     torch.testing.assert_close(seen[0].weights, model.weights(rows))
+
+
+def test_a_score_that_drops_leaves_the_random_numbers_that_follow():
+    class Dropping(nn.Module):
+        def forward(self, queries, keys):
+            return nn.functional.dropout(queries @ keys.mT, 0.5)
+
+    model, rows = (
+        nn.Sequential(MultiHead(12, 3, score=Dropping()), nn.Dropout()),
+        torch.randn(2, 5, 12),
+    )
+    torch.manual_seed(5)
+    plain = model(rows)
+    torch.manual_seed(5)
+    with watch(model) as seen:
+        watched = model(rows)
+    assert len(seen) == 1 and torch.equal(plain, watched)
 
 
 def test_autocast_rounds_queries_and_keys_only():
@@ -272,6 +325,30 @@ def test_shared_layers_are_calls_of_one_site():
     with watch(model) as seen:
         model(torch.randn(2, 5, 12))
     assert [(look.name, look.call) for look in seen] == [("layer", 0), ("layer", 1), ("layer", 2)]
+
+
+def by_softmax(queries, keys, values):
+    return (queries @ keys.mT).softmax(-1) @ values
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+@pytest.mark.parametrize("how", [imported_by_name, by_softmax])
+def test_layers_without_output_projection_keep_their_kinds(how, crossed):
+    class Layers(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(12, 12) for _ in range(9))
+
+        def forward(self, rows, memory=None):
+            for q, k, v in zip(*(self.layers[n::3] for n in range(3)), strict=True):
+                read = rows if memory is None else memory
+                rows = nn.functional.layer_norm(rows + how(q(rows), k(read), v(read)), (12,))
+            return rows
+
+    model, rows = Layers(), torch.randn(2, 5, 12)
+    with watch(model) as seen:
+        model(rows, torch.randn(2, 5, 12)) if crossed else model(rows)
+    assert [look.kind for look in seen] == ["cross" if crossed else "self"] * 3
 
 
 OWN = {

@@ -1,6 +1,7 @@
 import inspect
 import weakref
 
+import pytest
 import torch
 from torch import nn
 
@@ -79,6 +80,28 @@ def test_tensors_of_the_functions_on_the_way_are_not_kept_alive():
 
     model = Changes()
     assert model(Names(model)) == (True, True)
+
+
+class Borrows(nn.Module):
+    """Holds the dict of its own variables, with one that it added."""
+
+    def forward(self, names, number=1):
+        given = locals()
+        given["added"] = 5
+        number = number + 1
+        site = names.site()
+        return site, given["number"], given["added"], number
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+def test_a_function_that_holds_its_own_variables_finds_them_as_they_were(hooked):
+    model = nn.ModuleList([Borrows()])
+    if hooked:
+        model[0].register_forward_hook(lambda *_: None)
+    site, *numbers = model[0](Names(model))
+    assert numbers == [1, 5, 2]
+    assert site.name == "0"
+    assert site.place == f"test_sites.py:{line_of(Borrows.forward, 'names.site')}"
 
 
 def test_what_wraps_a_model_is_left_out_of_names():

@@ -87,6 +87,34 @@ def test_auto_keeps_what_is_small_and_reduces_what_grew(monkeypatch):
     assert "reduced" in look.kept
 
 
+def distance(weights):
+    queries, keys = weights.shape[-2:]
+    away = (torch.arange(keys) - torch.arange(queries)[:, None]).abs()
+    return (weights * away).sum(-1)
+
+
+@pytest.mark.parametrize("most", [0, 2 * 3 * 7 * 3])  # reduced as they come, or later
+def test_distances_to_another_text_are_counted_from_its_start(most, monkeypatch):
+    monkeypatch.setattr(watched, "WHOLE_UP_TO", most)
+    memory, weights = torch.randn(2, 3, 7, 4), torch.rand(2, 3, 4, 7).softmax(-1)
+    whole, look = fresh("cross"), fresh("cross")
+    whole.add(Whole(weights, memory))
+    for n in range(4):
+        look.add(Whole(weights[:, :, n : n + 1], memory))
+    torch.testing.assert_close(whole.rows.distance, distance(weights))
+    torch.testing.assert_close(look.rows.distance, distance(weights))
+
+
+def test_distances_in_a_cache_with_room_to_spare_are_counted_from_where_queries_stand(monkeypatch):
+    weights, values = torch.zeros(2, 3, 5, 9), torch.randn(2, 3, 9, 4)
+    weights[..., :5] = torch.rand(5, 5).tril()
+    monkeypatch.setattr(watched, "WHOLE_UP_TO", 2 * 3 * 9 * 4)
+    look = fresh()
+    for part in (slice(0, 3), slice(3, 4), slice(4, 5)):
+        look.add(Whole(weights[:, :, part], values, offset=part.start))
+    torch.testing.assert_close(look.rows.distance, distance(weights))
+
+
 @pytest.mark.parametrize("keep, whole", [("all", True), ("reduced", False), ("auto", True)])
 def test_what_is_asked_for_is_kept(keep, whole):
     look = fresh(keep=keep)

@@ -53,6 +53,21 @@ def by_einsum_turned_around(q, k, v):
     return torch.einsum("bhkd,qbhk->qbhd", v, scores.softmax(-1))
 
 
+def by_einsum_with_dots(q, k, v):
+    scores = torch.einsum("...qd,...kd->...qk", q, k) / 2
+    return torch.einsum("...qk,...kd->...qd", scores.softmax(-1), v)
+
+
+def by_einsum_without_a_result(q, k, v):
+    return torch.einsum("...qk, ...kd", (q @ k.mT / 2).softmax(-1), v)
+
+
+def by_a_view_of_what_was_turned(q, k, v):
+    weights = (torch.einsum("bhqd,bhkd->bqhk", q, k) / 2).softmax(-1)
+    weights = weights.permute(0, 2, 1, 3).contiguous().view(6, 5, -1)
+    return torch.bmm(weights, v.flatten(0, 1))
+
+
 def by_the_other_side(q, k, v):
     weights = (k @ q.mT / 2).softmax(dim=-2)
     return v.mT @ weights
@@ -83,6 +98,9 @@ WAYS = [
     by_bmm,
     by_einsum,
     by_einsum_turned_around,
+    by_einsum_with_dots,
+    by_einsum_without_a_result,
+    by_a_view_of_what_was_turned,
     by_the_other_side,
     by_module_and_dropout,
     by_dropout_in_place,
@@ -104,6 +122,66 @@ def test_all_ways_of_writing_are_seen(way, crossed):
     assert torch.equal(plain, watched)
     assert [look.kind for look in seen] == ["cross" if crossed else "self"]
     torch.testing.assert_close(seen[0].weights.float(), model.weights(rows, memory))
+
+
+WITHOUT_BATCH = {
+    "mm": lambda q, k, v: torch.mm((q @ k.T).softmax(-1), v),
+    "matmul": lambda q, k, v: (q @ k.T).softmax(-1) @ v,
+    "matmul from the other side": lambda q, k, v: v.T @ (k @ q.T).softmax(0),
+    "einsum": lambda q, k, v: torch.einsum("qk,kd", (q @ k.T).softmax(-1), v),
+    "mv": lambda q, k, v: torch.mv((q @ k.T).softmax(-1), v[:, 0]),
+    "numbers as values": lambda q, k, v: v[:, 0] @ (k @ q.T).softmax(0),
+    "one query": lambda q, k, v: (k @ q[0]).softmax(-1) @ v,
+    "one query from the other side": lambda q, k, v: v.T @ (k @ q[0]).softmax(-1),
+    "one query and mv": lambda q, k, v: torch.mv(v.T, torch.mv(k, q[0]).softmax(-1)),
+    "one query and einsum": lambda q, k, v: torch.einsum("k,kd->d", (k @ q[0]).softmax(-1), v),
+    "one query and numbers": lambda q, k, v: (k @ q[0]).softmax(-1) @ v[:, 0],
+}
+
+
+@pytest.mark.parametrize("way", WITHOUT_BATCH)
+def test_what_has_no_batch_is_seen(way):
+    class Bare(nn.Module):
+        def forward(self, q, k, v):
+            return WITHOUT_BATCH[way](q, k, v)
+
+    model, (q, k, v) = Bare(), (torch.randn(n, 4) for n in (5, 7, 7))
+    with watch(model) as seen:
+        watched = model(q, k, v)
+    assert torch.equal(watched, model(q, k, v))
+    assert [look.kind for look in seen] == ["cross"], str(seen)
+    expected = (q @ k.T).softmax(-1)
+    torch.testing.assert_close(seen[0].weights[0, 0], expected[:1] if "one" in way else expected)
+
+
+@pytest.mark.parametrize("equation", ["bqk,bkd->bqd", "...qk,...kd->...qd", "...qk,kd->...qd"])
+def test_values_may_be_the_same_for_all_sentences_of_an_einsum(equation):
+    class Bare(nn.Module):
+        def forward(self, rows, values):
+            return torch.einsum(equation, (rows @ rows.mT).softmax(-1), values)
+
+    model, rows = Bare(), torch.randn(2, 5, 4)
+    values = torch.randn(5, 4) if ",kd" in equation else torch.randn(1, 5, 4).expand(2, -1, -1)
+    with watch(model) as seen:
+        model(rows, values)
+    torch.testing.assert_close(seen[0].weights[:, 0], (rows @ rows.mT).softmax(-1))
+
+
+def test_as_many_queries_as_heads_are_not_taken_for_each_other():
+    model, rows = Written(by_einsum_turned_around), torch.randn(2, 3, 12)
+    with watch(model) as seen:
+        model(rows, rows)
+    torch.testing.assert_close(seen[0].weights, model.weights(rows, rows))
+
+
+def test_one_sentence_of_several_may_gather_alone():
+    def alone(q, k, v):
+        return (q @ k.mT / 2).softmax(-1)[1] @ v[1]
+
+    model, rows = Written(alone), torch.randn(2, 5, 12)
+    with watch(model) as seen:
+        model(rows, rows)
+    torch.testing.assert_close(seen[0].weights[:, 0], model.weights(rows, rows)[1])
 
 
 def test_values_are_measured():
@@ -181,7 +259,8 @@ def test_other_uses_of_softmax_are_no_looks():
         def forward(self, rows):
             likely = (rows @ self.words.weight.T).softmax(-1)
             mixed = likely @ self.words.weight
-            return mixed, likely.max(-1), likely.softmax(0) @ torch.randn(9, 4)
+            pooled = torch.einsum("bqk,bkd", likely[None], torch.randn(1, 9, 4))  # over b, too
+            return mixed, likely.max(-1), likely.softmax(0) @ torch.randn(9, 4), pooled
 
     model = Classifier()
     with watch(model) as seen:

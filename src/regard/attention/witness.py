@@ -13,4 +13,5 @@ present: Callable[[Job, Callable[[], object]], object] | None = None
 
 def told(job: Job, run: Callable[[], Outcome]) -> Outcome:
     """Do what is to be done, with whoever is present looking on."""
-    return run() if present is None else present(job, run)  # type: ignore[return-value]
+    witness = present  # once: it may leave in another thread meanwhile
+    return run() if witness is None else witness(job, run)  # type: ignore[return-value]

@@ -140,5 +140,7 @@ def _rebuilt(reduced: Reduced, place: int, queries: int, keys: int) -> Array:
     whole = np.array(tiles[np.ix_(row, column)], dtype=np.float32)
     # what is not among the strongest of a row cannot be more than the weakest of them
     whole = np.minimum(whole, reduced.top_weights[place].min(-1, keepdims=True, initial=1))
-    np.put_along_axis(whole, reduced.top[place], reduced.top_weights[place], axis=-1)
+    # ranks that a short row leaves empty say that key 0 has no weight, which may have been named
+    ranks = (np.arange(queries)[:, None], reduced.top[place])
+    np.maximum.at(whole, ranks, reduced.top_weights[place])
     return np.asarray(whole)

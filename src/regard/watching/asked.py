@@ -50,12 +50,14 @@ class Dot:
         del dropout_p, enable_gqa  # weights are those before dropout; groups are told by shapes
         self.scale = queries.shape[-1] ** -0.5 if scale is None else scale
         self.values: Tensor | None = four_axes(values)
+        before = torch.broadcast_shapes(queries.shape[:-3], keys.shape[:-3])
+        axes = queries.ndim
         queries, keys = as_computed(queries), as_computed(keys)
         self.queries, self.keys = four_axes(queries), four_axes(keys)
         self.memory: Tensor | None = self.keys
         batch = torch.broadcast_shapes(self.queries.shape[:1], self.keys.shape[:1])[0]
         self.sizes: Sizes = (batch, *self.queries.shape[1:3], self.keys.shape[2])
-        self.mask = None if attn_mask is None else self._four_axes_of_mask(attn_mask)
+        self.mask = None if attn_mask is None else self._spread(attn_mask, axes, before)
         self._stairs = is_causal
         self.offset = self._offset()
         self.causal = is_causal or self._mask_is_causal()
@@ -90,12 +92,13 @@ class Dot:
         groups = [head * key_heads // every for head in heads]
         return precise(_picked(queries, heads)), precise(_picked(keys, groups))
 
-    def _four_axes_of_mask(self, mask: Tensor) -> Tensor:
-        mask = mask[(None,) * (4 - mask.ndim)] if mask.ndim < 4 else mask
-        if mask.ndim > 4:
-            mask = mask.flatten(0, mask.ndim - 4)
+    def _spread(self, mask: Tensor, axes: int, before: torch.Size) -> Tensor:
+        """Give a mask the axes that the vectors had, so that both are brought to four alike."""
+        mask = mask[(None,) * (axes - mask.ndim)]
+        if len(before) > 1:
+            mask = mask.expand(*before, -1, -1, -1)
         batch, _, queries, keys = self.sizes
-        return mask.expand(batch, -1, queries, keys)
+        return four_axes(mask).expand(batch, -1, queries, keys)
 
     def _offset(self) -> int:
         """Find the first query's place, from a mask that hides what is still empty in a cache."""

@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from threading import get_ident
 from types import FunctionType
 from typing import Any
 
@@ -12,13 +11,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from regard.attention import witness
 from regard.attention.job import Job
 from regard.errors import RegardError, unknown_name
 from regard.watching.asked import Asked, Dot
 from regard.watching.flex import Flex
 from regard.watching.lineage import Lineage
 from regard.watching.own import asked_of
+from regard.watching.presence import present
 from regard.watching.seen import Seen
 from regard.watching.sites import Names
 from regard.watching.watched import KEEPS, Keep
@@ -37,11 +36,15 @@ def watch(
 ) -> Iterator[Seen]:
     """Watch where a model looks: `with watch(model) as seen: model(x)`.
 
-    The model's output is the same, bit for bit, with and without being watched. A compiled
-    model is run as it was written, and torch's own encoder layers on their slow path. What
-    runs in other threads or as TorchScript is not seen. The steps of a generation are stitched to
-    one look; where a beam search changes rows between steps they are not: watch one pass over
-    the text that it found instead.
+    The model's output is the same, bit for bit, with and without being watched, unless it is
+    compiled or takes a fast path of torch's. A compiled model is run as it was written.
+    `nn.MultiheadAttention`, `nn.TransformerEncoderLayer`, `nn.TransformerEncoder` and what is made
+    of them run on their slow path in eval mode, too: they round otherwise, and an encoder that is
+    given `src_key_padding_mask` writes numbers, not zeros, at padded positions.
+
+    What runs in other threads or as TorchScript is not seen. The steps of a generation are
+    stitched to one look; where a beam search changes rows between steps they are not: watch one
+    pass over the text that it found instead.
 
     Args:
         keep: "all" weights; "reduced" to the strongest of each row, a coarse picture, and sums;
@@ -55,10 +58,7 @@ def watch(
     patterns = _checked(keep, only, names)
     seen = Seen(type(model).__name__, keep, patterns, heads)
     watcher = Watcher(names, seen)
-    with ExitStack() as stack:
-        stack.enter_context(torch.compiler.set_stance("force_eager"))
-        stack.enter_context(watcher.witnessing())
-        stack.enter_context(watcher)
+    with present(watcher.look_on), watcher:
         yield seen
 
 
@@ -93,33 +93,25 @@ class Watcher(TorchFunctionMode):
             self._look_at(func, name, args, kwargs, out)
         return out
 
-    @contextmanager
-    def witnessing(self) -> Iterator[None]:
-        """Be told of regard's own attention."""
-        before, thread = witness.present, get_ident()
-
-        def present(job: Job, run: Callable[[], object]) -> object:
-            again = run if before is None else lambda: before(job, run)
-            if get_ident() != thread or self._resting or _recomputing():
-                return again()
-            self._resting = True
-            try:
-                result = again()
-            finally:
-                self._resting = False
-            self._seen.functions += 1
-            with self._aside(), self._unharmed():
-                # queries that stand somewhere among the keys are of the same text
-                placed = job.frame.offset is not None
-                same = placed or self._lineage.same(job.queries, job.keys)
-                self._keep(asked_of(job), same)
-            return result
-
-        witness.present = present
+    def look_on(self, job: Job, run: Callable[[], object]) -> object:
+        """Let regard's own attention run, and look at its job."""
+        if self._resting or _recomputing():
+            return run()
+        self._resting = True
         try:
-            yield
+            result = run()
         finally:
-            witness.present = before
+            self._resting = False
+        self._seen.functions += 1
+        device = job.queries.device
+        # a score may draw random numbers, and is asked once more
+        same_dice = torch.random.fork_rng([device] if device.type == "cuda" else [])
+        with self._aside(), self._unharmed(), same_dice:
+            # queries that stand somewhere among the keys are of the same text
+            placed = job.frame.offset is not None
+            same = placed or self._lineage.same(job.queries, job.keys)
+            self._keep(asked_of(job), same)
+        return result
 
     def _look_at(
         self,
@@ -134,11 +126,11 @@ class Watcher(TorchFunctionMode):
             self._keep(asked, self._lineage.same(*_bound(args, kwargs)))
         elif name == "flex_attention":
             self._keep(Flex(*args, **kwargs), self._lineage.same(args[0], args[1]))
+        elif (look := self._written.follow(func, name, args, kwargs, out)) is not None:
+            self._keep(look.asked, look.same)
         else:
-            look = self._written.follow(func, name, args, kwargs, out)
-            if look is not None:
-                self._keep(look.asked, look.same)
-        self._lineage.follow(name, args, out)
+            # what attention gathers is followed no further: it is not the rows that it looked at
+            self._lineage.follow(name, args, out)
 
     def _keep(self, asked: Asked, same: bool | None) -> None:
         site = self._names.site()

@@ -24,8 +24,11 @@ class Rows(NamedTuple):
     distance: Tensor
 
 
-def reduce(asked: Asked, heads: list[int]) -> Rows:
-    """Reduce a call block by block: memory grows with queries and keys, not with their product."""
+def reduce(asked: Asked, heads: list[int], first: int) -> Rows:
+    """Reduce a call block by block: memory grows with queries and keys, not with their product.
+
+    Distances are counted from `first`, the key that has the same number as the first query.
+    """
     batch, _, queries, keys = asked.sizes
     rows = _blank(batch, len(heads), queries, keys)
     together = _heads_together(asked, len(heads))
@@ -33,7 +36,7 @@ def reduce(asked: Asked, heads: list[int]) -> Rows:
         for h in range(0, len(heads), together):
             # sentences and heads are counted through: each has its own rows
             part = (numbers[sentences, h : h + together].flatten(0, 1) for numbers in rows)
-            _reduce_heads(asked, sentences, heads[h : h + together], Rows(*part))
+            _reduce_heads(asked, sentences, heads[h : h + together], first, Rows(*part))
     return rows
 
 
@@ -58,7 +61,7 @@ def _heads_together(asked: Asked, heads: int) -> int:
     return max(1, min(fit, heads) if asked.apart else heads)
 
 
-def _reduce_heads(asked: Asked, batch: slice, heads: list[int], into: Rows) -> None:
+def _reduce_heads(asked: Asked, batch: slice, heads: list[int], first: int, into: Rows) -> None:
     _, _, queries, keys = asked.sizes
     sums = torch.zeros(*into.tiles.shape[:2], keys)  # of the rows of each row of tiles
     count = max(1, BLOCK // max(1, len(sums) * keys))
@@ -66,10 +69,10 @@ def _reduce_heads(asked: Asked, batch: slice, heads: list[int], into: Rows) -> N
     for start in range(0, queries, count):
         place = slice(start, min(start + count, queries))
         weights = asked.weigh(batch, heads, place).flatten(0, 1).float().cpu()
-        _reduce_rows(weights, Rows(*_rows_of(into, place)), start + asked.offset)
+        _reduce_rows(weights, Rows(*_rows_of(into, place)), first + start)
         inside = _belongs(bounds, place)
-        first, last = int(inside.any(1).nonzero()[0]), int(inside.any(1).nonzero()[-1]) + 1
-        sums[:, first:last, : weights.shape[-1]] += inside[first:last].float() @ weights
+        low, high = int(inside.any(1).nonzero()[0]), int(inside.any(1).nonzero()[-1]) + 1
+        sums[:, low:high, : weights.shape[-1]] += inside[low:high].float() @ weights
     _write_sums(sums, bounds, into)
 
 
@@ -143,7 +146,8 @@ def join(parts: list[Rows], keys: int) -> Rows:
         return parts[0]
     ranks = max(part.top.shape[-1] for part in parts)
     cut = [part.received.shape[-1] for part in parts]
-    tops = [_widened(part.top, ranks) for part in parts]
+    # where a row has nothing, its place may be one that a cache never filled
+    tops = [_widened(part.top * (part.top_weights > 0), ranks) for part in parts]
     top_weights = torch.cat([_widened(part.top_weights, ranks) for part in parts], dim=2)
     left_out = torch.cat([part.left_out for part in parts], dim=2)
     return Rows(

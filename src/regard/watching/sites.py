@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 from torch import nn
 
+_HOLDING = {"locals", "vars", "eval", "exec", "f_locals"}  # ways to the dict of own variables
+_CALL = nn.Module._call_impl.__code__
+
 
 class Site(NamedTuple):
     """A module by its name in the model, and the file and line of its code that looked."""
@@ -61,12 +64,27 @@ def _first_argument(frame: FrameType) -> object:
     code = frame.f_code
     if not code.co_argcount or not code.co_flags & inspect.CO_OPTIMIZED:
         return None
+    if sys.version_info < (3, 13) and not _HOLDING.isdisjoint(code.co_names):
+        return _called(frame)
     variables = frame.f_locals
     first = variables.get(code.co_varnames[0])
     if type(variables) is dict:
         # before Python 3.13 a copy stays with the frame, and would keep its tensors alive
         variables.clear()
     return first
+
+
+def _called(frame: FrameType) -> object:
+    """Ask the call of a module, instead of the function that it called, for the module.
+
+    Before Python 3.13, to read a function's variables is to write into the dict that it holds.
+    """
+    caller = frame.f_back
+    while caller is not None and caller.f_code.co_filename == _CALL.co_filename:
+        if caller.f_code is _CALL:
+            return _first_argument(caller)
+        caller = caller.f_back
+    return None
 
 
 def _is_method(frame: FrameType) -> bool:

@@ -43,12 +43,13 @@ class Watched:
     def add(self, asked: Asked) -> None:
         """Keep the rows of a call behind those that are there."""
         batch, _, queries, keys = asked.sizes
+        first = self.offset + self.sizes[1]
         self.steps += 1
         self.sizes = (batch, self.sizes[1] + queries, max(keys, self.sizes[2]))
         self._numbers += batch * len(self.heads) * queries * keys
         if self._reduces():
-            self._parts = [_reduced(part) for part in self._parts]
-            self._parts.append(reduce(asked, self.heads))
+            self._reduce_parts()
+            self._parts.append(reduce(asked, self.heads, first))
         else:
             weights = asked.weigh(slice(None), self.heads, slice(None))
             self._parts.append(pad(weights, (0, keys - weights.shape[-1])).cpu())
@@ -106,6 +107,14 @@ class Watched:
             return self._numbers > WHOLE_UP_TO
         return self.keep == "reduced"
 
+    def _reduce_parts(self) -> None:
+        first = self.offset
+        for n, part in enumerate(self._parts):
+            if isinstance(part, Tensor):
+                heads = list(range(part.shape[1]))
+                part = self._parts[n] = reduce(Whole(part), heads, first)
+            first += part.top.shape[2]
+
     def _width(self) -> int:
         """Count the keys; of a cache with room to spare, only those that were filled."""
         _, queries, keys = self.sizes
@@ -116,12 +125,6 @@ class Watched:
 
     def _seen(self, asked: Asked) -> int:
         return min(self._end(), asked.sizes[3])
-
-
-def _reduced(part: Tensor | Rows) -> Rows:
-    if isinstance(part, Rows):
-        return part
-    return reduce(Whole(part), list(range(part.shape[1])))
 
 
 def _norms(asked: Asked, heads: list[int]) -> Tensor | None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from string import ascii_letters
 from typing import Any
 
 import torch
@@ -16,7 +17,9 @@ _SAME_PLACE = {"contiguous", "clone", "detach", "to", "type", "type_as", "float"
 _SAME_PLACE |= {"bfloat16", "double", "dropout", "dropout_", "alpha_dropout", "native_dropout"}
 _CHANGES = {"masked_fill", "masked_fill_", "where", "nan_to_num", "div", "__truediv__", "mul"}
 _CHANGES |= {"__mul__", "mul_", "multiply", "__rmul__"}
-_PRODUCTS = {"matmul", "__matmul__", "bmm", "baddbmm"}
+_PRODUCTS = {"matmul", "__matmul__", "bmm", "baddbmm", "mm", "mv"}
+# what is held may lie otherwise in memory than the model's own, and not be viewable
+_VIEWS: dict[str, Callable[..., Any]] = {"view": Tensor.reshape, "view_as": Tensor.reshape_as}
 
 
 heads_inside: ContextVar[int] = ContextVar("heads_inside", default=1)
@@ -29,7 +32,7 @@ class Held:
 
     weights: Tensor  # in the layout that the values will meet
     places: Tensor  # in the same layout, numbers that grow along the axis of the softmax only
-    before: torch.Size  # the shape that softmax gave
+    before: torch.Size  # the shape that softmax gave, or the last one of four axes
     same: bool | None  # whether rows look at themselves
     values: Tensor | None = None  # that it was multiplied with, to be summed up next
 
@@ -110,9 +113,11 @@ class Written:
         if name in _SAME_PLACE and isinstance(out, Tensor):
             self._held[out] = held
         elif name in LAYOUT and at == 0:
-            moved = [function(x, *args[1:], **kwargs) for x in (held.weights, held.places)]
+            move = _VIEWS.get(name, function)
+            moved = [move(x, *args[1:], **kwargs) for x in (held.weights, held.places)]
             for tensor, *both in zip(*(tensors((x,)) for x in (out, *moved)), strict=True):
-                self._held[tensor] = replace(held, weights=both[0], places=both[1])
+                before = tensor.shape if tensor.ndim == 4 else held.before
+                self._held[tensor] = Held(both[0], both[1], before, held.same)
         elif name in _CHANGES and isinstance(out, Tensor):
             if out.shape == held.weights.shape:
                 self._held[out] = replace(held, weights=out.detach())
@@ -130,15 +135,21 @@ def _turned(
         return _from_sum(args, kwargs, held)
     given = list(tensors(args))
     if name == "einsum":
-        return _from_einsum(args[0], at, held) if len(given) == 2 else None
+        return _from_einsum(args[0], given, at, held) if len(given) == 2 else None
     if name == "baddbmm":
         given, at = given[1:], at - 1
     if at not in (0, 1) or len(given) != 2 or isinstance(given[1 - at], nn.Parameter):
         return None  # a mixture of learned vectors looks at no position
     other = given[1 - at].detach()
-    if at == 0:
-        return replace(held, values=other)
-    return replace(held.moved(lambda x: x.transpose(-2, -1)), values=other.transpose(-2, -1))
+    if at == 1:
+        held, other = held.moved(_across), _across(other)
+    single = held.weights.ndim == 1
+    return replace(held.moved(lambda x: x[None]) if single else held, values=other)
+
+
+def _across(rows: Tensor) -> Tensor:
+    """Turn rows to columns; a single row is its own column to a product."""
+    return rows.transpose(-2, -1) if rows.ndim > 1 else rows
 
 
 def _from_sum(args: tuple[Any, ...], kwargs: dict[str, Any], held: Held) -> Held | None:
@@ -156,15 +167,15 @@ def _from_sum(args: tuple[Any, ...], kwargs: dict[str, Any], held: Held) -> Held
     return replace(turned, values=values)
 
 
-def _from_einsum(equation: Any, at: int, held: Held) -> Held | None:
+def _from_einsum(equation: Any, given: list[Tensor], at: int, held: Held) -> Held | None:
     """Read queries and keys from the letters: keys are summed over, queries only in weights."""
-    if not isinstance(equation, str) or "->" not in equation or "." in equation:
+    if not isinstance(equation, str):
         return None
-    sides, result = equation.replace(" ", "").split("->")
-    mine, theirs = sides.split(",")[at], sides.split(",")[1 - at]
+    sides, result, dots = _spelled(equation, [x.ndim for x in given])
+    mine, theirs = sides[at], sides[1 - at]
     keys = [axis for axis in mine if axis in theirs and axis not in result]
-    queries = [axis for axis in mine if axis in result and axis not in theirs]
-    rest = [axis for axis in mine if axis in result and axis in theirs]
+    queries = [axis for axis in mine if axis in result and axis not in theirs + dots]
+    rest = [axis for axis in mine if axis in result and axis in theirs + dots]
     if len(keys) != 1 or len(queries) > 1 or len(rest) + len(queries) + 1 != len(mine):
         return None
     order = [mine.index(axis) for axis in (*rest, *queries, *keys)]
@@ -172,13 +183,29 @@ def _from_einsum(equation: Any, at: int, held: Held) -> Held | None:
     return turned if queries else turned.moved(lambda x: x.unsqueeze(-2))
 
 
+def _spelled(equation: str, axes: list[int]) -> tuple[list[str], str, str]:
+    """Write out an equation's sides, its result if it says none, and the letters for its dots."""
+    joined, arrow, result = equation.replace(" ", "").partition("->")
+    if not arrow:  # einsum sums over every letter that stands twice
+        once = (axis for axis in joined if axis.isalpha() and joined.count(axis) == 1)
+        result = "..." + "".join(once)
+    sides = joined.split(",")
+    hidden = [n - len(side.replace(".", "")) for side, n in zip(sides, axes, strict=True)]
+    dots = "".join(axis for axis in ascii_letters if axis not in joined)[: max(hidden)]
+    sides = [
+        side.replace("...", dots[len(dots) - n :]) for side, n in zip(sides, hidden, strict=True)
+    ]
+    return sides, result.replace("...", dots), dots
+
+
 def _gathered(turned: Held, heads: int) -> Gathered | None:
     first = turned.places[(0,) * (turned.places.ndim - 1)]
     if len(first) > 1 and first[0] == first[1]:
         return None  # what is summed over is not what the softmax shared out
-    weights = turned.weights
-    if weights.shape[-2:] == turned.before[-2:] and len(turned.before) == 4:
-        weights = weights.reshape(turned.before)
+    weights, before = turned.weights, turned.before
+    joined = torch.Size([before[:-2].numel(), *before[-2:]])
+    if len(before) == 4 and weights.shape == joined:
+        weights = weights.unflatten(0, before[:2])
     weights = _four_axes(weights, heads)
     values = None if turned.values is None else _values(turned.values, weights, heads)
     return Gathered(Whole(weights, values), turned.same)
