@@ -47,7 +47,16 @@ MAY_IMPORT = {
     "parallel": set(),
     "store": {"files", "errors"},
     "run": {"config", "errors", "files", "models", "store", "text"},
-    "translate": {"batch", "config", "counting", "models", "parallel", "search", "text"},
+    "translate": {
+        "batch",
+        "config",
+        "counting",
+        "errors",
+        "models",
+        "parallel",
+        "search",
+        "text",
+    },
     "stream": {"errors"},
     "training": {
         "training",
