@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+import regard.translate
 from regard.config import Model, Search
 from regard.errors import RegardError
 from regard.models import build
@@ -85,6 +86,33 @@ def test_small_groups_give_what_large_ones_give(made, monkeypatch):
     monkeypatch.setattr("regard.translate.CELLS", 1)
     for one, two in zip(whole, translate(*made, TEXTS), strict=True):
         assert one[0].tokens == two[0].tokens
+
+
+def sizes(made, monkeypatch, texts, cores, **asked):
+    """Translate with so many cores, and tell how many sentences were translated together."""
+    found, search = [], regard.translate._search
+
+    def counted(model, sources, *rest):
+        found.append(len(sources))
+        return search(model, sources, *rest)
+
+    monkeypatch.setattr(regard.translate, "_search", counted)
+    monkeypatch.setattr(regard.translate, "LEAST", 20)  # 4 tokens, with five beams
+    monkeypatch.setattr(torch, "get_num_threads", lambda: cores)
+    translate(*made, texts, **asked)
+    return sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("cores", "together"), [(1, [24]), (2, [12, 12]), (3, [8, 8, 8]), (100, [4] * 6)]
+)
+def test_a_few_sentences_are_shared_out_among_the_cores(made, monkeypatch, cores, together):
+    assert len(made[1].source.encode("a")) == 1
+    assert sizes(made, monkeypatch, ["a"] * 24, cores) == together
+
+
+def test_what_is_drawn_does_not_depend_on_the_cores(made, monkeypatch):
+    assert sizes(made, monkeypatch, ["a"] * 24, 4, chance=Chance(seed=1)) == [24]
 
 
 def test_translations_are_told_on_one_line_each():

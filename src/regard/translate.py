@@ -22,6 +22,7 @@ from regard.text.tokenizer import Tokenizers
 
 STEP = 32  # tokens by which sources of like length differ at most
 CELLS = 8192  # tokens of a batch, times beams: enough to fill the kernels, little memory
+LEAST = 2048  # the same: enough to be worth a core of its own
 
 
 class Translation(NamedTuple):
@@ -66,8 +67,9 @@ def translate(
     sources = tokenizers.source.encode_all([sentence.strip() for sentence in sentences])
     sources = _cut(sources, longest(model))
     results = [[Translation("", (), 0.0, 0.0)] * nbest for _ in sentences]
-    beams = 1 if chance else settings.beams
-    groups = list(_groups(sources, CELLS // beams))
+    # what is drawn depends on who is drawn together, which must not depend on the machine
+    beams, cores = (1, 1) if chance else (settings.beams, torch.get_num_threads())
+    groups = list(_groups(sources, _cells(sources, beams, cores) // beams))
 
     def search_group(rows: list[int]) -> list[list[Found]]:
         return _search(model, [sources[row] for row in rows], settings, nbest, chance)
@@ -101,6 +103,12 @@ def _cut(sources: list[list[int]], room: int | None) -> list[list[int]]:
             stacklevel=3,
         )
     return [source[:room] for source in sources]
+
+
+def _cells(sources: Sequence[Sequence[int]], beams: int, cores: int) -> int:
+    """Say how large a group is: as large as pays, but if there are few, each core has its share."""
+    share = ceil(beams * sum(map(len, sources)) / cores)
+    return min(CELLS, max(share, LEAST))
 
 
 def _groups(sources: Sequence[Sequence[int]], cells: int) -> Iterator[list[int]]:
