@@ -7,7 +7,6 @@ Needs `pip install ctranslate2 transformers`.
 
 import argparse
 import tempfile
-import time
 from functools import partial
 from pathlib import Path
 
@@ -178,17 +177,17 @@ def marian(model: MarianMTModel, sources: list[Tensor], beams: int) -> None:
             )
 
 
-def growth(model: Transformer, sources: list[Tensor]) -> float:
+def growth(model: Transformer, sources: list[Tensor], seconds: float) -> float:
     """Give how many times longer 400 tokens out take than 50; the square would be 64 times."""
     batch = torch.stack([source[:8] for source in sources[:16]])
-    times = []
-    for out in (50, 400):
-        with torch.inference_mode():
-            start = time.perf_counter()
-            past = model.start(model.encode(batch, torch.full((16,), 8)))
-            greedy(model, past, 16, Limits(shortest=out, longest=out))
-            times.append(time.perf_counter() - start)
-    return times[1] / times[0]
+
+    @torch.inference_mode()
+    def say(out: int) -> None:
+        past = model.start(model.encode(batch, torch.full((16,), 8)))
+        greedy(model, past, 16, Limits(shortest=out, longest=out))
+
+    times = rounds({"50": partial(say, 50), "400": partial(say, 400)}, seconds, least=3)
+    return ratio(times, "400", "50")
 
 
 def main() -> None:
@@ -227,7 +226,8 @@ def main() -> None:
             hugged = 1 / ratio(times, "ours", "hugging")
             speed = SOURCES / min(times["ours"])
             print(f"| {name} | {speed:.0f} | {faster:.2f} | {hugged:.1f} | {same:.0%} |")
-    print(f"\n400 tokens out take {growth(model, sources):.1f} × as long as 50 (goal: under 10).")
+    times_longer = growth(model, sources, wishes.seconds)
+    print(f"\n400 tokens out take {times_longer:.1f} × as long as 50 (goal: under 10).")
 
 
 if __name__ == "__main__":
