@@ -1,11 +1,12 @@
 """Heads around any score: several attentions side by side, each in a space of its own."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from einops import rearrange
 from torch import Tensor, nn
 
 from regard.attention.attend import Looked, attend, look
+from regard.attention.axes import Axes
 from regard.attention.branches import Branches
 from regard.attention.memory import Cache, Memory
 from regard.attention.scores import Score, named
@@ -72,7 +73,7 @@ class MultiHead(nn.Module):
         bias: Tensor | None = None,
     ) -> Tensor:
         """Attend with every head, and join what they gathered."""
-        axes = _Axes.of(queries, keys)
+        axes = Axes.of(queries, keys)
         looking, memory = self._looking(queries, axes), self._memory(queries, keys, values, axes)
         context = attend(looking, *memory, mask=mask, **self._settings(looking, memory, bias))
         return axes.drop(self._joined(context))
@@ -87,7 +88,7 @@ class MultiHead(nn.Module):
         bias: Tensor | None = None,
     ) -> Looked:
         """Attend, and tell where: weights are per head, (batch, head, query, key), undropped."""
-        axes = _Axes.of(queries, keys)
+        axes = Axes.of(queries, keys)
         looking, memory = self._looking(queries, axes), self._memory(queries, keys, values, axes)
         context, looks = look(looking, *memory, mask=mask, **self._settings(looking, memory, bias))
         return Looked(axes.drop(self._joined(context)), axes.drop(looks))
@@ -118,7 +119,7 @@ class MultiHead(nn.Module):
         offset = len(cache)
         cache = cache.extend(*self.project(queries, offset=offset))
         memory = Memory(cache.keys, cache.values)
-        looking = self._looking(queries, _Axes(), offset)
+        looking = self._looking(queries, Axes(), offset)
         settings = self._settings(looking, memory, None, offset)
         context = attend(looking, *memory, mask=causal() if mask is None else mask, **settings)
         return self._joined(context), cache
@@ -132,7 +133,7 @@ class MultiHead(nn.Module):
         places = branches.places[start:]
         cache = cache.extend(*self.project(queries, offset=places))
         memory = Memory(cache.keys, cache.values)
-        looking = self._looking(queries, _Axes(), places)
+        looking = self._looking(queries, Axes(), places)
         # whoever is alone stands on the last key
         offset = None if parted else start
         settings = self._settings(looking, memory, None, offset, branches.places)
@@ -152,13 +153,13 @@ class MultiHead(nn.Module):
 
         return to_torch(self)
 
-    def _looking(self, queries: Tensor, axes: "_Axes", offset: int | Tensor = 0) -> Tensor:
+    def _looking(self, queries: Tensor, axes: Axes, offset: int | Tensor = 0) -> Tensor:
         looking = self._parted("queries", self.query, axes.add(queries), offset)
         project = getattr(self.score, "project_queries", None)
         return looking if project is None else project(looking)
 
     def _memory(
-        self, queries: Tensor, keys: Tensor | Memory | None, values: Tensor | None, axes: "_Axes"
+        self, queries: Tensor, keys: Tensor | Memory | None, values: Tensor | None, axes: Axes
     ) -> Memory:
         if isinstance(keys, Memory):
             return Memory(axes.batched(keys.keys), axes.batched(keys.values))
@@ -205,36 +206,6 @@ class MultiHead(nn.Module):
     def _joined(self, context: Tensor) -> Tensor:
         joined = rearrange(context, "... h q d -> ... q (h d)")
         return self.out(joined)  # type: ignore[no-any-return]
-
-
-class _Axes(NamedTuple):
-    """Which axes the caller's queries lack: the query's, the batch's."""
-
-    single: bool = False
-    unbatched: bool = False
-
-    @classmethod
-    def of(cls, queries: Tensor, keys: Tensor | Memory | None) -> "_Axes":
-        if keys is None:
-            axes = queries.ndim
-        else:
-            axes = keys.keys.ndim - 1 if isinstance(keys, Memory) else keys.ndim
-        if axes < 2 or queries.ndim not in (axes, axes - 1):
-            raise ValueError(
-                "queries must be (batch, query, width), with one axis fewer for a single query, "
-                f"but their shape is {tuple(queries.shape)} and the keys have {axes} axes"
-            )
-        return cls(single=queries.ndim == axes - 1, unbatched=axes == 2)
-
-    def add(self, queries: Tensor) -> Tensor:
-        return self.batched(queries.unsqueeze(-2) if self.single else queries)
-
-    def batched(self, rows: Tensor) -> Tensor:
-        return rows[None] if self.unbatched else rows
-
-    def drop(self, rows: Tensor) -> Tensor:
-        rows = rows.squeeze(-2) if self.single else rows
-        return rows[0] if self.unbatched else rows
 
 
 def _summed(nearness: Tensor, bias: Tensor | None, axes: int) -> Tensor:

@@ -7,15 +7,19 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import torch
+
 from regard.config import Data, Settings, change
 from regard.counting import counted
 from regard.errors import RegardError
+from regard.models import build
 from regard.run import Folder
 from regard.text import encoded, vocabulary
 from regard.text.corpus import Corpus, Pair
 from regard.text.cuts import PairCuts
 from regard.text.encoded import Encoded
 from regard.text.tokenizer import Tokenizers
+from regard.tokens import UNKNOWN
 from regard.training import sizes
 
 ALIKE = "source also among the pairs held out"
@@ -45,6 +49,26 @@ def settle(corpus: Corpus, changes: Changes) -> tuple[Settings, int]:
     if not settings.data.joint:  # a number means one word here and another one there
         settings = change(settings, {"model": {"shared": False}})
     return settings, count
+
+
+def check(settings: Settings) -> None:
+    """Refuse what cannot be trained, before any time is spent on it."""
+    model, train = settings.model, settings.train
+    with torch.device("meta"):  # the shapes alone
+        build(model, (UNKNOWN + 1, UNKNOWN + 1))
+    layers = model.layers if model.kind == "transformer" else 1
+    if train.guide and train.guide_layer >= layers:
+        raise RegardError(
+            f"train.guide_layer must be below {layers}, but it is {train.guide_layer}"
+        )
+    if train.precision == "bfloat16" and not torch.cuda.is_available():
+        raise RegardError("train.precision must be 'float32' without a GPU, but it is 'bfloat16'")
+    needed = settings.data.longest + 1
+    if model.kind == "transformer" and model.positions == "learned" and model.longest < needed:
+        raise RegardError(
+            f"model.longest must be {needed} or more, for data.longest pieces and the start, but "
+            f"it is {model.longest}; data.longest={model.longest - 1} would do, too"
+        )
 
 
 def claim(folder: Folder, settings: Settings, origin: Mapping[str, Any]) -> bool:

@@ -12,14 +12,11 @@ import torch
 from torch import nn
 
 from regard import store
-from regard.config import Settings
 from regard.counting import duration
-from regard.errors import RegardError
 from regard.files import held
 from regard.models import Embedding, build
 from regard.run import Folder
 from regard.text.corpus import Corpus
-from regard.tokens import UNKNOWN
 from regard.training import metrics, optimizer, prepare
 from regard.training.checkpoint import Checkpoints
 from regard.training.distributed import Crew, gathered
@@ -52,7 +49,7 @@ def train(
     with gathered() as crew:
         speak = (say or _to_stderr) if crew.leads else _silent
         settings, count = prepare.settle(corpus, changes)
-        _check(settings)
+        prepare.check(settings)
         origin = {
             "texts": [*corpus.names, *(valid.names if valid else ())],
             "fingerprints": [part.fingerprint for part in (corpus, valid) if part],
@@ -66,24 +63,6 @@ def train(
             crew.wait()
             with threads(settings):
                 return _Session(folder, prepare.opened(folder, settings), crew, speak).run()
-
-
-def _check(settings: Settings) -> None:
-    """Refuse what cannot be trained before any time is spent on it."""
-    with torch.device("meta"):  # the shapes alone
-        build(settings.model, (UNKNOWN + 1, UNKNOWN + 1))
-    guided, layers = settings.train.guide_layer, settings.model.layers
-    layers = layers if settings.model.kind == "transformer" else 1
-    if settings.train.guide and guided >= layers:
-        raise RegardError(f"train.guide_layer must be below {layers}, but it is {guided}")
-    if settings.train.precision == "bfloat16" and not torch.cuda.is_available():
-        raise RegardError("train.precision must be 'float32' without a GPU, but it is 'bfloat16'")
-    model, needed = settings.model, settings.data.longest + 1
-    if model.kind == "transformer" and model.positions == "learned" and model.longest < needed:
-        raise RegardError(
-            f"model.longest must be {needed} or more, for data.longest pieces and the start, but "
-            f"it is {model.longest}; data.longest={model.longest - 1} would do, too"
-        )
 
 
 def _to_stderr(line: str) -> None:
