@@ -186,6 +186,14 @@ def test_traces_tell_where_the_model_looked_a_line_a_sentence(trained, tmp_path)
     assert traces[1].looks == ()
 
 
+def test_a_trace_is_of_the_very_source_that_was_translated(trained, tmp_path):
+    path, sentences = tmp_path / "traces.jsonl", ("the old boat", " the old boat \t")
+    result = run("translate", str(trained / "run"), *sentences, "--traces", str(path))
+    plain, spaced = map(Trace.from_json, path.read_text().splitlines())
+    assert result.exit_code == 0 and plain.looks
+    assert plain.tokens == spaced.tokens
+
+
 def test_alignments_are_compared_where_they_are_given(trained, tmp_path):
     for name, lines in (("s", "the cat\n"), ("t", "le chat\n"), ("a", "0-0 1-1\n")):
         (tmp_path / name).write_text(lines)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, TextIO, cast
+from typing import Annotated, Any, TextIO, cast
 
 import typer
 from typer.core import TyperGroup
@@ -138,7 +138,7 @@ def translate(
     from regard.counting import counted
     from regard.retrace import note
     from regard.run import load
-    from regard.stream import chunks
+    from regard.stream import chunks, standard_input
     from regard.translate import Chance, line, translate
 
     loaded = load(run)
@@ -146,7 +146,7 @@ def translate(
     chance = Chance(temperature, seed=seed) if sample else None
     if traces is not None:
         files.write(traces, "")
-    batches = [sentences] if sentences else chunks(_stdin())
+    batches = [sentences] if sentences else chunks(standard_input())
     for some in counted(batches, "sentences", size=len, shown=not sys.stdout.isatty()):
         found = translate(
             loaded.model, loaded.tokenizers, some, settings, nbest=nbest, chance=chance
@@ -155,12 +155,6 @@ def translate(
             typer.echo(line(texts))
         if traces is not None:
             note(traces, loaded, some, [texts[0] for texts in found])
-
-
-def _stdin() -> BinaryIO:
-    if sys.stdin is None:
-        raise RegardError("there are no sentences to translate, and stdin is closed")
-    return sys.stdin.buffer
 
 
 @app.command()

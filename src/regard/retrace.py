@@ -130,6 +130,5 @@ def _traced(run: Run, source: str, translation: Translation) -> Trace:
     if not translation.tokens:  # nothing was read, or nothing said: nobody looked
         nothing = {"source": Tokens(()), "target": Tokens(())}
         return Trace(tokens=nothing, looks=(), title=source, model=run.name)
-    return retrace(
-        run.model, run.tokenizers, source, translation.tokens, title=source, name=run.name
-    )
+    read = source.strip()  # as `translate` reads it
+    return retrace(run.model, run.tokenizers, read, translation.tokens, title=read, name=run.name)

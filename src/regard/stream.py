@@ -1,6 +1,7 @@
 """Lines as they come: what one read brings is handed on at once, in order."""
 
 import os
+import sys
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from io import BytesIO, UnsupportedOperation
@@ -9,6 +10,13 @@ from typing import IO
 from regard.errors import RegardError
 
 BLOCK = 1 << 16  # bytes read at a time, at most
+
+
+def standard_input() -> IO[bytes]:
+    """Give what is piped in or typed, unless it is closed."""
+    if sys.stdin is None:
+        raise RegardError("there are no sentences to translate, and stdin is closed")
+    return sys.stdin.buffer
 
 
 def chunks(file: IO[bytes] | BytesIO) -> Iterator[list[str]]:

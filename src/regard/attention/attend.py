@@ -1,10 +1,9 @@
 """The one door: attend, weights and look, and which path is taken."""
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import Literal, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.attention import dense, fused, streamed
 from regard.attention.fold import folds
@@ -100,18 +99,9 @@ def _looked(job: Job, path: Path, dropout: float) -> tuple[Tensor, Tensor]:
     if path == "dense":
         looks = dense.weights(job)
         return dense.gather(job, looks, dropout), looks.to(job.queries.dtype)
-    with _chance_kept(job):
+    with job.chance_kept():
         looks = _weights(job)
     return _ATTEND[path](job, dropout), looks
-
-
-def _chance_kept(job: Job) -> AbstractContextManager[None]:
-    """Put the random state back afterwards: a score may draw, as one with dropout does."""
-    calm = isinstance(job.score, nn.Module) and not job.score.training
-    if calm or torch.compiler.is_compiling():  # a compiled graph has a random state of its own
-        return nullcontext()
-    device = job.queries.device
-    return torch.random.fork_rng([device] if device.type == "cuda" else [])
 
 
 def _weights(job: Job) -> Tensor:

@@ -1,5 +1,6 @@
 """One call of attention, checked and lined up: equal batch axes, grouped heads, fitting mask."""
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -38,6 +39,14 @@ class Job:
         return not isinstance(self.score, nn.Module) or any(
             weight.requires_grad for weight in self.score.parameters()
         )
+
+    def chance_kept(self) -> AbstractContextManager[None]:
+        """Put the random state back after scoring aside: a score may draw, as with dropout."""
+        calm = isinstance(self.score, nn.Module) and not self.score.training
+        if calm or torch.compiler.is_compiling():  # a compiled graph has a random state of its own
+            return nullcontext()
+        device = self.queries.device
+        return torch.random.fork_rng([device] if device.type == "cuda" else [])
 
     def shaped(self, rows: Tensor) -> Tensor:
         """Give a result the axes that the caller's queries have."""

@@ -103,10 +103,7 @@ class Watcher(TorchFunctionMode):
         finally:
             self._resting = False
         self._seen.functions += 1
-        device = job.queries.device
-        # a score may draw random numbers, and is asked once more
-        same_dice = torch.random.fork_rng([device] if device.type == "cuda" else [])
-        with self._aside(), self._unharmed(), same_dice:
+        with self._aside(), self._unharmed(), job.chance_kept():
             # queries that stand somewhere among the keys are of the same text
             placed = job.frame.offset is not None
             same = placed or self._lineage.same(job.queries, job.keys)
