@@ -18,6 +18,7 @@ from transformers import MarianConfig, MarianMTModel
 
 from regard.config import Model
 from regard.models import Transformer, build
+from regard.models.translator import encoded
 from regard.parallel import side_by_side
 from regard.positions import sinusoidal
 from regard.search import Limits, beam, greedy
@@ -58,7 +59,7 @@ def ours(model: Transformer, sources: list[Tensor], beams: int) -> list[tuple[in
 def _ours(model: Transformer, beams: int, part: list[Tensor]) -> list[tuple[int, ...]]:
     lengths = torch.tensor([len(source) for source in part])
     padded = nn.utils.rnn.pad_sequence(part, batch_first=True, padding_value=PADDING)
-    past = model.start(model.encode(padded, lengths))
+    past = model.start(encoded(model, padded, lengths))
     limits = Limits(shortest=OUT - 1, longest=OUT - 1)  # and the end makes OUT steps
     found = beam(model, past, len(part), beams=beams, limits=limits)
     return [texts[0].tokens for texts in found]

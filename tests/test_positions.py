@@ -265,9 +265,10 @@ def test_the_bias_from_an_offset_has_the_rows_of_the_whole(offset):
 
 
 def test_the_bias_between_places_is_that_of_the_whole_there():
-    queries, keys = torch.tensor([4, 4, 2]), torch.tensor([0, 1, 1, 4])
+    queries, keys = torch.tensor([4, 4, 2]), torch.tensor([[0, 1, 1, 4], [3, 2, 1, 0]])
     whole = ALiBi(3)(5, 5)
-    assert torch.equal(ALiBi(3).at(queries, keys), whole[:, :, queries][..., keys])
+    for row, places in zip(ALiBi(3).at(queries, keys), keys, strict=True):
+        assert torch.equal(row, whole[0, :, queries][..., places])
 
 
 def test_unequal_lengths_are_asked_where_the_first_query_stands():

@@ -138,14 +138,14 @@ class ALiBi(nn.Module):
                 f"query stands, but there are {queries} queries and {keys} keys"
             )
         own = torch.arange(queries, device=self.slopes.device) + (offset or 0)
-        return self.at(own, torch.arange(keys, device=self.slopes.device))
+        return self.at(own, torch.arange(keys, device=self.slopes.device)[None])
 
     def at(
-        self, queries: Int[Tensor, " query"], keys: Int[Tensor, " key"]
-    ) -> Float[Tensor, "1 head query key"]:
+        self, queries: Int[Tensor, " query"], keys: Int[Tensor, "sentence key"]
+    ) -> Float[Tensor, "sentence head query key"]:
         """Give the bias between queries and keys that stand at these places."""
-        distance = queries[:, None] - keys
-        return -self.slopes[None, :, None, None] * distance.abs()
+        distance = queries[:, None] - keys[:, None, None]
+        return -self.slopes[:, None, None] * distance.abs()
 
 
 def _slopes(heads: int) -> Tensor:

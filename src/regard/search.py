@@ -159,6 +159,7 @@ class _Hunt:
     tokens: Tensor = field(init=False)  # (open sentence, continuation, position)
     totals: Tensor = field(init=False)  # (open sentence, continuation), log probabilities
     found: list[list[Found]] = field(init=False)
+    sheet: Tensor | None = field(init=False, default=None)  # where scores are written
 
     def run(self, choose: Callable[[Tensor, Tensor], Choice]) -> list[list[Found]]:
         """Take steps until every sentence has as many texts as beams."""
@@ -194,8 +195,19 @@ class _Hunt:
         for all tokens, since only a few are chosen.
         """
         states, self.past = self.model.step(self.tokens[..., -1], self.past)
+        logits = self.model.output(states).float()
         # a copy, since a model may keep what it gave
-        return self.model.output(states).float().log_softmax(dim=-1), self.totals
+        return torch.log_softmax(logits, dim=-1, out=self._written_over(logits)), self.totals
+
+    def _written_over(self, logits: Tensor) -> Tensor:
+        """Give room for scores where those of the step before were.
+
+        Megabytes that are allocated and freed at every step come from the system anew, page by
+        page, which takes as long as to compute them.
+        """
+        if self.sheet is None or self.sheet.numel() < logits.numel():
+            self.sheet = torch.empty_like(logits).flatten()
+        return self.sheet[: logits.numel()].view(logits.shape)
 
     def _allowed(self, logits: Tensor, length: int) -> Tensor:
         for token in (PADDING, START):

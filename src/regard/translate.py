@@ -15,7 +15,7 @@ from regard.batch import padded
 from regard.config import Search
 from regard.counting import counted
 from regard.errors import RegardError
-from regard.models.translator import Translator, longest
+from regard.models.translator import Translator, encoded, longest
 from regard.parallel import side_by_side
 from regard.search import Found, Limits
 from regard.text.tokenizer import Tokenizers
@@ -138,7 +138,7 @@ def _search(
 ) -> list[list[Found]]:
     device = model.output_weight.device
     source, lengths = padded(sources)
-    past = model.start(model.encode(source.to(device), lengths.to(device)))
+    past = model.start(encoded(model, source.to(device), lengths.to(device)))
     most, room = _longest(int(lengths.max())), longest(model)
     limits = Limits(longest=most if room is None else min(most, room - 1))  # the start takes one
     if chance is not None:

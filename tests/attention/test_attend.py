@@ -395,3 +395,15 @@ def test_large_jobs_that_do_not_fold_are_streamed(monkeypatch):
         attend(queries, keys, values, score=score)
     attend(queries[..., :-1, :], keys, values, score=ScaledDot(cap=2.0))
     assert taken == ["fused", "streamed", "dense"]
+
+
+@pytest.mark.parametrize("path", ["fused", "dense"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16], ids=str)
+def test_a_bias_of_another_precision_is_added_in_that_of_the_scores(dtype, path):
+    vectors, bias = make_vectors(), torch.randn(QUERIES, KEYS).to(dtype)
+    score = "dot" if path == "fused" else lambda queries, keys: queries @ keys.mT
+    expected = attend(*vectors, score=score, bias=bias.float())
+    assert torch.equal(attend(*vectors, score=score, bias=bias), expected)
+    context, looks = look(*vectors, score=score, bias=bias)
+    torch.testing.assert_close(context, expected)
+    assert looks.dtype == torch.float32

@@ -124,6 +124,22 @@ def test_reordering_picks_sentences(order, learning):
     assert holds(picked.extend(*new), *joined((keys[order], values[order]), new))
 
 
+@pytest.mark.parametrize("learning", [False, True])
+def test_picking_takes_sentences_and_of_each_some_keys(learning):
+    keys, values = rows(5, batch=3, requires_grad=learning)
+    sentences, places = torch.tensor([2, 0]), torch.tensor([[4, 1, 1], [0, 2, 3]])
+    cache = grown((keys, values))
+    picked = cache.pick(sentences, places)
+    expected = [
+        torch.stack([x[s][:, p] for s, p in zip(sentences, places, strict=True)])
+        for x in (keys, values)
+    ]
+    assert holds(picked, *expected)
+    new = rows(2)
+    assert holds(picked.extend(*new), *joined(expected, new))
+    assert holds(cache, keys, values)
+
+
 def test_a_memory_is_reordered_as_a_cache_is():
     keys, values = rows(4)
     order = torch.tensor([1, 1, 0])

@@ -1,6 +1,7 @@
 import torch
 
 from regard.attention import MultiHead
+from regard.attention.branches import FEW
 from regard.models import Decoder, FeedForward, Layer
 
 SENTENCES, BEAMS, LENGTH, WIDTH = 2, 3, 4, 12
@@ -81,3 +82,34 @@ def test_steps_are_counted_and_parting_does_not_count():
     _, past = continued(decoder, past, torch.randn(SENTENCES, 1, 2, WIDTH))
     parted = past.reorder(torch.tensor([0, 0, 0, 1, 1, 1]))
     assert past.steps == parted.steps == 2
+
+
+def test_keys_of_continuations_that_were_given_up_are_forgotten():
+    decoder, steps = make(), 40
+    source = read(decoder)
+    first = torch.tensor([0, 0, 0, 3, 3, 3])  # all go on from the first of their sentence
+    rows = torch.randn(SENTENCES, BEAMS, steps, WIDTH)
+    past = decoder.start(source)
+    for position in range(steps):
+        states, past = decoder.step(rows[:, :, position], past)
+        last, past = past, past.reorder(first)
+        assert all(len(cache) < 3 * steps / 4 + 2 * FEW for cache in past.caches)
+    assert last.steps == steps
+    for beam in range(BEAMS):
+        text = torch.cat([rows[:, 0, :-1], rows[:, beam, -1:]], dim=1)
+        torch.testing.assert_close(states[:, beam], decoder(text, source)[:, -1])
+
+
+def test_sentences_that_leave_take_the_keys_along_that_no_one_sees():
+    decoder = make()
+    source = read(decoder)
+    rows = torch.randn(SENTENCES, BEAMS, LENGTH, WIDTH)
+    _, past = continued(decoder, decoder.start(source), rows)
+    kept = past.keep(torch.tensor([1]), torch.tensor([4, 4, 4]))
+    assert [len(cache) for cache in kept.caches] == [LENGTH, LENGTH]
+    next_row = torch.randn(1, BEAMS, WIDTH)
+    states, _ = decoder.step(next_row, kept)
+    for beam in range(BEAMS):
+        text = torch.cat([rows[1:, 1], next_row[:, beam, None]], dim=1)
+        expected = decoder(text, source.pick(torch.tensor([1])))[:, -1]
+        torch.testing.assert_close(states[:, beam], expected)

@@ -1,9 +1,10 @@
 import inspect
 
 import pytest
+import torch
 
 from regard.models import Decoder, Embedding, Encoder, LanguageModel, Recurrent, Transformer
-from regard.models.translator import Generator, Looks, Translator, longest
+from regard.models.translator import Generator, Looks, Translator, encoded, longest
 from regard.positions import Learned
 
 
@@ -32,5 +33,17 @@ def test_a_translator_has_room_for_as_many_tokens_as_both_its_sides():
     short, long = (Embedding(9, 12, Learned(length, 12)) for length in (5, 7))
     for source, target in ((short, long), (long, short), (short, Embedding(9, 12))):
         assert Transformer(source, target, Encoder([]), Decoder([])).longest == 5
-    assert Transformer(*[Embedding(9, 12)] * 2, Encoder([]), Decoder([])).longest is None
-    assert longest(Recurrent(*[Embedding(9, 12)] * 2)) is None
+    assert Transformer(*sides(), Encoder([]), Decoder([])).longest is None
+    assert longest(Recurrent(*sides())) is None
+
+
+def test_many_sentences_are_encoded_the_way_a_model_has_for_them(monkeypatch):
+    source, lengths = torch.tensor([[4, 5]]), torch.tensor([2])
+    for model in (Transformer(*sides(), Encoder([]), Decoder([])), Recurrent(*sides())):
+        apart = hasattr(model, "encode_apart")
+        monkeypatch.setattr(model, "encode_apart" if apart else "encode", lambda *given: given)
+        assert encoded(model, source, lengths) == (source, lengths)
+
+
+def sides():
+    return [Embedding(9, 12)] * 2

@@ -29,7 +29,7 @@ def score(job: Job, queries: Tensor) -> Scores:
 def weigh(job: Job, scores: Scores, frame: Frame) -> Weights:
     """Turn scores into looks: each row sums to one, and a row that may look nowhere is zeros."""
     if job.bias is not None:
-        scores = scores + frame.wanted(job.bias)
+        scores = scores + frame.wanted(job.bias).to(scores.dtype)
     if job.mask is not None:
         scores = scores.masked_fill(~job.mask.on(frame), -torch.inf)
     if scores.shape[-1] == 0 or is_plain(job):

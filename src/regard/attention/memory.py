@@ -65,6 +65,12 @@ class Cache:
             return self
         return _cache(_Room.of(self.keys, self.values, self._room.size, sentences))
 
+    def pick(self, sentences: Tensor, keys: Tensor) -> "Cache":
+        """Pick sentences by number, and of each some keys, (sentence, key): the others are gone."""
+        heads = torch.arange(self.keys.shape[1], device=keys.device)
+        places = sentences[:, None, None], heads[:, None], keys[:, None]
+        return _cache(_Room.of(self.keys[places], self.values[places], size=2 * keys.shape[1]))
+
     def _filled(self) -> "_Room":
         if self._room is None:
             raise ValueError("the cache is empty: it has no keys and values before it is extended")

@@ -129,14 +129,14 @@ class MultiHead(nn.Module):
 
         Queries are (sentence, continuation, width), and the branches have grown by them already.
         """
-        start, parted = len(cache), branches.mask is not None
-        places = branches.places[start:]
-        cache = cache.extend(*self.project(queries, offset=places))
+        start = len(cache)
+        here = branches.places.new_full(queries.shape[1:2], branches.steps - 1)
+        cache = cache.extend(*self.project(queries, offset=here))
         memory = Memory(cache.keys, cache.values)
-        looking = self._looking(queries, Axes(), places)
+        looking = self._looking(queries, Axes(), here)
         # whoever is alone stands on the last key
-        offset = None if parted else start
-        settings = self._settings(looking, memory, None, offset, branches.places)
+        offset = start if branches.mask is None else None
+        settings = self._settings(looking, memory, None, offset, (here, branches.places))
         context = attend(looking, *memory, mask=branches.mask, **settings)
         return self._joined(context), cache
 
@@ -187,14 +187,12 @@ class MultiHead(nn.Module):
         memory: Memory,
         bias: Tensor | None,
         offset: int | None = None,
-        places: Tensor | None = None,
+        places: tuple[Tensor, Tensor] | None = None,
     ) -> dict[str, Any]:
         if isinstance(self.positions, ALiBi):
-            queries, keys = looking.shape[-2], memory.keys.shape[-2]
-            if places is None:
-                nearness = self.positions(queries, keys, offset)
-            else:
-                nearness = self.positions.at(places[keys - queries :], places)
+            counts = looking.shape[-2], memory.keys.shape[-2]
+            near = self.positions
+            nearness = near(*counts, offset) if places is None else near.at(*places)
             bias = _summed(nearness.to(looking.dtype), bias, looking.ndim)
         return {
             "score": getattr(self.score, "compare", self.score),

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from regard.attention import Branches, Cache, Memory
 from regard.masks import Mask, causal, padding
 from regard.models.layer import Layer, Notes
+from regard.models.portions import placed
 
 
 class Source(NamedTuple):
@@ -19,6 +21,18 @@ class Source(NamedTuple):
     def pick(self, sentences: Tensor) -> "Source":
         """Go on with some sentences only."""
         return Source(tuple(m.reorder(sentences) for m in self.memories), self.keep[sentences])
+
+    @staticmethod
+    def together(portions: Sequence["Source"], rows: Sequence[Tensor]) -> "Source":
+        """Put sentences that were read in portions back to their rows, padded to the longest."""
+        memories = zip(*(portion.memories for portion in portions), strict=True)
+        return Source(
+            tuple(
+                Memory(*(placed(parts, rows, axis=-2) for parts in zip(*layer, strict=True)))
+                for layer in memories
+            ),
+            placed([portion.keep for portion in portions], rows, axis=-1),
+        )
 
     def laid_out(self) -> "Source":
         """Write each head's keys and values one after another: a search reads them at every step.
@@ -45,13 +59,27 @@ class Past(NamedTuple):
         """Let each continuation go on from the given one's past, of the same sentence."""
         if self.branches is None:
             return self
-        return self._replace(branches=self.branches.reorder(rows, len(self.branches.seen)))
+        everyone = torch.arange(len(self.branches.seen), device=rows.device)
+        branches = self.branches.reorder(rows, len(everyone))
+        if not branches.crowded:
+            return self._replace(branches=branches)
+        return self._thinned(branches, everyone)
 
     def keep(self, sentences: Tensor, rows: Tensor) -> "Past":
         """Go on with some sentences, and with the continuations that are given by their rows."""
         branches = self.branches and self.branches.reorder(rows, len(sentences))
-        source = self.source and self.source.pick(sentences)
-        return Past(tuple(c.reorder(sentences) for c in self.caches), source, branches)
+        past = self._replace(source=self.source and self.source.pick(sentences))
+        if branches is not None and branches.parted:
+            return past._thinned(branches, sentences)
+        return past._replace(
+            caches=tuple(cache.reorder(sentences) for cache in self.caches), branches=branches
+        )
+
+    def _thinned(self, branches: Branches, sentences: Tensor) -> "Past":
+        """Copy of the sentences' keys those that someone still sees."""
+        branches, keys = branches.thinned()
+        caches = tuple(cache.pick(sentences, keys) for cache in self.caches)
+        return self._replace(caches=caches, branches=branches)
 
 
 class Decoder(nn.Module):
