@@ -3,6 +3,7 @@ import itertools
 import pytest
 import torch
 
+import regard.search
 from regard.config import Model
 from regard.models import build, build_language_model
 from regard.search import Limits, beam, greedy, sample
@@ -276,3 +277,25 @@ def test_a_model_that_can_say_nothing_is_told_so(search, scores, limits):
     model = Scored(scores)
     with pytest.raises(ValueError, match=r"must end in a text, but 0 .*NaN.*limits.*would do"):
         search(model, model, 2, limits=limits)
+
+
+def test_scores_of_a_step_are_written_over_those_before_and_never_over_the_models(
+    spoken, monkeypatch
+):
+    model, memory = spoken
+    given, ranked, output, best = [], [], model.output, regard.search.best
+
+    def kept(states):
+        given.append(output(states))
+        return given[-1]
+
+    def watched(scores, likely, count):
+        ranked.append(scores.data_ptr())
+        return best(scores, likely, count)
+
+    monkeypatch.setattr(model, "output", kept)
+    monkeypatch.setattr(regard.search, "best", watched)
+    beam(model, model.start(memory), 3, beams=4, limits=Limits(shortest=3, longest=7))
+    # the first step has one continuation a sentence, all others have four
+    assert len(ranked) > 3 and len(set(ranked[1:])) == 1
+    assert all(logits.isfinite().all() for logits in given)

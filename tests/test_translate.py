@@ -1,5 +1,7 @@
 import pytest
 import torch
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import regard.translate
 from regard.config import Model, Search
@@ -109,6 +111,28 @@ def sizes(made, monkeypatch, texts, cores, **asked):
 def test_a_few_sentences_are_shared_out_among_the_cores(made, monkeypatch, cores, together):
     assert len(made[1].source.encode("a")) == 1
     assert sizes(made, monkeypatch, ["a"] * 24, cores) == together
+
+
+@given(
+    lengths=st.lists(st.integers(1, 90), min_size=1, max_size=400),
+    beams=st.integers(1, 12),
+    cores=st.integers(1, 5),
+)
+@example(lengths=[32] + [1] * 2000, beams=1, cores=1)
+def test_groups_have_every_sentence_once_and_are_bounded_padding_included(lengths, beams, cores):
+    groups = list(regard.translate._groups([[5] * length for length in lengths], beams, cores))
+    assert sorted(row for rows in groups for row in rows) == list(range(len(lengths)))
+    for rows in groups:
+        longest = max(lengths[row] for row in rows)
+        assert len(rows) == 1 or beams * longest * len(rows) <= regard.translate.CELLS
+
+
+@pytest.mark.parametrize("beams", [1, 5])
+def test_cores_have_equal_shares_of_sentences_of_several_lengths(beams):
+    lengths = [8 + row % 13 for row in range(256)]
+    groups = list(regard.translate._groups([[5] * length for length in lengths], beams, cores=2))
+    padded = [len(rows) * max(lengths[row] for row in rows) for rows in groups]
+    assert len(groups) % 2 == 0 and max(padded) < 1.1 * min(padded)
 
 
 def test_what_is_drawn_does_not_depend_on_the_cores(made, monkeypatch):

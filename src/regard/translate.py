@@ -1,8 +1,9 @@
 """Sentences in, translations out."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import accumulate, groupby, pairwise
 from math import ceil
 from typing import NamedTuple
 from warnings import warn
@@ -69,7 +70,7 @@ def translate(
     results = [[Translation("", (), 0.0, 0.0)] * nbest for _ in sentences]
     # what is drawn depends on who is drawn together, which must not depend on the machine
     beams, cores = (1, 1) if chance else (settings.beams, torch.get_num_threads())
-    groups = list(_groups(sources, _cells(sources, beams, cores) // beams))
+    groups = list(_groups(sources, beams, cores))
 
     def search_group(rows: list[int]) -> list[list[Found]]:
         return _search(model, [sources[row] for row in rows], settings, nbest, chance)
@@ -105,22 +106,44 @@ def _cut(sources: list[list[int]], room: int | None) -> list[list[int]]:
     return [source[:room] for source in sources]
 
 
-def _cells(sources: Sequence[Sequence[int]], beams: int, cores: int) -> int:
-    """Say how large a group is: as large as pays, but if there are few, each core has its share."""
-    share = ceil(beams * sum(map(len, sources)) / cores)
-    return min(CELLS, max(share, LEAST))
+def _groups(sources: Sequence[Sequence[int]], beams: int, cores: int) -> Iterator[list[int]]:
+    """Part sentences that are not empty into groups of like length, longest first.
 
-
-def _groups(sources: Sequence[Sequence[int]], cells: int) -> Iterator[list[int]]:
-    """Part sentences that are not empty into groups of like length, longest first."""
+    Groups are as large as pays, and as many as give all cores equal shares.
+    """
     lengths = {row: len(source) for row, source in enumerate(sources) if source}
     order = sorted(lengths, key=lambda row: -lengths[row])
+    share = _share(beams * sum(lengths.values()), cores)
     for _, alike in groupby(order, key=lambda row: _longest(lengths[row])):
         rows = list(alike)
-        while rows:
-            together = max(cells // lengths[rows[0]], 1)
-            yield rows[:together]
-            rows = rows[together:]
+        alike_lengths = [lengths[row] for row in rows]
+        fewest = len(_filled(alike_lengths, CELLS // beams))
+        count = max(fewest, round(beams * sum(alike_lengths) / share))
+        ends = accumulate(_sizes(alike_lengths, count))
+        yield from (rows[first:end] for first, end in pairwise([0, *ends]))
+
+
+def _share(cells: int, cores: int) -> int:
+    """Say how many cells a group has, if each core has equally many groups."""
+    rounds = max(ceil(cells / (cores * CELLS)), 1)
+    return max(ceil(cells / (cores * rounds)), LEAST)
+
+
+def _sizes(lengths: Sequence[int], count: int) -> list[int]:
+    """Part falling lengths into so many groups at most, all about equally large."""
+    cells = bisect_left(
+        range(lengths[0] * len(lengths)), True, key=lambda c: len(_filled(lengths, c)) <= count
+    )
+    return _filled(lengths, cells)
+
+
+def _filled(lengths: Sequence[int], cells: int) -> list[int]:
+    """Fill one group after another, padding counted; say how many sentences each one takes."""
+    sizes, taken = [], 0
+    while taken < len(lengths):
+        sizes.append(max(cells // lengths[taken], 1))
+        taken += sizes[-1]
+    return sizes
 
 
 def _longest(length: int) -> int:
