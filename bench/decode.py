@@ -29,6 +29,7 @@ VOCABULARY, WIDTH, LAYERS, HEADS, HIDDEN = 8000, 256, 4, 4, 1024
 SOURCES, BATCH, OUT = 256, 256, 15  # sentences, sentences at a time at most, tokens out
 PART = 128  # sentences in a part, when parts are translated side by side
 WORDS = ["<pad>", "<s>", "</s>", "<unk>", *(f"w{n}" for n in range(VOCABULARY - 4))]
+NUMBERS = {word: number for number, word in enumerate(WORDS)}
 
 
 def make_model() -> Transformer:
@@ -139,7 +140,7 @@ def theirs(
         max_decoding_length=OUT,
         suppress_sequences=[["<pad>"], ["<s>"]],
     )
-    return [tuple(map(WORDS.index, result.hypotheses[0])) for result in results]
+    return [tuple(NUMBERS[word] for word in result.hypotheses[0]) for result in results]
 
 
 def make_marian() -> MarianMTModel:

@@ -1,6 +1,6 @@
 """How a model speaks: greedy, beam and sampling, for any model that can take a step."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -43,6 +43,7 @@ class Limits:
 
 
 NO_LIMITS = Limits()
+ROWS = 128  # continuations that are scored at a time: enough to fill the kernels, few to hold
 
 
 def greedy(model: Generator, past: Past, sentences: int, limits: Limits = NO_LIMITS) -> list[Found]:
@@ -108,9 +109,8 @@ def sample(
 
     def draw(logits: Tensor, likely: Tensor) -> Choice:
         shares = _trimmed(logits[:, 0] / temperature, top_k, top_p).softmax(dim=-1)
-        if (silent := shares.isnan().any(dim=-1)).any():
-            raise _nothing_to_say(int(hunt.open[silent][0]))
-        token = torch.multinomial(shares, 1, generator=chance)
+        # who has nothing to say draws anything, which is never likely enough to be kept
+        token = torch.multinomial(shares.nan_to_num(1.0), 1, generator=chance)
         return Choice(likely + logits[:, 0].gather(1, token), torch.zeros_like(token), token)
 
     hunt = _Hunt(model, past, sentences, beams=1, penalty=1.0, limits=limits)
@@ -166,8 +166,7 @@ class _Hunt:
         self._begin()
         for length in range(len(self.limits.prefix), self.limits.longest + 1):
             if len(self.open):
-                logits, likely = self._next()
-                choice = choose(self._allowed(logits, length), likely)
+                choice = self._chosen(choose, length)
                 self._note(choice)
                 self._go_on(choice)
         for sentence, texts in enumerate(self.found):
@@ -183,24 +182,31 @@ class _Hunt:
         self.totals = torch.zeros(self.sentences, 1, device=device)
         self.tokens = torch.full((self.sentences, 1, 1), START, device=device)
         for token in self.limits.prefix:
-            logits, likely = self._next()
-            self.totals = likely + logits[..., token]
+            self.totals = torch.cat([likely + logs[..., token] for logs, likely in self._next()])
             forced = torch.full_like(self.tokens[..., :1], token)
             self.tokens = torch.cat([self.tokens, forced], dim=-1)
 
-    def _next(self) -> tuple[Tensor, Tensor]:
-        """Score the next token: log probabilities (sentence, continuation, token), and the texts'.
+    def _chosen(self, choose: Callable[[Tensor, Tensor], Choice], length: int) -> Choice:
+        """Choose the tokens that may come next."""
+        some = [choose(self._allowed(logs, length), likely) for logs, likely in self._next()]
+        return Choice(*map(torch.cat, zip(*some, strict=True)))
 
-        The sum of both is the log probability of the text with that token. It is not written out
-        for all tokens, since only a few are chosen.
+    def _next(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Score the next token, a few sentences at a time, until all are scored.
+
+        Gives log probabilities (sentence, continuation, token), and those of the texts so far.
+        The sum of both, and the scores of all sentences, are never written out, since only a few
+        tokens are chosen.
         """
         states, self.past = self.model.step(self.tokens[..., -1], self.past)
-        logits = self.model.output(states).float()
-        # a copy, since a model may keep what it gave
-        return torch.log_softmax(logits, dim=-1, out=self._written_over(logits)), self.totals
+        each = max(ROWS // states.shape[1], 1)
+        for some, likely in zip(states.split(each), self.totals.split(each), strict=True):
+            logits = self.model.output(some).float()
+            # a copy, since a model may keep what it gave
+            yield torch.log_softmax(logits, dim=-1, out=self._written_over(logits)), likely
 
     def _written_over(self, logits: Tensor) -> Tensor:
-        """Give room for scores where those of the step before were.
+        """Give room for scores where those before were.
 
         Megabytes that are allocated and freed at every step come from the system anew, page by
         page, which takes as long as to compute them.
