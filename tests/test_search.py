@@ -159,7 +159,7 @@ def test_a_seed_draws_the_same_texts_and_small_shares_only_the_likeliest(spoken)
     assert one == same
     assert one != other
     best = greedy(model, model.start(memory), 3, limits)
-    for narrow in ({"top_k": 1}, {"top_p": 1e-6}, {"temperature": 1e-4}):
+    for narrow in ({"top_k": 1}, {"top_p": 1e-6}, {"temperature": 1e-4}, {"temperature": 1e-42}):
         drawn = sample(model, model.start(memory), 3, seed=5, limits=limits, **narrow)
         assert [t.tokens for t in drawn] == [t.tokens for t in best]
 
@@ -173,7 +173,8 @@ def test_a_seed_draws_the_same_texts_and_small_shares_only_the_likeliest(spoken)
             {"beams": 2, "nbest": 3},
             r"nbest must be from 1 to beams \(2\), but it is 3",
         ),
-        (sample, {"temperature": 0.0}, "temperature must be above 0, but it is 0.0"),
+        (sample, {"temperature": 0.0}, "temperature must be above 0 and finite, but it is 0.0"),
+        (sample, {"temperature": float("inf")}, "temperature must be .* finite, but it is inf"),
         (sample, {"top_k": 0}, "top_k must be 1 or more"),
         (sample, {"top_p": 1.5}, "top_p must be above 0 and at most 1, but it is 1.5"),
     ],

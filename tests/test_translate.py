@@ -70,7 +70,7 @@ def test_spaces_around_a_sentence_are_no_part_of_it(made):
     [
         ({"nbest": 0}, "nbest must be 1 or more, but it is 0"),
         ({"nbest": 3, "chance": Chance()}, "one translation is drawn by chance, not 3"),
-        ({"chance": Chance(temperature=0.0)}, "temperature must be above 0, but it is 0"),
+        ({"chance": Chance(temperature=0.0)}, "temperature must be above 0 and finite, not 0"),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(made, asked, said):
@@ -127,9 +127,11 @@ def test_groups_have_every_sentence_once_and_are_bounded_padding_included(length
         assert len(rows) == 1 or beams * longest * len(rows) <= regard.translate.CELLS
 
 
-@pytest.mark.parametrize("beams", [1, 5])
-def test_cores_have_equal_shares_of_sentences_of_several_lengths(beams):
-    lengths = [8 + row % 13 for row in range(256)]
+@pytest.mark.parametrize(
+    ("sentences", "beams"), [(256, 1), (180, 1), (256, 5), (50, 5), (1000, 1), (700, 4)]
+)
+def test_cores_have_equal_shares_of_sentences_of_several_lengths(sentences, beams):
+    lengths = [8 + row % 13 for row in range(sentences)]
     groups = list(regard.translate._groups([[5] * length for length in lengths], beams, cores=2))
     padded = [len(rows) * max(lengths[row] for row in rows) for rows in groups]
     assert len(groups) % 2 == 0 and max(padded) < 1.1 * min(padded)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from typing import NamedTuple
 
 import torch
@@ -95,8 +96,8 @@ def sample(
 
     A lower temperature prefers likely tokens more. The same seed draws the same texts.
     """
-    if not temperature > 0:
-        raise ValueError(f"temperature must be above 0, but it is {temperature}")
+    if not 0 < temperature < inf:
+        raise ValueError(f"temperature must be above 0 and finite, but it is {temperature}")
     if top_k is not None and top_k < 1:
         raise ValueError(f"top_k must be 1 or more, or None for all, but it is {top_k}")
     if not 0 < top_p <= 1:
@@ -108,10 +109,13 @@ def sample(
         chance.manual_seed(seed)
 
     def draw(logits: Tensor, likely: Tensor) -> Choice:
-        shares = _trimmed(logits[:, 0] / temperature, top_k, top_p).softmax(dim=-1)
-        # who has nothing to say draws anything, which is never likely enough to be kept
+        below = logits[:, 0] - logits[:, 0].amax(dim=-1, keepdim=True)  # which no division ruins
+        shares = _trimmed(below / temperature, top_k, top_p).softmax(dim=-1)
         token = torch.multinomial(shares.nan_to_num(1.0), 1, generator=chance)
-        return Choice(likely + logits[:, 0].gather(1, token), torch.zeros_like(token), token)
+        totals = likely + logits[:, 0].gather(1, token)
+        # who has nothing to say drew anything, which must not be kept
+        totals = totals.masked_fill(shares.isnan().any(dim=-1, keepdim=True), -torch.inf)
+        return Choice(totals, torch.zeros_like(token), token)
 
     hunt = _Hunt(model, past, sentences, beams=1, penalty=1.0, limits=limits)
     return [texts[0] for texts in hunt.run(draw)]

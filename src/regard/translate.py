@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, groupby, pairwise
-from math import ceil
+from math import ceil, inf
 from typing import NamedTuple
 from warnings import warn
 
@@ -89,8 +89,8 @@ def _fitting(settings: Search, nbest: int, chance: Chance | None) -> Search:
         raise RegardError(f"nbest must be 1 or more, but it is {nbest}")
     if chance is not None and nbest > 1:
         raise RegardError(f"one translation is drawn by chance, not {nbest}; other seeds draw more")
-    if chance is not None and not chance.temperature > 0:
-        raise RegardError(f"temperature must be above 0, but it is {chance.temperature}")
+    if chance is not None and not 0 < chance.temperature < inf:
+        raise RegardError(f"temperature must be above 0 and finite, not {chance.temperature}")
     return replace(settings, beams=max(settings.beams, nbest))
 
 
@@ -118,7 +118,8 @@ def _groups(sources: Sequence[Sequence[int]], beams: int, cores: int) -> Iterato
         rows = list(alike)
         alike_lengths = [lengths[row] for row in rows]
         fewest = len(_filled(alike_lengths, CELLS // beams))
-        count = max(fewest, round(beams * sum(alike_lengths) / share))
+        count = max(fewest, ceil(beams * sum(alike_lengths) / share))
+        count = count if count < cores else cores * ceil(count / cores)
         ends = accumulate(_sizes(alike_lengths, count))
         yield from (rows[first:end] for first, end in pairwise([0, *ends]))
 

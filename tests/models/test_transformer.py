@@ -102,6 +102,16 @@ def test_sentences_read_in_portions_of_like_length_are_read_the_same(changed):
     torch.testing.assert_close(model.decode(target, apart), expected, rtol=1e-4, atol=1e-5)
 
 
+def test_lengths_are_checked_before_sentences_are_parted():
+    model, source = make(), sentences(20, batch=300)
+    lengths = torch.randint(1, 21, (300,))
+    with pytest.raises(ValueError, match="one per sentence, 300"):
+        model.encode_apart(source, lengths[:200])
+    lengths[137] = 0
+    with pytest.raises(ValueError, match="from 1 to 20.*sentence 137"):
+        model.encode_apart(source, lengths)
+
+
 def test_few_sentences_are_one_portion():
     model, source = make(), sentences(SOURCE)
     for apart, at_once in zip(

@@ -42,8 +42,10 @@ class Transformer(nn.Module):
     def encode_apart(self, source: Tensor, lengths: Tensor) -> Source:
         """Encode sentences of like length together: the same memory, and little padding is read.
 
-        A graphics card is better busy with padding than with one portion after another.
+        It is padded to the longest sentence, even if the source has more padding. A graphics card
+        is better busy with padding than with one portion after another.
         """
+        check_tokens("source", source, self.source.vocabulary, lengths)
         rows = portions(lengths) if source.device.type == "cpu" else []
         if len(rows) < 2:
             return self.encode(source, lengths)
