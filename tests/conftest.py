@@ -30,6 +30,22 @@ def same_numbers_every_time():
     torch.manual_seed(0)
 
 
+@pytest.fixture(
+    params=[{}, {"kind": "recurrent", "score": "additive"}], ids=["transformer", "recurrent"]
+)
+def spoken(request):
+    """A model of nine words with strong opinions, and the memory of three sentences."""
+    from regard.config import Model
+    from regard.models import build
+
+    settings = Model(width=12, layers=1, heads=3, hidden=8, **request.param)
+    model = build(settings, (9, 9)).eval()
+    for parameter in model.parameters():
+        parameter.data *= 2
+    source = torch.randint(4, 9, (3, 6))
+    return model, model.encode(source, torch.tensor([6, 2, 4]))
+
+
 @pytest.fixture(scope="session")
 def chromium():
     """A real browser; tests that need one are skipped where there is none."""

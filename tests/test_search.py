@@ -3,25 +3,13 @@ import itertools
 import pytest
 import torch
 
-import regard.search
 from regard.config import Model
-from regard.models import build, build_language_model
+from regard.models import build_language_model
 from regard.search import Limits, beam, greedy, sample
 from regard.tokens import END, START
 
-VOCABULARY, LENGTHS = 9, torch.tensor([6, 2, 4])
+VOCABULARY = 9
 SMALL = {"width": 12, "layers": 1, "heads": 3, "hidden": 8}
-KINDS = [SMALL, SMALL | {"kind": "recurrent", "score": "additive"}]
-
-
-@pytest.fixture(params=KINDS, ids=["transformer", "recurrent"])
-def spoken(request):
-    """A model with strong opinions, and the memory of three sentences."""
-    model = build(Model(**request.param), (VOCABULARY, VOCABULARY)).eval()
-    for parameter in model.parameters():
-        parameter.data *= 2
-    source = torch.randint(4, VOCABULARY, (3, 6))
-    return model, model.encode(source, LENGTHS)
 
 
 def forced(model, memory, sentence, tokens):
@@ -278,42 +266,3 @@ def test_a_model_that_can_say_nothing_is_told_so(search, scores, limits):
     model = Scored(scores)
     with pytest.raises(ValueError, match=r"must end in a text, but 0 .*NaN.*limits.*would do"):
         search(model, model, 2, limits=limits)
-
-
-def test_scores_of_a_step_are_written_over_those_before_and_never_over_the_models(
-    spoken, monkeypatch
-):
-    model, memory = spoken
-    given, ranked, output, best = [], [], model.output, regard.search.best
-
-    def kept(states):
-        given.append(output(states))
-        return given[-1]
-
-    def watched(scores, likely, count):
-        ranked.append(scores.data_ptr())
-        return best(scores, likely, count)
-
-    monkeypatch.setattr(model, "output", kept)
-    monkeypatch.setattr(regard.search, "best", watched)
-    beam(model, model.start(memory), 3, beams=4, limits=Limits(shortest=3, longest=7))
-    # the first step has one continuation a sentence, all others have four
-    assert len(ranked) > 3 and len(set(ranked[1:])) == 1
-    assert all(logits.isfinite().all() for logits in given)
-
-
-@pytest.mark.parametrize("prefix", [(), (5, 4)])
-@pytest.mark.parametrize("beams", [1, 3])
-def test_few_sentences_scored_at_a_time_find_what_all_at_once_find(
-    spoken, monkeypatch, beams, prefix
-):
-    model, memory = spoken
-    limits, scored, output = Limits(longest=6, prefix=prefix), [], model.output
-    at_once = beam(model, model.start(memory), 3, beams=beams, nbest=beams, limits=limits)
-    monkeypatch.setattr(regard.search, "ROWS", 4)
-    monkeypatch.setattr(model, "output", lambda s: scored.append(s.shape[:2]) or output(s))
-    found = beam(model, model.start(memory), 3, beams=beams, nbest=beams, limits=limits)
-    assert max(sentences * each for sentences, each in scored) <= 4
-    for one, other in zip(at_once, found, strict=True):
-        assert [text.tokens for text in one] == [text.tokens for text in other]
-        assert [text.score for text in one] == pytest.approx([text.score for text in other])

@@ -1,7 +1,5 @@
 import pytest
 import torch
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 import regard.translate
 from regard.config import Model, Search
@@ -85,7 +83,7 @@ def test_the_same_seed_draws_the_same(made):
 
 def test_small_groups_give_what_large_ones_give(made, monkeypatch):
     whole = translate(*made, TEXTS)
-    monkeypatch.setattr("regard.translate.CELLS", 1)
+    monkeypatch.setattr("regard.groups.CELLS", 1)
     for one, two in zip(whole, translate(*made, TEXTS), strict=True):
         assert one[0].tokens == two[0].tokens
 
@@ -99,7 +97,7 @@ def sizes(made, monkeypatch, texts, cores, **asked):
         return search(model, sources, *rest)
 
     monkeypatch.setattr(regard.translate, "_search", counted)
-    monkeypatch.setattr(regard.translate, "LEAST", 20)  # 4 tokens, with five beams
+    monkeypatch.setattr("regard.groups.LEAST", 20)  # 4 tokens, with five beams
     monkeypatch.setattr(torch, "get_num_threads", lambda: cores)
     translate(*made, texts, **asked)
     return sorted(found)
@@ -113,30 +111,6 @@ def test_a_few_sentences_are_shared_out_among_the_cores(made, monkeypatch, cores
     assert sizes(made, monkeypatch, ["a"] * 24, cores) == together
 
 
-@given(
-    lengths=st.lists(st.integers(1, 90), min_size=1, max_size=400),
-    beams=st.integers(1, 12),
-    cores=st.integers(1, 5),
-)
-@example(lengths=[32] + [1] * 2000, beams=1, cores=1)
-def test_groups_have_every_sentence_once_and_are_bounded_padding_included(lengths, beams, cores):
-    groups = list(regard.translate._groups([[5] * length for length in lengths], beams, cores))
-    assert sorted(row for rows in groups for row in rows) == list(range(len(lengths)))
-    for rows in groups:
-        longest = max(lengths[row] for row in rows)
-        assert len(rows) == 1 or beams * longest * len(rows) <= regard.translate.CELLS
-
-
-@pytest.mark.parametrize(
-    ("sentences", "beams"), [(256, 1), (180, 1), (256, 5), (50, 5), (1000, 1), (700, 4)]
-)
-def test_cores_have_equal_shares_of_sentences_of_several_lengths(sentences, beams):
-    lengths = [8 + row % 13 for row in range(sentences)]
-    groups = list(regard.translate._groups([[5] * length for length in lengths], beams, cores=2))
-    padded = [len(rows) * max(lengths[row] for row in rows) for rows in groups]
-    assert len(groups) % 2 == 0 and max(padded) < 1.1 * min(padded)
-
-
 def test_what_is_drawn_does_not_depend_on_the_cores(made, monkeypatch):
     assert sizes(made, monkeypatch, ["a"] * 24, 4, chance=Chance(seed=1)) == [24]
 
@@ -148,7 +122,7 @@ def test_translations_are_told_on_one_line_each():
 
 
 def test_how_many_are_done_is_told_if_wanted(made, monkeypatch, capsys):
-    monkeypatch.setattr("regard.translate.CELLS", 1)
+    monkeypatch.setattr("regard.groups.CELLS", 1)
     monkeypatch.setattr("regard.counting.PLAIN_EVERY", 0.0)
     assert translate(*made, TEXTS) == translate(*made, TEXTS, told=True)
     told = capsys.readouterr().err.splitlines()

@@ -1,10 +1,8 @@
 """Sentences in, translations out."""
 
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate, groupby, pairwise
-from math import ceil, inf
+from math import inf
 from typing import NamedTuple
 from warnings import warn
 
@@ -16,14 +14,11 @@ from regard.batch import padded
 from regard.config import Search
 from regard.counting import counted
 from regard.errors import RegardError
+from regard.groups import groups_of, longest_text
 from regard.models.translator import Translator, encoded, longest
 from regard.parallel import side_by_side
 from regard.search import Found, Limits
 from regard.text.tokenizer import Tokenizers
-
-STEP = 32  # tokens by which sources of like length differ at most
-CELLS = 8192  # tokens of a batch, times beams: enough to fill the kernels, little memory
-LEAST = 2048  # the same: enough to be worth a core of its own
 
 
 class Translation(NamedTuple):
@@ -70,7 +65,7 @@ def translate(
     results = [[Translation("", (), 0.0, 0.0)] * nbest for _ in sentences]
     # what is drawn depends on who is drawn together, which must not depend on the machine
     beams, cores = (1, 1) if chance else (settings.beams, torch.get_num_threads())
-    groups = list(_groups(sources, beams, cores))
+    groups = list(groups_of(sources, beams, cores))
 
     def search_group(rows: list[int]) -> list[list[Found]]:
         return _search(model, [sources[row] for row in rows], settings, nbest, chance)
@@ -106,52 +101,6 @@ def _cut(sources: list[list[int]], room: int | None) -> list[list[int]]:
     return [source[:room] for source in sources]
 
 
-def _groups(sources: Sequence[Sequence[int]], beams: int, cores: int) -> Iterator[list[int]]:
-    """Part sentences that are not empty into groups of like length, longest first.
-
-    Groups are as large as pays, and as many as give all cores equal shares.
-    """
-    lengths = {row: len(source) for row, source in enumerate(sources) if source}
-    order = sorted(lengths, key=lambda row: -lengths[row])
-    share = _share(beams * sum(lengths.values()), cores)
-    for _, alike in groupby(order, key=lambda row: _longest(lengths[row])):
-        rows = list(alike)
-        alike_lengths = [lengths[row] for row in rows]
-        fewest = len(_filled(alike_lengths, CELLS // beams))
-        count = max(fewest, ceil(beams * sum(alike_lengths) / share))
-        count = count if count < cores else cores * ceil(count / cores)
-        ends = accumulate(_sizes(alike_lengths, count))
-        yield from (rows[first:end] for first, end in pairwise([0, *ends]))
-
-
-def _share(cells: int, cores: int) -> int:
-    """Say how many cells a group has, if each core has equally many groups."""
-    rounds = max(ceil(cells / (cores * CELLS)), 1)
-    return max(ceil(cells / (cores * rounds)), LEAST)
-
-
-def _sizes(lengths: Sequence[int], count: int) -> list[int]:
-    """Part falling lengths into so many groups at most, all about equally large."""
-    cells = bisect_left(
-        range(lengths[0] * len(lengths)), True, key=lambda c: len(_filled(lengths, c)) <= count
-    )
-    return _filled(lengths, cells)
-
-
-def _filled(lengths: Sequence[int], cells: int) -> list[int]:
-    """Fill one group after another, padding counted; say how many sentences each one takes."""
-    sizes, taken = [], 0
-    while taken < len(lengths):
-        sizes.append(max(cells // lengths[taken], 1))
-        taken += sizes[-1]
-    return sizes
-
-
-def _longest(length: int) -> int:
-    """Give how long a translation may be; the same for all of a group, whoever is in it."""
-    return 2 * STEP * ceil(length / STEP) + 20
-
-
 @torch.inference_mode()
 def _search(
     model: Translator,
@@ -163,7 +112,7 @@ def _search(
     device = model.output_weight.device
     source, lengths = padded(sources)
     past = model.start(encoded(model, source.to(device), lengths.to(device)))
-    most, room = _longest(int(lengths.max())), longest(model)
+    most, room = longest_text(int(lengths.max())), longest(model)
     limits = Limits(longest=most if room is None else min(most, room - 1))  # the start takes one
     if chance is not None:
         drawn = search.sample(model, past, len(sources), **chance._asdict(), limits=limits)
