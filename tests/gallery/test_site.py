@@ -53,7 +53,8 @@ def test_there_is_a_page_for_each_figure_in_both_languages(built):
     assert {path.name for path in (out / "zh").glob("*.html")} == names
     assert "What to notice" in (out / "five_tokens.html").read_text("utf-8")
     assert "看什么" in (out / "zh" / "five_tokens.html").read_text("utf-8")
-    assert [line.split(" (")[0] for line in said] == ["1/2 five_tokens", "2/2 residual_and_norm"]
+    counted = [line.split(" (")[0] for line in said if not line.startswith("no font")]
+    assert counted == ["1/2 five_tokens", "2/2 residual_and_norm"]
 
 
 def test_all_addresses_are_local_and_lead_somewhere(built):
