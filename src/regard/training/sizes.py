@@ -37,7 +37,7 @@ SIZES: list[tuple[float, dict[str, Any]]] = [
                 "dropout": 0.3,
             },
             "train": {
-                "steps": 9_000,
+                "steps": 12_000,
                 "tokens": 2048,
                 "optimizer": "muon",
                 "betas": [0.9, 0.999],
