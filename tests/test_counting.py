@@ -46,6 +46,11 @@ def test_nothing_is_told_unless_it_is_to_be_shown(clock, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_without_stderr_items_are_handed_on_all_the_same(monkeypatch):
+    monkeypatch.setattr("sys.stderr", None)
+    assert list(counted(iter("abc"), "letters")) == ["a", "b", "c"]
+
+
 def test_a_terminal_gets_a_bar_that_is_gone_at_the_end(clock, monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")

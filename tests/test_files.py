@@ -185,6 +185,39 @@ def test_a_folder_that_a_killed_process_held_is_free(tmp_path):
         pass
 
 
+def test_an_error_of_who_holds_a_folder_is_their_own(tmp_path):
+    with pytest.raises(BlockingIOError, match="the pipe is full"), files.held(tmp_path):
+        raise BlockingIOError("the pipe is full")
+
+
+def test_a_folder_that_cannot_be_opened_is_one_sentence(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refuse)
+    refused = pytest.raises(RegardError, match=r"cannot write .*: Permission denied")
+    with refused, files.held(tmp_path):
+        raise AssertionError
+
+
+def test_a_link_stays_a_link_and_what_it_names_is_replaced(tmp_path):
+    target, link = tmp_path / "target", tmp_path / "folder" / "link"
+    target.write_text("old")
+    link.parent.mkdir()
+    link.symlink_to(target)
+    files.write(link, "new")
+    assert link.is_symlink() and target.read_text() == "new"
+
+
+def test_what_is_no_file_is_written_to_and_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    files.write(pipe, "text")
+    assert os.read(reader, 10) == b"text"
+    assert pipe.is_fifo() and list(tmp_path.iterdir()) == [pipe]
+
+
 def test_a_file_is_no_folder_to_hold(tmp_path):
     path = tmp_path / "file"
     path.write_text("text")

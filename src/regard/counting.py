@@ -28,7 +28,7 @@ def counted(
         what: what is counted, such as "pairs encoded".
         size: how many an item counts for.
     """
-    if not shown:
+    if not shown or sys.stderr is None:  # which a caller may close
         yield from items
         return
     live = sys.stderr.isatty()

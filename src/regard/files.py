@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,8 +24,12 @@ def write(path: Path, content: str | bytes) -> None:
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Give a temporary path to write to; when it is written, it takes the name of `path`."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     with explained(path):
+        path = Path(os.path.realpath(path))  # what a link names is replaced, not the link
+        if path.exists() and not path.is_file():  # such as /dev/stdout
+            yield path
+            return
+        draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield draft
@@ -51,29 +56,42 @@ def explained(path: Path) -> Iterator[None]:
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Hold a folder, so that no other process works in it; however this one ends, it is free."""
-    if folder.exists() and not folder.is_dir():
-        raise RegardError(f"{folder} must be a folder, but it is a file")
     with explained(folder):
+        if folder.exists() and not folder.is_dir():
+            raise RegardError(f"{folder} must be a folder, but it is a file")
         folder.mkdir(parents=True, exist_ok=True)
-    if sys.platform == "win32":  # where folders cannot be locked
+        handle = None if sys.platform == "win32" else os.open(folder, os.O_RDONLY)
+    if handle is None:  # folders cannot be locked there
         yield
         return
-    handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(handle, folder)
         yield
-    except BlockingIOError as problem:
-        raise RegardError(
-            f"another process is at work in {folder}; it must end before this one can begin"
-        ) from problem
     finally:
         os.close(handle)
 
 
+def _lock(handle: int, folder: Path) -> None:
+    with explained(folder):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as problem:
+            raise RegardError(
+                f"another process is at work in {folder}; it must end before this one can begin"
+            ) from problem
+
+
+def drafted(path: Path) -> str | None:
+    """Give the name that a draft would have taken; None if it is no draft."""
+    match = re.fullmatch(r"\.(.+)\.\d+\.draft", path.name)
+    return match and match[1]
+
+
 def sweep(folder: Path) -> None:
     """Remove the drafts that a killed process left behind."""
-    for draft in folder.glob(".*.draft"):
-        draft.unlink(missing_ok=True)
+    for path in folder.glob(".*.draft"):
+        if drafted(path):
+            path.unlink(missing_ok=True)
 
 
 def _sync(path: Path) -> None:

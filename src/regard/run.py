@@ -77,6 +77,19 @@ class Folder:
         return self.path / "README.md"
 
     @property
+    def is_new(self) -> bool:
+        """Whether there is nothing yet, but for settings that a killed process did not finish."""
+        if not self.path.exists():
+            return True
+        ours = {self.settings.name}
+        return self.path.is_dir() and {files.drafted(p) for p in self.path.iterdir()} <= ours
+
+    def sweep(self) -> None:
+        """Remove what a killed process did not finish."""
+        for place in (self.path, self._snapshots):
+            files.sweep(place)
+
+    @property
     def has_learned(self) -> bool:
         """Whether there is something that a new start would lose."""
         return any(path.exists() for path in (self.model, self.checkpoints, self.card))

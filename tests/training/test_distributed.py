@@ -16,6 +16,13 @@ def test_alone_there_is_a_crew_of_one(monkeypatch):
         assert crew.tell([4.0]) == [4.0]
 
 
+def test_a_number_of_processes_without_a_rank_is_nobody_to_meet(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.delenv("RANK", raising=False)
+    with gathered() as crew:
+        assert crew.world == 1
+
+
 @pytest.mark.parametrize("world", [1, 2, 3, 5])
 def test_work_is_shared_out_and_everybody_gets_all_of_it(world, monkeypatch):
     items, parts = torch.arange(8.0).reshape(4, 2), []
@@ -38,7 +45,8 @@ def test_work_is_shared_out_and_everybody_gets_all_of_it(world, monkeypatch):
 def two(monkeypatch):
     """Pretend to be the first of two, without a second."""
     monkeypatch.setenv("WORLD_SIZE", "2")
-    names = ("init_process_group", "destroy_process_group")
+    monkeypatch.setenv("RANK", "0")
+    names = ("init_process_group", "destroy_process_group", "new_group")
     for name in names:
         monkeypatch.setattr(f"torch.distributed.{name}", lambda *_, **__: None)
     monkeypatch.setattr("torch.distributed.get_rank", lambda: 0)

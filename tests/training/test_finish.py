@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from small import SMALL, corpus
@@ -57,6 +59,39 @@ def test_the_mean_is_taken_where_it_validates_better(made):
     for name, tensor in kept.items():
         torch.testing.assert_close(tensor, good[name], rtol=1e-5, atol=1e-5)
     assert "the mean of steps 4 and 8" in told[-1] and folder.card.exists()
+
+
+@pytest.mark.parametrize("damage", ["altered", "missing"])
+@pytest.mark.parametrize("step", [4, 8])
+def test_weights_that_are_damaged_are_left_out_with_a_warning(made, damage, step):
+    folder, prepared, model = made
+    good = write(folder, model, {4: noise(1.0), 6: noise(-1.0), 8: torch.zeros_like})
+    store.save(folder.model, good, {"step": 8})
+    path = Checkpoints(folder.checkpoints).weights_at(step)
+    if damage == "missing":
+        path.unlink()
+    else:
+        content = bytearray(path.read_bytes())
+        content[-1] ^= 1
+        path.write_bytes(content)
+    told = []
+    finish(folder, prepared, Objective(model), ended(8), told.append)
+    assert any(path.name in line and line.endswith("going on without it") for line in told)
+    kept, about = store.load(folder.model)
+    assert about == {"taken": "those of step 8"}
+    assert all(torch.equal(kept[name], good[name]) for name in kept)
+    assert folder.card.exists()
+
+
+def test_bleu_decides_where_it_is_the_judge(made, monkeypatch):
+    folder, prepared, model = made
+    write(folder, model, {4: noise(1.0), 8: noise(-1.0)})
+    bleu = iter([60.0, 50.0])  # of the best, and of the mean, whose loss is lower
+    monkeypatch.setattr("regard.training.finish.validation_bleu", lambda *_: next(bleu))
+    settings = change(prepared.settings, {"train": {"judge": "bleu"}})
+    prepared = replace(prepared, settings=settings)
+    finish(folder, prepared, Objective(model), ended(8), lambda line: None)
+    assert store.load(folder.model)[1] == {"taken": "those of step 8"}
 
 
 def test_the_best_single_one_is_taken_where_the_mean_is_worse(made):

@@ -1,3 +1,5 @@
+from random import Random
+
 import pytest
 from small import corpus, pairs
 
@@ -62,6 +64,17 @@ def test_the_vocabulary_is_learned_from_training_pairs_alone(tmp_path):
     valid = Corpus.of_pairs("valid", [Pair("zigzag", "zigzag")] * 50)
     pieces = made(tmp_path, corpus(), valid).tokenizers.source.pieces
     assert not any("z" in piece for piece in pieces)
+
+
+def test_what_is_no_text_does_not_fill_the_vocabulary(tmp_path):
+    letters = "".join(Random(1).choices("qwxzkvj", k=20_000))
+    some = [*pairs(), Pair(letters, "a"), Pair("a", letters), Pair("zzz zzz zzz", " ")]
+    vocabularies = [
+        learn(lambda some=some: iter(some), change(Settings(), {"data": {"pieces": 300}}).data)
+        for some in (pairs(), some)
+    ]
+    plain, crowded = ([one.source.encode(pair.source) for pair in pairs()] for one in vocabularies)
+    assert plain == crowded
 
 
 def test_languages_can_have_vocabularies_of_their_own(tmp_path):

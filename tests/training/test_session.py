@@ -301,12 +301,76 @@ def _children(pid):
 
 def test_a_loss_that_is_not_a_number_names_the_step_and_keeps_the_last_state(tmp_path):
     out = tmp_path / "wild"
-    with pytest.raises(RegardError, match=r"the loss of step \d+ is not a number; the last good"):
-        small(out, "train.rate=1e30", "train.warmup=1", "train.clip=0.0", "train.validate_every=1")
+    words = r"the loss of step \d+ is not a number, or not finite; the last good state is kept"
+    with pytest.raises(RegardError, match=words):
+        small(out, "train.rate=1e30", "train.warmup=1", "train.clip=0.0", "train.validate_every=9")
+    assert Checkpoints(Folder(out).checkpoints).steps("state") == []
+
+
+@pytest.mark.parametrize("step", ["train.steps=1", "train.steps=2"])
+def test_weights_that_a_step_ruins_are_never_saved(step, tmp_path):
+    """The loss and gradient of the step itself are sound."""
+    out, wild = tmp_path / "wild", ["train.rate=1e38", "train.warmup=0", "train.validate_every=1"]
+    with pytest.raises(RegardError, match=r"the validation loss of step 1 is not a number"):
+        small(out, step, *wild)
+    assert not Folder(out).model.exists()
+    assert Checkpoints(Folder(out).checkpoints).steps("state") == []
+    with pytest.raises(RegardError, match=r"a weight after step 1 is not a number"):
+        small(tmp_path / "saved", "train.save_every=0", "train.validate_every=9", *wild[:2])
+    assert Checkpoints(Folder(tmp_path / "saved").checkpoints).steps("state") == []
+
+
+def test_states_of_a_training_that_had_to_go_back_do_not_outlive_those_it_makes(
+    whole, tmp_path, monkeypatch
+):
+    out, lines = tmp_path / "torn", []
+    small(out, "train.steps=8")
+    Folder(out).card.unlink()
     checkpoints = Checkpoints(Folder(out).checkpoints)
-    for step in checkpoints.steps("state"):
-        kept, _ = store.load(checkpoints.weights_at(step))
-        assert all(tensor.isfinite().all() for tensor in kept.values())
+    assert checkpoints.steps("state") == [4, 8]
+    for step in (4, 8):
+        checkpoints.state_at(step).write_bytes(b"torn")
+    monkeypatch.setattr("regard.training.session.stop_requested", stop_after(tmp_path / "no", 3))
+    with pytest.raises(Interrupted):
+        small(out, "train.steps=8", say=lines.append)
+    assert [line.rpartition("; ")[2] for line in lines if "torn" in line.rpartition("; ")[0]] == [
+        "going back to the state before",
+        "starting anew",
+    ]
+    assert checkpoints.steps("state") == [3]
+
+
+def test_a_kill_while_the_settings_are_written_leaves_nothing_in_the_way(whole, tmp_path):
+    drafts = [tmp_path / f".settings.json.{number}.draft" for number in (7, 123)]
+    for draft in drafts:
+        draft.write_text("{")
+    small(tmp_path)
+    assert same(weights(whole), weights(tmp_path))
+    assert not any(draft.exists() for draft in drafts)
+
+
+def test_weights_of_a_killed_process_are_swept_from_a_run(whole, tmp_path):
+    copied = tmp_path / "copied"
+    shutil.copytree(whole, copied)
+    draft = copied / ".model.safetensors.9.draft"
+    draft.write_bytes(b"half")
+    small(copied)
+    assert not draft.exists()
+
+
+def test_guidance_needs_alignments(tmp_path):
+    with pytest.raises(RegardError, match="train.guide needs pairs with alignments, but there are"):
+        small(tmp_path / "run", "train.guide=0.5")
+    assert not (tmp_path / "run").exists()
+
+
+def test_validation_pairs_are_read_before_anything_is_written(tmp_path):
+    write_tsv(tmp_path / "pairs.tsv")
+    (tmp_path / "valid.tsv").write_text("a\tb\nno tab\n")
+    some, valid = (Corpus.of_files([tmp_path / name]) for name in ("pairs.tsv", "valid.tsv"))
+    with pytest.raises(RegardError, match="valid.tsv must have a tab .* but line 2 has none"):
+        train(some, tmp_path / "run", valid=valid, changes=SMALL, say=silent)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_folder_of_another_run_is_left_alone(whole):

@@ -19,6 +19,7 @@ from regard.text.cuts import PairCuts
 from regard.text.tokenizer import Tokenizers
 
 CHUNK = 10_000  # pairs encoded at a time
+LETTERS = 32  # of a piece, at most, in what may be text
 COLUMNS = ("source", "target", "links")
 
 Numbers = NDArray[Any]
@@ -52,6 +53,10 @@ class Encoded(NamedTuple):
         """Give the links (source piece, target piece) of a pair."""
         some = self.links[self.links_starts[number] : self.links_starts[number + 1]]
         return some.reshape(-1, 2)
+
+    def target_tokens(self, numbers: Numbers) -> int:
+        """Count the target tokens of some pairs, without a look at the others."""
+        return int((self.target_starts[numbers + 1] - self.target_starts[numbers]).sum())
 
     @property
     def lengths(self) -> tuple[Numbers, Numbers]:
@@ -140,6 +145,15 @@ def _rows(
             usual = source, target
             for left, right in [usual] if cuts is None else cuts.draw(pair, usual):
                 yield left, right, _linked(pair, left, right, tokenizers)
+
+
+def may_fit(pair: Pair, settings: Data) -> bool:
+    """Tell whether a pair may be learned, before pieces are known.
+
+    What is left out must not fill a vocabulary: a line that is no text, say.
+    """
+    most = LETTERS * settings.longest
+    return all(text.strip() and len(text) <= most for text in (pair.source, pair.target))
 
 
 def unfit(pair: Pair, source: int, target: int, settings: Data) -> str | None:

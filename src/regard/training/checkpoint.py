@@ -33,11 +33,17 @@ class Checkpoints:
         return self.folder / f"state-{step}.safetensors"
 
     def save(self, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
-        """Write where a training stands, and forget the states before the last two."""
+        """Write where a training stands, and forget all states but this and the one before.
+
+        Those of later steps are what a training left behind that had to go back, since they are
+        torn.
+        """
         store.save(self.weights_at(progress.step), store.of(model))
         state = _momenta(model, optimizer)
         store.save(self.state_at(progress.step), state, progress.to_dict())
-        for step in self.steps("state")[:-GENERATIONS]:
+        states = self.steps("state")
+        kept = [step for step in states if step <= progress.step][-GENERATIONS:]
+        for step in set(states) - {*kept}:
             self.state_at(step).unlink(missing_ok=True)
 
     def resume(
@@ -45,12 +51,14 @@ class Checkpoints:
     ) -> Progress | None:
         """Put model and optimizer back to the last state that is whole; None if there is none."""
         files.sweep(self.folder)
-        for step in reversed(self.steps("state")):
+        states = self.steps("state")
+        for step in reversed(states):
             try:
                 state, about = store.load(self.state_at(step))
                 store.fill(model, store.load(self.weights_at(step))[0], self.weights_at(step))
             except RegardError as problem:
-                warn(f"{problem}; going back to the state before")
+                before = "starting anew" if step == states[0] else "going back to the state before"
+                warn(f"{problem}; {before}")
             else:
                 _restore(model, optimizer, state)
                 return Progress.from_dict(about)

@@ -19,7 +19,7 @@ _NEW, _OLD = "forward_sync_buffers", "broadcast_buffers"
 _BUFFERS = _NEW if _NEW in signature(DistributedDataParallel.__init__).parameters else _OLD
 
 PATIENCE = timedelta(minutes=30)  # for a process that is busy writing, or validating
-
+LONG = timedelta(days=2)  # for one that encodes a very large corpus
 
 CPU = torch.device("cpu")
 
@@ -31,6 +31,7 @@ class Crew:
     rank: int = 0
     world: int = 1
     device: torch.device = CPU
+    patient: distributed.ProcessGroup | None = None  # the same processes, which wait for longer
 
     @property
     def leads(self) -> bool:
@@ -73,16 +74,17 @@ class Crew:
         distributed.all_gather(list(results.chunk(self.world)), done)
         return results[: len(items)]
 
-    def wait(self) -> None:
-        """Go on when all are here."""
+    def wait(self, long: bool = False) -> None:
+        """Go on when all are here, however long one of them may be at work."""
         if self.world > 1:
-            distributed.barrier()
+            distributed.barrier(self.patient if long else None)
 
 
 @contextmanager
 def gathered() -> Iterator[Crew]:
     """Join the processes that torchrun started; alone, be a crew of one."""
-    world = int(os.environ.get("WORLD_SIZE", "1"))
+    # a cluster may set the one without the other, where nobody is to be met
+    world = int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
     on_gpu = torch.cuda.is_available()
     if world == 1:
         yield Crew(device=torch.device("cuda" if on_gpu else "cpu"))
@@ -92,8 +94,9 @@ def gathered() -> Iterator[Crew]:
     if on_gpu:
         torch.cuda.set_device(device)
     distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=PATIENCE)
+    patient = distributed.new_group(backend="gloo", timeout=LONG)
     try:
-        yield Crew(distributed.get_rank(), world, device)
+        yield Crew(distributed.get_rank(), world, device, patient)
     except RuntimeError as problem:
         if _lost_someone(problem):
             raise RegardError(

@@ -1,12 +1,14 @@
 """The end of a training: which weights are kept, and the card that tells of them."""
 
 from collections.abc import Callable
-from functools import partial
+from pathlib import Path
 
-from torch import Tensor, nn
+from torch import nn
 
 from regard import files, store
+from regard.errors import RegardError
 from regard.run import Folder
+from regard.training import metrics
 from regard.training.card import card
 from regard.training.checkpoint import Checkpoints
 from regard.training.distributed import Crew
@@ -30,7 +32,7 @@ def finish(
     if folder.card.exists():
         say(f"{folder.path} is done already: {progress.finished}")
         return
-    chosen, loss = _choose(folder, prepared, objective, progress)
+    chosen, loss = _choose(folder, prepared, objective, progress, say)
     objective.eval()
     store.save(folder.model, store.of(objective.model), {"taken": chosen})
     texts, references = translated(objective.model, prepared)
@@ -40,28 +42,59 @@ def finish(
 
 
 def _choose(
-    folder: Folder, prepared: Prepared, objective: Objective, progress: Progress
+    folder: Folder,
+    prepared: Prepared,
+    objective: Objective,
+    progress: Progress,
+    say: Callable[[str], None],
 ) -> tuple[str, float]:
     """Fill the model with the weights that validate best; name them, and give their loss."""
-    checkpoints = Checkpoints(folder.checkpoints)
-    steps = progress.averaged(prepared.settings.train)
-    paths = [checkpoints.weights_at(step) for step in steps]
-    best = checkpoints.weights_at(progress.best_step)
-    candidates: dict[str, Callable[[], dict[str, Tensor]]] = {
-        f"those of step {progress.best_step}": partial(store.mean, [best])
-    }
-    if len(paths) > 1:
-        name = f"the mean of steps {', '.join(map(str, steps[:-1]))} and {steps[-1]}"
-        candidates[name] = partial(store.mean, paths)
-    judged = {}
+    candidates = _candidates(folder, prepared, progress, say)
+    figures, losses = {}, {}
     crew = Crew(device=next(objective.parameters()).device)
-    for name, weights in candidates.items():
-        store.fill(objective.model, weights(), folder.checkpoints)
-        tokens = prepared.settings.train.tokens
-        judged[name] = validation_loss(objective, prepared.valid, tokens, crew)
-    chosen = min(judged, key=judged.__getitem__)
-    store.fill(objective.model, candidates[chosen](), folder.checkpoints)
-    return chosen, judged[chosen]
+    settings = prepared.settings.train
+    for name, paths in candidates.items():
+        store.fill(objective.model, store.mean(paths), folder.checkpoints)
+        losses[name] = validation_loss(objective, prepared.valid, settings.tokens, crew)
+        by_bleu = settings.judge == "bleu"
+        figures[name] = -validation_bleu(objective.model, prepared) if by_bleu else losses[name]
+    chosen = min(figures, key=figures.__getitem__)
+    store.fill(objective.model, store.mean(candidates[chosen]), folder.checkpoints)
+    return chosen, losses[chosen]
+
+
+def _candidates(
+    folder: Folder, prepared: Prepared, progress: Progress, say: Callable[[str], None]
+) -> dict[str, list[Path]]:
+    """Name the weights that may be the result, and the files of which they are the mean."""
+    checkpoints = Checkpoints(folder.checkpoints)
+
+    def whole(step: int) -> bool:
+        try:
+            store.load(checkpoints.weights_at(step))
+        except RegardError as problem:
+            say(f"{problem}; going on without it")
+            return False
+        return True
+
+    steps = list(filter(whole, progress.averaged(prepared.settings.train)))
+    best = checkpoints.weights_at(progress.best_step)
+    # the best weights are also where they are translated with
+    single = best if progress.best_step in steps or whole(progress.best_step) else folder.model
+    candidates = {f"those of step {progress.best_step}": [single]}
+    if len(steps) > 1:
+        name = f"the mean of steps {', '.join(map(str, steps[:-1]))} and {steps[-1]}"
+        candidates[name] = [checkpoints.weights_at(step) for step in steps]
+    return candidates
+
+
+def validation_bleu(model: nn.Module, prepared: Prepared) -> float:
+    """Give the BLEU of the validation pairs; the model is left as it was."""
+    was_training = model.training
+    model.eval()
+    texts, references = translated(model, prepared)
+    model.train(was_training)
+    return metrics.bleu(texts, references, zh=metrics.is_chinese(references))
 
 
 def translated(model: nn.Module, prepared: Prepared) -> tuple[list[str], list[str]]:

@@ -84,8 +84,7 @@ class Training:
             group["lr"] = rate(step, self.settings, self.progress.planned)
         # seeded by its number, a step draws the same chances whenever it is taken
         torch.manual_seed(_seed(self.settings.seed, step, crew.rank))
-        target_lengths = self.pairs.lengths[1]
-        told = sum(int(target_lengths[rows].sum()) + len(rows) for rows in update)
+        told = sum(self.pairs.target_tokens(rows) + len(rows) for rows in update)
         lost = 0.0
         for number, rows in enumerate(update):
             part, weight = self._part(rows)
@@ -117,10 +116,7 @@ class Training:
         clip = self.settings.clip or float("inf")
         norm = clip_grad_norm_(self.objective.parameters(), clip)
         if not (norm.isfinite() and lost == lost):
-            raise RegardError(
-                f"the loss of step {step} is not a number; the last good state is kept. "
-                "A lower train.rate or a longer train.warmup would help"
-            )
+            raise diverged(f"the loss of step {step}")
 
     def _advance(self, lost: float, told: int, taken: int) -> None:
         progress, now = self.progress, time.monotonic()
@@ -150,6 +146,8 @@ class Training:
         self._save()
 
     def _save(self) -> None:
+        if not all(weight.isfinite().all() for weight in self.objective.parameters()):
+            raise diverged(f"a weight after step {self.progress.step}")
         self._end_if_done()
         self.hooks.save(self.progress)
         self.saved = time.monotonic()
@@ -158,6 +156,14 @@ class Training:
         progress = self.progress
         if progress.step >= progress.planned and not progress.finished:
             progress.finished = "all planned steps are done"
+
+
+def diverged(what: str) -> RegardError:
+    """Say that a training went astray, before anything of it is saved."""
+    return RegardError(
+        f"{what} is not a number, or not finite; the last good state is kept. "
+        "A lower train.rate or a longer train.warmup would help"
+    )
 
 
 def _unsynced(wrapped: nn.Module, wanted: bool) -> AbstractContextManager[None]:

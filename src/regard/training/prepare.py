@@ -17,7 +17,7 @@ from regard.run import Folder
 from regard.text import encoded, vocabulary
 from regard.text.corpus import Corpus, Pair
 from regard.text.cuts import PairCuts
-from regard.text.encoded import Encoded
+from regard.text.encoded import Encoded, may_fit
 from regard.text.tokenizer import Tokenizers
 from regard.tokens import UNKNOWN
 from regard.training import sizes
@@ -38,17 +38,33 @@ class Prepared:
     valid: Encoded
 
 
-def settle(corpus: Corpus, changes: Changes) -> tuple[Settings, int]:
-    """Give the settings for a corpus, and how many pairs it has."""
-    count = sum(1 for _ in counted(corpus.read(), "pairs read"))
-    if count == 0:
-        raise RegardError(f"{' and '.join(corpus.names)} must have pairs, but there are none")
+def settle(corpus: Corpus, changes: Changes, valid: Corpus | None = None) -> tuple[Settings, int]:
+    """Give the settings for a corpus, and how many pairs it has; read all pairs once."""
+    count, linked = _read(corpus)
+    if valid is not None:
+        _read(valid)
     settings = Settings()
     for some in (sizes.defaults(count), *changes):
         settings = change(settings, some)
     if not settings.data.joint:  # a number means one word here and another one there
         settings = change(settings, {"model": {"shared": False}})
+    check(settings)
+    if settings.train.guide and not linked:
+        raise RegardError(
+            "train.guide needs pairs with alignments, but there are none; "
+            "--alignments names a file of them"
+        )
     return settings, count
+
+
+def _read(corpus: Corpus) -> tuple[int, bool]:
+    """Count the pairs, and tell whether some have links; refuse what cannot be read."""
+    count, linked = 0, False
+    for pair in counted(corpus.read(), "pairs read"):
+        count, linked = count + 1, linked or bool(pair.links)
+    if count == 0:
+        raise RegardError(f"{' and '.join(corpus.names)} must have pairs, but there are none")
+    return count, linked
 
 
 def check(settings: Settings) -> None:
@@ -88,7 +104,7 @@ def claim(folder: Folder, settings: Settings, origin: Mapping[str, Any]) -> bool
             folder.clear()
         else:
             return True
-    elif folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
+    elif not folder.is_new:
         raise RegardError(f"{folder.path} exists and is not a run; --out must be a new folder")
     folder.write_settings(settings, origin)
     return False
@@ -145,15 +161,19 @@ def learn(
     pairs: Callable[[], Iterator[Pair]], settings: Data, count: int | None = None
 ) -> Tokenizers:
     """Learn one vocabulary for both languages, or one for each, from `count` pairs or so."""
+
+    def read_for(what: str) -> Iterator[Pair]:
+        read = counted(pairs(), f"pairs read for the {what}", count)
+        return (pair for pair in read if may_fit(pair, settings))
+
     if settings.joint:
-        read = counted(pairs(), "pairs read for the vocabulary", count)
+        read = read_for("vocabulary")
         texts = (text for pair in read for text in (pair.source, pair.target))
         both = vocabulary.train(texts, settings.tokenizer, settings.pieces)
         return Tokenizers(both, both)
     sides = []
     for name in ("source", "target"):
-        read = counted(pairs(), f"pairs read for the {name} vocabulary", count)
-        texts = (getattr(pair, name) for pair in read)
+        texts = (getattr(pair, name) for pair in read_for(f"{name} vocabulary"))
         sides.append(vocabulary.train(texts, settings.tokenizer, settings.pieces))
     return Tokenizers(*sides)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,13 @@ from regard.files import held
 from regard.models import Embedding, build
 from regard.run import Folder
 from regard.text.corpus import Corpus
-from regard.training import metrics, optimizer, prepare
+from regard.training import optimizer, prepare
 from regard.training.checkpoint import Checkpoints
 from regard.training.distributed import Crew, gathered
 from regard.training.estimate import seconds_per_step
-from regard.training.finish import finish, translated
+from regard.training.finish import finish, validation_bleu
 from regard.training.interrupt import Interrupted, stop_requested
-from regard.training.loop import Hooks, Training, validation_loss
+from regard.training.loop import Hooks, Training, diverged, validation_loss
 from regard.training.objective import Objective
 from regard.training.prepare import Changes, Prepared
 from regard.training.progress import Progress
@@ -48,8 +49,7 @@ def train(
     folder = Folder(Path(out))
     with gathered() as crew:
         speak = (say or _to_stderr) if crew.leads else _silent
-        settings, count = prepare.settle(corpus, changes)
-        prepare.check(settings)
+        settings, count = prepare.settle(corpus, changes, valid)
         origin = {
             "texts": [*corpus.names, *(valid.names if valid else ())],
             "fingerprints": [part.fingerprint for part in (corpus, valid) if part],
@@ -58,9 +58,10 @@ def train(
         with held(folder.path) if crew.leads else nullcontext():
             if crew.leads:
                 known = prepare.claim(folder, settings, origin)
+                folder.sweep()
                 speak(f"{'going on with' if known else 'making'} {folder.path}: {count:,} pairs")
                 prepare.prepare(folder, settings, corpus, valid, count)
-            crew.wait()
+            crew.wait(long=True)
             with threads(settings):
                 return _Session(folder, prepare.opened(folder, settings), crew, speak).run()
 
@@ -191,6 +192,8 @@ class _Session:
     def _validate(self, progress: Progress) -> float:
         settings = self.prepared.settings.train
         loss = validation_loss(self.objective, self.prepared.valid, settings.tokens, self.crew)
+        if not isfinite(loss):
+            raise diverged(f"the validation loss of step {progress.step}")
         entry = {
             "step": progress.step,
             "epoch": progress.epoch,
@@ -200,7 +203,8 @@ class _Session:
         }
         figure = loss
         if settings.judge == "bleu":
-            entry["bleu"] = self._bleu() if self.crew.leads else 0.0
+            leads = self.crew.leads
+            entry["bleu"] = validation_bleu(self.model, self.prepared) if leads else 0.0
             (entry["bleu"],) = self.crew.tell([entry["bleu"]])
             figure = -entry["bleu"]
         if self.log is not None:
@@ -209,12 +213,6 @@ class _Session:
                 store.save(self.folder.model, store.of(self.model), {"step": progress.step})
         self.bar.note(_sentence(entry))
         return figure
-
-    def _bleu(self) -> float:
-        self.model.eval()
-        texts, references = translated(self.model, self.prepared)
-        self.model.train()
-        return metrics.bleu(texts, references, zh=metrics.is_chinese(references))
 
     def _save(self, progress: Progress) -> None:
         if self.crew.leads:
