@@ -13,7 +13,7 @@ from regard.models.translator import longest
 from regard.retrace import Words, retrace
 from regard.run import Run
 from regard.text import encoded
-from regard.text.corpus import Pair, read, spans
+from regard.text.corpus import Pair, read, spaced
 from regard.training import metrics
 from regard.training.distributed import Crew
 from regard.training.loop import validation_loss
@@ -61,7 +61,7 @@ def alignment(run: Run, pairs: Sequence[Pair]) -> str:
 
 
 def _words(pair: Pair) -> Words:
-    source, target = (spans(text, text.split()) for text in pair[:2])
+    source, target = (spaced(text) for text in pair[:2])
     links = [(source.index(left), target.index(right)) for left, right in pair.links]
     return Words(source, target, links)
 

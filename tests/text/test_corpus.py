@@ -1,6 +1,8 @@
 import gzip
 import os
+import sys
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -158,6 +160,36 @@ def test_alignments_link_words_by_their_letters(tmp_path):
     assert parts == [("the", "le"), ("red", "rouge"), ("cat", "chat")]
     assert two.links == (((2, 3), (3, 5)),), "the second of two words that are alike"
     assert three.links == ()
+
+
+@pytest.mark.parametrize("space", ["\u00a0", "\u3000", "\u2028", "\u202f"])
+def test_alignments_count_between_plain_spaces_as_aligners_do(tmp_path, space):
+    pairs = file(tmp_path / "pairs", f"is it true ? yes\tEst-ce vrai{space}? oui\n")
+    (pair,) = read([pairs], file(tmp_path / "links", "4-2\n"))
+    ((left, right),) = pair.links
+    assert (pair.source[slice(*left)], pair.target[slice(*right)]) == ("yes", "oui")
+
+
+def test_a_file_is_not_parallel_to_itself(tmp_path):
+    path = file(tmp_path / "pairs.tsv", "a\tb\n")
+    (tmp_path / "link.tsv").symlink_to(path)
+    for other in (path, tmp_path / "link.tsv"):
+        with pytest.raises(RegardError, match="parallel files must be two, but both are .*tsv"):
+            read([path, other])
+
+
+def test_a_name_that_is_too_long_is_one_sentence():
+    with pytest.raises(RegardError, match="cannot read aaa.*: File name too long"):
+        Corpus.of_files([Path("a" * 300)])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files must be UTF-8 there")
+def test_a_name_that_is_not_utf_8_can_be_told(tmp_path):
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.tsv"))
+    path.write_text("a\tb\n")
+    (name,) = Corpus.of_files([path]).names
+    assert name.endswith("caf\ufffd.tsv")
+    assert name.encode()
 
 
 @pytest.mark.parametrize("line", ["0-2", "2-0", "0:0", "0-", "-1-0", "a-b", "0-0-0", "0", "0-0 1"])

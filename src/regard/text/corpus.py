@@ -1,8 +1,11 @@
 """Pairs of sentences, read from a TSV file or from two parallel files, plain or .gz."""
 
 import gzip
+import os
+import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import file_digest, sha256
 from io import BufferedReader
@@ -36,14 +39,25 @@ def read(paths: Sequence[Path], alignments: Path | None = None) -> Iterator[Pair
         raise RegardError(
             f"pairs must be one TSV file or two parallel files, not {len(paths)} files"
         )
+    if len(paths) == 2 and _same(*paths):
+        raise RegardError(
+            f"parallel files must be two, but both are {paths[1]}; a TSV file is named once"
+        )
     pairs = _from_tsv(paths[0]) if len(paths) == 1 else _from_two(paths[0], paths[1])
     return pairs if alignments is None else _aligned(pairs, paths, alignments)
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:  # which reading will tell of
+        return False
 
 
 def lines(path: Path) -> Iterator[str]:
     """Give the lines of a text file, parted at line feeds alone, as UTF-8."""
     try:
-        with _opened(path) as file:
+        with _readable(path), _opened(path) as file:
             for number, line in enumerate(file, 1):
                 if number == 1:
                     line = line.removeprefix(BYTE_ORDER_MARK)
@@ -52,20 +66,26 @@ def lines(path: Path) -> Iterator[str]:
         raise RegardError(
             f"{path} must be a whole .gz file, but it is damaged: {problem}"
         ) from problem
-    except OSError as problem:
-        raise RegardError(f"cannot read {path}: {problem.strerror or problem}") from problem
 
 
 def fingerprint(paths: Sequence[Path]) -> str:
     """Tell apart files of other content, whatever they are called."""
     digest = sha256()
     for path in paths:
-        try:
-            with path.open("rb") as file:
-                digest.update(file_digest(file, "sha256").digest())
-        except OSError as problem:
-            raise RegardError(f"cannot read {path}: {problem.strerror or problem}") from problem
+        with _readable(path), path.open("rb") as file:
+            digest.update(file_digest(file, "sha256").digest())
     return digest.hexdigest()
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Say in one sentence why something could not be read."""
+    try:
+        yield
+    except gzip.BadGzipFile:  # an error of the system by its kind, but not by its cause
+        raise
+    except OSError as problem:
+        raise RegardError(f"cannot read {path}: {problem.strerror or problem}") from problem
 
 
 def _opened(path: Path) -> gzip.GzipFile | BufferedReader:
@@ -121,7 +141,7 @@ def _aligned(pairs: Iterator[Pair], paths: Sequence[Path], alignments: Path) -> 
 
 
 def _links(pair: Pair, line: str, where: str) -> tuple[tuple[Span, Span], ...]:
-    source, target = (spans(text, text.split()) for text in pair[:2])
+    source, target = (spaced(text) for text in pair[:2])
     try:
         numbers = [tuple(map(int, link.split("-"))) for link in line.split()]
         return tuple((source[i], target[j]) for i, j in numbers if min(i, j) >= 0)
@@ -142,6 +162,20 @@ def spans(text: str, words: Sequence[str]) -> list[Span]:
     return found
 
 
+def spaced(text: str) -> list[Span]:
+    """Part a text at plain spaces, as aligners do: a no-break space is within a word."""
+    return [match.span() for match in re.finditer(r"\S+", text, re.ASCII)]
+
+
+def _check_lasting(path: Path) -> None:
+    with _readable(path):
+        if path.is_fifo() or path.is_char_device():
+            raise RegardError(
+                f"{path} must be a file, which can be read more than once, but it is a pipe "
+                "or a device; its content in a file would do"
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class Corpus:
     """Pairs that can be read again and again, and by what they are known."""
@@ -155,13 +189,9 @@ class Corpus:
         """Read pairs from files each time."""
         every = [*paths, *([alignments] if alignments else [])]
         for path in every:
-            if path.is_fifo() or path.is_char_device():
-                raise RegardError(
-                    f"{path} must be a file, which can be read more than once, but it is a pipe "
-                    "or a device; its content in a file would do"
-                )
+            _check_lasting(path)
         return cls(
-            tuple(str(path) for path in every),
+            tuple(os.fsencode(path).decode(errors="replace") for path in every),
             fingerprint(every),
             lambda: read(paths, alignments),
         )
