@@ -4,7 +4,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from math import inf, isfinite
+from math import isfinite
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin
@@ -14,6 +14,8 @@ from regard.errors import RegardError, unknown_name
 Section = TypeVar("Section")
 
 LARGEST_SEED = 2**63 - 1  # that torch takes
+MINUTES = 10**6  # two years, the longest time box
+PENALTY = 10  # the strongest; a length to a power of hundreds is no number any more
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +33,7 @@ class Data:
 
     def __post_init__(self) -> None:
         _check_least("data", self, pieces=1, longest=1, ratio=1, held_out=1, cuts=0)
+        _check_most("data", self, pieces=10**7, longest=10**9, held_out=10**9, cuts=10**4)
         if self.cuts and self.tokenizer != "bpe":
             raise RegardError(
                 f"data.cuts must be 0 unless data.tokenizer is bpe: {self.tokenizer} are never cut"
@@ -61,6 +64,7 @@ class Model:
 
     def __post_init__(self) -> None:
         _check_least("model", self, width=1, layers=1, heads=1, hidden=1, longest=1)
+        _check_most("model", self, width=10**6, layers=10**4, hidden=10**7, longest=10**8)
         _check_shares("model", self, "dropout", "inner_dropout")
 
 
@@ -68,7 +72,7 @@ class Model:
 class Train:
     """How a model learns."""
 
-    steps: int = 8000  # updates of the weights, at most
+    steps: int = 8000  # updates of the weights, at most; with minutes, as many as there is time for
     minutes: float | None = None  # a time box; the schedule plans for it
     tokens: int = 4096  # in a batch, padding included, on the longer side
     accumulate: int = 1  # batches in an update
@@ -98,15 +102,16 @@ class Train:
         _check_least("train", self, steps=1, tokens=1, accumulate=1, average=0)
         _check_least("train", self, rate=0, warmup=0, decay=0, clip=0, smoothing=0, guide=0)
         _check_least("train", self, validate_every=0, patience=0, save_every=0, threads=0, seed=0)
+        _check_most("train", self, steps=10**12, warmup=10**12, tokens=10**9, accumulate=10**9)
+        _check_most("train", self, threads=1024, seed=LARGEST_SEED)
+        _check_finite("train", self, "rate", "decay", "guide")
         _check_shares("train", self, "smoothing")
-        if self.minutes is not None and not 0 < self.minutes < inf:
+        if self.minutes is not None and not 0 < self.minutes <= MINUTES:
             raise RegardError(
-                f"train.minutes must be above 0 and have an end, but it is {self.minutes}"
+                f"train.minutes must be above 0 and at most {MINUTES}, but it is {self.minutes}"
             )
         if not all(0 <= beta < 1 for beta in self.betas):
             raise RegardError(f"train.betas must be from 0 to below 1, but they are {self.betas}")
-        if self.seed > LARGEST_SEED:
-            raise RegardError(f"train.seed must be at most {LARGEST_SEED}, but it is {self.seed}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,8 +123,11 @@ class Search:
 
     def __post_init__(self) -> None:
         _check_least("search", self, beams=1)
-        if not isfinite(self.penalty):
-            raise RegardError(f"search.penalty must be finite, but it is {self.penalty}")
+        _check_most("search", self, beams=10**6)
+        if not abs(self.penalty) <= PENALTY:
+            raise RegardError(
+                f"search.penalty must be from -{PENALTY} to {PENALTY}, but it is {self.penalty}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -149,6 +157,28 @@ def _check_least(name: str, section: object, **least: int) -> None:
             raise RegardError(f"{name}.{key} must be {limit} or more, but it is {value}")
 
 
+def _check_most(name: str, section: object, **most: int) -> None:
+    """Refuse settings beyond what any machine has room or time for."""
+    for key, limit in most.items():
+        value = getattr(section, key)
+        if not value <= limit:
+            raise RegardError(f"{name}.{key} must be at most {limit}, but it is {_short(value)}")
+
+
+def _short(value: int | float) -> str:
+    """Write a number that may have hundreds of digits."""
+    text = str(value)
+    return text if len(text) < 30 else f"{text[:10]}… of {len(text)} digits"
+
+
+def _check_finite(name: str, section: object, *keys: str) -> None:
+    """Refuse infinity, which no computation comes back from."""
+    for key in keys:
+        value = getattr(section, key)
+        if not isfinite(value):
+            raise RegardError(f"{name}.{key} must be finite, but it is {value}")
+
+
 def _check_shares(name: str, section: object, *keys: str) -> None:
     """Refuse shares of nothing less, or of everything and more."""
     for key in keys:
@@ -163,7 +193,7 @@ def read(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as problem:
         raise RegardError(f"cannot read the settings in {path}: {problem}") from problem
-    except tomllib.TOMLDecodeError as problem:
+    except ValueError as problem:  # a number of thousands of digits, too
         raise RegardError(f"{path} must be TOML, but it is not: {problem}") from problem
 
 
@@ -175,7 +205,7 @@ def parse(assignment: str) -> dict[str, Any]:
         raise RegardError(f"a setting must be section.key=value, but it is {assignment!r}")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except ValueError:
         value = _plain(text.strip())
     return {section: {key: value}}
 
