@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "models": {"models", "config", "tokens", "attention", "positions", "masks", "errors"},
     "ranking": set(),
     "hunt": {"models", "ranking", "tokens"},
-    "search": {"hunt", "models", "ranking"},
+    "search": {"config", "hunt", "models", "ranking"},
     "parallel": set(),
     "groups": set(),
     "store": {"files", "errors"},

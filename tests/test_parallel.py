@@ -7,7 +7,7 @@ import torch
 
 from regard.config import Model
 from regard.models import build
-from regard.parallel import side_by_side
+from regard.parallel import cores, side_by_side
 from regard.search import Limits, beam
 from regard.tokens import PADDING
 
@@ -33,6 +33,28 @@ def test_parts_are_worked_on_at_the_same_time():
 def test_each_thread_computes_alone_and_leaves_no_trace():
     assert list(side_by_side(lambda _: torch.get_num_threads(), range(5), threads=2)) == [1] * 5
     assert torch.get_num_threads() == 3
+    with ThreadPoolExecutor(1) as later:
+        assert later.submit(torch.get_num_threads).result() == 3
+
+
+def test_whoever_begins_while_another_works_has_all_threads_and_leaves_no_trace():
+    began, go_on = Event(), Event()
+
+    def first():
+        list(side_by_side(lambda _: began.set() or go_on.wait(20), range(3), threads=3))
+
+    def second():
+        seen = cores()
+        list(side_by_side(lambda _: None, range(2)))
+        return seen, torch.get_num_threads()
+
+    with ThreadPoolExecutor(1) as one:
+        working = one.submit(first)
+        began.wait(20)
+        with ThreadPoolExecutor(1) as two:
+            assert two.submit(second).result() == (3, 3)
+        go_on.set()
+        working.result()
     with ThreadPoolExecutor(1) as later:
         assert later.submit(torch.get_num_threads).result() == 3
 

@@ -1,4 +1,5 @@
 import itertools
+import sys
 
 import pytest
 import torch
@@ -163,6 +164,8 @@ def test_a_seed_draws_the_same_texts_and_small_shares_only_the_likeliest(spoken)
         ),
         (sample, {"temperature": 0.0}, "temperature must be above 0 and finite, but it is 0.0"),
         (sample, {"temperature": float("inf")}, "temperature must be .* finite, but it is inf"),
+        (beam, {"penalty": 500.0}, "penalty must be from -10 to 10, but it is 500.0"),
+        (beam, {"penalty": float("nan")}, "penalty must be from -10 to 10, but it is nan"),
         (sample, {"top_k": 0}, "top_k must be 1 or more"),
         (sample, {"top_p": 1.5}, "top_p must be above 0 and at most 1, but it is 1.5"),
     ],
@@ -180,6 +183,23 @@ def test_limits_that_contradict_each_other_are_refused():
         Limits(shortest=5, longest=3)
     with pytest.raises(ValueError, match="prefix must have at most 2 tokens.*it has 3"):
         Limits(longest=2, prefix=(4, 5, 6))
+
+
+@pytest.mark.parametrize("token", [0, START, END, -1])
+def test_a_prefix_has_words_alone(token):
+    with pytest.raises(ValueError, match=f"prefix must be tokens .* end, but one is {token}"):
+        Limits(prefix=(5, token))
+
+
+def test_a_prefix_beyond_the_vocabulary_is_refused(spoken):
+    model, memory = spoken
+    with pytest.raises(ValueError, match="prefix must be tokens below 9, .*, but one is 9"):
+        beam(model, model.start(memory), 3, limits=Limits(prefix=(4, 9)))
+
+
+def test_of_no_sentence_there_is_no_text_whatever_its_prefix():
+    model = Chain(torch.randn(VOCABULARY, VOCABULARY))
+    assert beam(model, model, 0, limits=Limits(prefix=(5, 6))) == []
 
 
 class Chain:
@@ -254,6 +274,32 @@ class Scored:
 
     def output(self, states):
         return self.scores.expand(*states.shape[:-1], -1).clone()
+
+
+@pytest.mark.parametrize("search", [greedy, beam, sample])
+def test_a_search_is_over_when_all_texts_have_ended(search):
+    model, steps = Scored([0.0, 0.0, 50.0, 0.0, 0.0]), []
+    step = model.step
+    model.step = lambda tokens, past: steps.append(1) or step(tokens, past)
+    search(model, model, 2, limits=Limits(longest=sys.maxsize))
+    assert len(steps) < 9
+
+
+@pytest.mark.parametrize("beams", [2, 3, 5])
+def test_a_continuation_without_scores_does_not_drive_out_sound_ones(beams):
+    logits = torch.randn(VOCABULARY, VOCABULARY)
+    logits[:, 7] += 3  # likely, and then nothing is known
+    hidden = logits.clone()
+    hidden[7] = torch.nan
+    broken = Chain(logits)
+    broken.output = lambda states: hidden[states.argmax(-1)]
+    for texts in beam(broken, broken, 2, beams=beams, nbest=beams, limits=Limits(longest=5)):
+        assert texts
+        for text in texts:
+            walk, logs = [START, *text.tokens, END], logits.log_softmax(-1)
+            total = sum(logs[a, b].item() for a, b in itertools.pairwise(walk))
+            assert 7 not in text.tokens
+            assert text.log_probability == pytest.approx(total, abs=1e-4)
 
 
 @pytest.mark.parametrize("search", [greedy, beam, sample])

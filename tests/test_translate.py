@@ -81,6 +81,16 @@ def test_the_same_seed_draws_the_same(made):
     assert draws[0] == draws[1] != draws[2]
 
 
+def test_no_group_of_sentences_repeats_the_draws_of_another(made, monkeypatch):
+    monkeypatch.setattr("regard.groups.CELLS", 6)
+    sentence = "the dog sees the cat in the old garden"
+    drawn = [texts[0].text for texts in translate(*made, [sentence] * 8, chance=Chance(seed=1))]
+    assert len(set(drawn)) == 8
+    assert drawn == [
+        texts[0].text for texts in translate(*made, [sentence] * 8, chance=Chance(seed=1))
+    ]
+
+
 def test_small_groups_give_what_large_ones_give(made, monkeypatch):
     whole = translate(*made, TEXTS)
     monkeypatch.setattr("regard.groups.CELLS", 1)

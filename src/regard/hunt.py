@@ -41,6 +41,12 @@ class Limits:
                 f"prefix must have at most {self.longest} tokens, the longest length, "
                 f"but it has {len(self.prefix)}"
             )
+        for token in self.prefix:
+            if token < 0 or token in (PADDING, START, END):
+                raise ValueError(
+                    "prefix must be tokens of the vocabulary, without padding, start and end, "
+                    f"but one is {token}"
+                )
 
 
 @dataclass
@@ -66,10 +72,11 @@ class Hunt:
         """Take steps until every sentence has as many texts as beams."""
         self._begin()
         for length in range(len(self.limits.prefix), self.limits.longest + 1):
-            if len(self.open):
-                choice = self._chosen(choose, length)
-                self._note(choice)
-                self._go_on(choice)
+            if not len(self.open):
+                break
+            choice = self._chosen(choose, length)
+            self._note(choice)
+            self._go_on(choice)
         for sentence, texts in enumerate(self.found):
             if not texts:
                 raise _nothing_to_say(sentence)
@@ -82,8 +89,8 @@ class Hunt:
         self.open = torch.arange(self.sentences, device=device)
         self.totals = torch.zeros(self.sentences, 1, device=device)
         self.tokens = torch.full((self.sentences, 1, 1), START, device=device)
-        for token in self.limits.prefix:
-            self.totals = torch.cat([likely + logs[..., token] for logs, likely in self._next()])
+        for token in self.limits.prefix if self.sentences else ():
+            self.totals = torch.cat([likely + _of(token, logs) for logs, likely in self._next()])
             forced = torch.full_like(self.tokens[..., :1], token)
             self.tokens = torch.cat([self.tokens, forced], dim=-1)
 
@@ -104,7 +111,11 @@ class Hunt:
         for some, likely in zip(states.split(each), self.totals.split(each), strict=True):
             logits = self.model.output(some).float()
             # a copy, since a model may keep what it gave
-            yield torch.log_softmax(logits, dim=-1, out=self._written_over(logits)), likely
+            logs = torch.log_softmax(logits, dim=-1, out=self._written_over(logits))
+            lost = logs[..., :1].isnan()  # all of a continuation's, or none
+            if lost.any():
+                logs.masked_fill_(lost, -torch.inf)  # else it would drive out all sound ones
+            yield logs, likely
 
     def _written_over(self, logits: Tensor) -> Tensor:
         """Give room for scores where those before were.
@@ -152,6 +163,15 @@ class Hunt:
         before = self.tokens.flatten(0, 1)[came_from].unflatten(0, parents.shape)
         self.tokens = torch.cat([before, tokens[..., None]], dim=-1)
         self.open = self.open[rows]
+
+
+def _of(token: int, logs: Tensor) -> Tensor:
+    if token >= logs.shape[-1]:
+        raise ValueError(
+            f"prefix must be tokens below {logs.shape[-1]}, the size of the vocabulary, "
+            f"but one is {token}"
+        )
+    return logs[..., token]
 
 
 def device_of(model: Generator) -> torch.device:

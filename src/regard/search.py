@@ -6,6 +6,7 @@ from math import inf
 import torch
 from torch import Tensor
 
+from regard.config import PENALTY
 from regard.hunt import Found as Found
 from regard.hunt import Hunt, device_of
 from regard.hunt import Limits as Limits
@@ -34,9 +35,11 @@ def beam(
     """Keep the `beams` likeliest beginnings of each sentence, until as many have ended.
 
     Args:
-        nbest: how many texts to give for each sentence, best first.
+        nbest: how many texts to give for each sentence, best first; fewer if limits leave fewer.
         penalty: the power of the length by which log probabilities are divided.
     """
+    if not abs(penalty) <= PENALTY:
+        raise ValueError(f"penalty must be from -{PENALTY} to {PENALTY}, but it is {penalty}")
     if beams < 1:
         raise ValueError(f"beams must be 1 or more, but it is {beams}; 1 is greedy")
     if not 1 <= nbest <= beams:

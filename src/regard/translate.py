@@ -9,9 +9,9 @@ from warnings import warn
 import torch
 from torch import nn
 
-from regard import search
+from regard import parallel, search
 from regard.batch import padded
-from regard.config import Search
+from regard.config import LARGEST_SEED, Search
 from regard.counting import counted
 from regard.errors import RegardError
 from regard.groups import groups_of, longest_text
@@ -37,6 +37,12 @@ class Chance(NamedTuple):
     top_k: int | None = None
     top_p: float = 1.0
     seed: int | None = None
+
+    def of_group(self, number: int) -> "Chance":
+        """Give each group of sentences a seed of its own, so that none repeats another's draws."""
+        if self.seed is None:
+            return self
+        return self._replace(seed=(self.seed + 1_000_003 * number) % LARGEST_SEED)
 
 
 def translate(
@@ -64,13 +70,15 @@ def translate(
     sources = _cut(sources, longest(model))
     results = [[Translation("", (), 0.0, 0.0)] * nbest for _ in sentences]
     # what is drawn depends on who is drawn together, which must not depend on the machine
-    beams, cores = (1, 1) if chance else (settings.beams, torch.get_num_threads())
+    beams, cores = (1, 1) if chance else (settings.beams, parallel.cores())
     groups = list(groups_of(sources, beams, cores))
 
-    def search_group(rows: list[int]) -> list[list[Found]]:
-        return _search(model, [sources[row] for row in rows], settings, nbest, chance)
+    def search_group(numbered: tuple[int, list[int]]) -> list[list[Found]]:
+        number, rows = numbered
+        some = [sources[row] for row in rows]
+        return _search(model, some, settings, nbest, chance and chance.of_group(number))
 
-    done = zip(groups, side_by_side(search_group, groups), strict=True)
+    done = zip(groups, side_by_side(search_group, enumerate(groups)), strict=True)
     total = sum(map(len, groups))
     for rows, found in counted(done, "sentences", total, size=lambda g: len(g[0]), shown=told):
         for row, texts in zip(rows, found, strict=True):
@@ -86,6 +94,8 @@ def _fitting(settings: Search, nbest: int, chance: Chance | None) -> Search:
         raise RegardError(f"one translation is drawn by chance, not {nbest}; other seeds draw more")
     if chance is not None and not 0 < chance.temperature < inf:
         raise RegardError(f"temperature must be above 0 and finite, not {chance.temperature}")
+    if chance is not None and not 0 <= (chance.seed or 0) <= LARGEST_SEED:
+        raise RegardError(f"seed must be from 0 to {LARGEST_SEED}, not {chance.seed}")
     return replace(settings, beams=max(settings.beams, nbest))
 
 
