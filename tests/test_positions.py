@@ -90,6 +90,30 @@ def test_step_by_step_the_table_is_written_only_a_few_times():
     assert len(tables) <= math.log2(1000) + 1
 
 
+def test_copies_of_a_model_take_over_weights_whatever_it_has_read():
+    model = torch.nn.Sequential(torch.nn.Linear(WIDTH, WIDTH), Sinusoidal(WIDTH))
+    mean = torch.optim.swa_utils.AveragedModel(model, use_buffers=True)
+    for length in (3, 20):
+        model(torch.zeros(length, WIDTH))
+        mean.update_parameters(model)
+    assert torch.equal(mean.module[0].weight, model[0].weight)
+
+
+def test_a_table_made_in_inference_mode_may_be_used_in_any_other():
+    positions = Sinusoidal(WIDTH)
+    with torch.inference_mode():
+        positions(torch.zeros(9, WIDTH))
+    assert not positions.table.is_inference()
+
+
+def test_a_model_that_was_made_without_numbers_has_the_same_slopes():
+    with torch.device("meta"):
+        empty = ALiBi(HEADS)
+    there = empty.to_empty(device="cpu")
+    assert torch.equal(there.slopes, ALiBi(HEADS).slopes)
+    assert torch.equal(there(3, 3), ALiBi(HEADS)(3, 3))
+
+
 def test_waves_are_not_saved_with_the_weights():
     assert not Sinusoidal(WIDTH).state_dict()
     assert not ALiBi(HEADS).state_dict()

@@ -22,22 +22,22 @@ def sinusoidal(
 class Sinusoidal(nn.Module):
     """Adds waves to vectors, for any length and from any offset."""
 
-    table: Tensor
-
     def __init__(self, width: int, base: float = 10_000.0) -> None:
         super().__init__()
         self.width = width
         self.base = base
-        self.register_buffer("table", sinusoidal(0, width, base=base), persistent=False)
+        # no buffer: it grows, and those of a model's copies are taken to have one size
+        self.table = sinusoidal(0, width, base=base)
 
     def forward(self, vectors: Vectors, offset: int = 0) -> Vectors:
         """Add to each vector the waves of its position, the first of which is `offset`."""
         _check(vectors, self.width, offset)
         end = offset + vectors.shape[-2]
         table = self.table  # held here: another thread may put a shorter one in its place
-        if len(table) < end:
+        if len(table) < end or table.device != vectors.device:
             # doubling makes step-by-step decoding write the table a few times, not every step
-            table = sinusoidal(2 * end, self.width, base=self.base).to(table.device)
+            with torch.inference_mode(False):  # it outlives this call
+                table = sinusoidal(2 * end, self.width, base=self.base).to(vectors.device)
             self.table = table
         return vectors + table[offset:end].to(vectors)
 
@@ -122,11 +122,19 @@ class ALiBi(nn.Module):
     Head h of n adds -slope · |query - key| to the scores, with slopes 2^(-8/n), 2^(-16/n), …
     """
 
-    slopes: Tensor
+    here: Tensor
 
     def __init__(self, heads: int) -> None:
         super().__init__()
-        self.register_buffer("slopes", _slopes(heads), persistent=False)
+        _check_heads(heads)
+        self.heads = heads
+        # of no size: it tells the device, and has no numbers that an empty copy would lack
+        self.register_buffer("here", torch.empty(0), persistent=False)
+
+    @property
+    def slopes(self) -> Float[Tensor, " head"]:
+        """How fast each head's bias falls."""
+        return _slopes(self.heads, self.here)
 
     def forward(
         self, queries: int, keys: int, offset: int | None = None
@@ -137,8 +145,8 @@ class ALiBi(nn.Module):
                 f"ALiBi needs as many queries as keys, or offset= to say on which key the first "
                 f"query stands, but there are {queries} queries and {keys} keys"
             )
-        own = torch.arange(queries, device=self.slopes.device) + (offset or 0)
-        return self.at(own, torch.arange(keys, device=self.slopes.device)[None])
+        own = torch.arange(queries, device=self.here.device) + (offset or 0)
+        return self.at(own, torch.arange(keys, device=self.here.device)[None])
 
     def at(
         self, queries: Int[Tensor, " query"], keys: Int[Tensor, "sentence key"]
@@ -148,14 +156,17 @@ class ALiBi(nn.Module):
         return -self.slopes[:, None, None] * distance.abs()
 
 
-def _slopes(heads: int) -> Tensor:
-    """Space slopes evenly in their logarithm, halfway between for heads past a power of two."""
+def _check_heads(heads: int) -> None:
     if heads < 1:
         raise ValueError(f"heads must be 1 or more, but it is {heads}")
+
+
+def _slopes(heads: int, here: Tensor) -> Tensor:
+    """Space slopes evenly in their logarithm, halfway between for heads past a power of two."""
     power = 1 << (heads.bit_length() - 1)
     slopes = [2 ** (-8 * (i + 1) / power) for i in range(power)]
     between = [2 ** (-4 * (2 * i + 1) / power) for i in range(heads - power)]
-    return torch.tensor(slopes + between)
+    return here.new_tensor(slopes + between)
 
 
 def _angles(positions: Tensor, width: int, base: float) -> Float[Tensor, "position pair"]:

@@ -15,6 +15,7 @@ and hand the target over as queries and the source as keys.
 the last of them: `(batch, head, query, width)`.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import TypeAlias
 
 import torch
@@ -30,6 +31,18 @@ Context: TypeAlias = Float[Tensor, "*batch query value"]
 Bias: TypeAlias = Float[Tensor, "*#batch #query #key"]
 MayLook: TypeAlias = Bool[Tensor, "*#batch #query #key"]
 """True where a query may look. Never the other way round."""
+
+
+def dots(queries: Queries, keys: Keys) -> Scores:
+    """Take the dot product of every query with every key."""
+    with unrounded(queries):
+        return torch.einsum("...qd,...kd->...qk", precise(queries), precise(keys))
+
+
+def unrounded(numbers: Tensor) -> AbstractContextManager[object]:
+    """Compute with numbers as they are, where autocast would round them to half precision."""
+    kind = numbers.device.type
+    return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
 
 
 def precise(numbers: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from regard.attention import (
     named,
     weights,
 )
+from regard.attention.additive import TanhSum
 from regard.attention.attend import PATHS
 from regard.attention.fold import Folded
 from regard.attention.kernels import boxcar, epanechnikov, triangular
@@ -337,6 +338,18 @@ def test_autocast_gives_what_rounding_by_hand_gives(dtype):
         context = attend(queries, keys, values)
     by_hand = attend(*(x.to(dtype) for x in (queries, keys, values)))
     torch.testing.assert_close(context.float(), by_hand.float(), rtol=0, atol=2e-2)
+
+
+@pytest.mark.parametrize("score", ["dot", "scaled dot", "cosine", "bilinear", "additive"])
+def test_autocast_does_not_round_scores(score):
+    queries, keys, values = (3 * torch.randn(2, 4, 9, 12) for _ in range(3))
+    compare = named(score, (12, 12)) if score != "additive" else TanhSum(12)
+    rounded = [x.bfloat16() for x in (queries, keys, values)]
+    plain = weights(*rounded[:2], score=compare), attend(*rounded, score=compare, path="dense")
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        cast = weights(*rounded[:2], score=compare), attend(*rounded, score=compare, path="dense")
+    for one, other in zip(plain, cast, strict=True):
+        assert torch.equal(one, other)
 
 
 REFUSALS = [

@@ -1,4 +1,6 @@
 import math
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 import torch
@@ -6,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.attention import Cache, Memory, MultiHead, attend
+from regard.attention.memory import _Room
 
 BATCH, HEADS, WIDTH, VALUE = 2, 3, 12, 6
 
@@ -211,6 +214,45 @@ def test_two_continuations_from_one_cache_give_what_each_gives_alone(mode):
                 got, caches[branch] = attention.step(new, caches[branch])
                 alone, _ = attention.step(words[branch, :, : step + 1], Cache())
                 torch.testing.assert_close(got, alone[:, -1:])
+
+
+def test_threads_that_go_on_from_one_cache_do_not_write_over_each_other():
+    trunk = grown(*[large_rows(number) for number in (1, 2)])
+    meeting = Barrier(4)
+
+    def go_on(number):
+        meeting.wait(20)
+        return trunk.extend(*large_rows(number))
+
+    for _ in range(10):
+        with ThreadPoolExecutor(4) as threads:
+            for number, cache in zip(range(4), threads.map(go_on, range(4)), strict=True):
+                assert (cache.keys[..., len(trunk) :, :] == number).all()
+                assert (cache.values[..., len(trunk) :, :] == -number).all()
+                assert cache.keys[..., : len(trunk), :].equal(trunk.keys)
+
+
+def large_rows(number):
+    """Rows that take a while to be written."""
+    keys = torch.full((64, 8, 9, 64), float(number))
+    return keys, -keys
+
+
+def test_rows_are_claimed_before_they_are_written(monkeypatch):
+    """Another thread may go on from the same cache while one writes."""
+    trunk, left, right = grown(rows(3), rows(1)), rows(1), rows(1)
+    stem, others, write = (trunk.keys.clone(), trunk.values.clone()), [], _Room.write
+
+    def write_late(room, *written):
+        if not others:
+            others.append(trunk)
+            others[0] = trunk.extend(*right)
+        write(room, *written)
+
+    monkeypatch.setattr(_Room, "write", write_late)
+    one = trunk.extend(*left)
+    assert holds(one, *joined(stem, left))
+    assert holds(others[0], *joined(stem, right))
 
 
 @pytest.mark.parametrize("settings", [{"dtype": torch.float16}, {"dtype": torch.float64}])

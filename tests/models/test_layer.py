@@ -52,3 +52,13 @@ def test_both_kinds_of_looks_are_noted_apart():
     assert torch.equal(looked, layer(rows, source=memory))
     assert own[0].shape == (BATCH, 3, LENGTH, LENGTH)
     assert crossed[0].shape == (BATCH, 3, LENGTH, 4)
+
+
+def test_a_layer_with_cross_attention_needs_a_source():
+    """Without one it would look at its own rows, those to come among them."""
+    layer = Layer(MultiHead(8, 2), FeedForward(8, 12), MultiHead(8, 2)).eval()
+    rows = torch.randn(2, 3, 8)
+    with pytest.raises(ValueError, match="needs a source to look at, but none was given"):
+        layer(rows, causal())
+    with pytest.raises(ValueError, match="needs a source to look at, but none was given"):
+        layer.step(rows[:, :1], Cache(), Branches.begin(2, rows.device).grow(1))

@@ -3,7 +3,8 @@ import torch
 
 from regard.attention import NAMES
 from regard.config import Model
-from regard.models import build
+from regard.models import Embedding, Recurrent, build
+from regard.positions import Sinusoidal
 
 BATCH, SOURCE, TARGET, WIDTH, VOCABULARY = 3, 7, 5, 12, 11
 LENGTHS = torch.tensor([7, 3, 5])
@@ -90,3 +91,22 @@ def test_looking_changes_nothing_and_tells_where():
 def test_an_empty_sentence_is_refused():
     with pytest.raises(ValueError, match="sentence 2 has 0"):
         make().encode(sentences(4), torch.tensor([4, 1, 0]))
+
+
+def test_a_target_with_positions_is_refused():
+    target = Embedding(9, 12, Sinusoidal(12))
+    with pytest.raises(ValueError, match="target must be an embedding without positions"):
+        Recurrent(target, target)
+
+
+def test_an_empty_target_has_no_states():
+    model = build(Model(kind="recurrent", width=12, layers=1), (9, 9)).eval()
+    memory = model.encode(torch.tensor([[4, 5], [6, 7]]), torch.tensor([2, 2]))
+    assert model.decode(torch.zeros(2, 0, dtype=torch.long), memory).shape == (2, 0, 12)
+
+
+def test_another_number_of_sentences_than_were_read_is_refused():
+    model = build(Model(kind="recurrent", width=12, layers=1), (9, 9)).eval()
+    memory = model.encode(torch.tensor([[4, 5], [6, 7]]), torch.tensor([2, 2]))
+    with pytest.raises(ValueError, match=r"a token for each of 2 continuations, .* \(3, 1\)"):
+        model.step(torch.full((3, 1), 4), model.start(memory))

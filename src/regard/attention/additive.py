@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from regard.shapes import Keys, Queries, Scores, precise
+from regard.shapes import Keys, Queries, Scores, precise, unrounded
 
 TILE = 2**20  # numbers of one (query, key, hidden) tile, 4 MiB in float32: it stays in the cache
 
@@ -78,7 +78,8 @@ class _Tiled(torch.autograd.Function):
         ctx.save_for_backward(queries, keys, v)
         scores = queries.new_empty(len(queries), queries.shape[1], keys.shape[1])
         for place, tile in _tiles(queries, keys):
-            scores[place] = tile @ v
+            with unrounded(tile):
+                scores[place] = tile @ v
         return scores.mul_(-2).add_(v.sum())
 
     @staticmethod

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.attention.fold import Folded
-from regard.shapes import Keys, Scores, precise
+from regard.shapes import Keys, Scores, dots, precise, unrounded
 
 
 class Bilinear(nn.Module):
@@ -23,8 +23,9 @@ class Bilinear(nn.Module):
 
     def forward(self, queries: Float[Tensor, "*batch query from"], keys: Keys) -> Scores:
         """Score every query against every key."""
-        turned = precise(queries) @ precise(self.matrix)
-        return torch.einsum("...qd,...kd->...qk", turned, precise(keys))
+        with unrounded(queries):
+            turned = precise(queries) @ precise(self.matrix)
+        return dots(turned, keys)
 
     def fold(self, queries: Float[Tensor, "*batch query from"], keys: Keys) -> Folded:
         """Turn the queries into the keys' space once."""

@@ -1,12 +1,11 @@
 """Cosine: the angle between two vectors, whatever their lengths."""
 
-import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from regard.attention.fold import Folded
 from regard.attention.positive import Positive
-from regard.shapes import Keys, Queries, Scores, precise
+from regard.shapes import Keys, Queries, Scores, dots, precise
 
 
 class Cosine(nn.Module):
@@ -29,7 +28,7 @@ class Cosine(nn.Module):
     def forward(self, queries: Queries, keys: Keys) -> Scores:
         """Score every query against every key."""
         queries, keys = (normalize(precise(vectors), dim=-1) for vectors in (queries, keys))
-        return torch.einsum("...qd,...kd->...qk", queries, keys) / self.temperature
+        return dots(queries, keys) / self.temperature
 
     def fold(self, queries: Queries, keys: Keys) -> Folded:
         """Bring every vector to length one."""

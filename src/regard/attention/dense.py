@@ -7,7 +7,7 @@ from torch.nn.functional import dropout as drop
 from regard.attention.fold import folds
 from regard.attention.job import Job, grouped, ungrouped
 from regard.masks.frame import Frame
-from regard.shapes import Context, Scores, Weights, precise
+from regard.shapes import Context, Scores, Weights, precise, unrounded
 
 
 def attend(job: Job, dropout: float) -> Context:
@@ -43,7 +43,8 @@ def weigh(job: Job, scores: Scores, frame: Frame) -> Weights:
 def gather(job: Job, weights: Weights, dropout: float) -> Context:
     """Mix the values by their weights, some of the weights dropped."""
     weights = grouped(drop(weights, dropout) if dropout else weights, job.groups)
-    context = torch.einsum("...qk,...kv->...qv", weights, precise(job.values))
+    with unrounded(weights):
+        context = torch.einsum("...qk,...kv->...qv", weights, precise(job.values))
     return ungrouped(context, job.groups).to(job.values.dtype)
 
 

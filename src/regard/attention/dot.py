@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from regard.attention.fold import Folded
-from regard.shapes import Keys, Queries, Scores, precise
+from regard.shapes import Keys, Queries, Scores, dots, precise
 
 
 class Dot(nn.Module):
@@ -14,7 +14,7 @@ class Dot(nn.Module):
 
     def forward(self, queries: Queries, keys: Keys) -> Scores:
         """Score every query against every key."""
-        return torch.einsum("...qd,...kd->...qk", precise(queries), precise(keys))
+        return dots(queries, keys)
 
     def fold(self, queries: Queries, keys: Keys) -> Folded:
         """Be the dot product that it is."""
@@ -40,8 +40,7 @@ class ScaledDot(nn.Module):
 
     def forward(self, queries: Queries, keys: Keys) -> Scores:
         """Score every query against every key."""
-        queries = precise(queries) * self._scale(queries)
-        scores = torch.einsum("...qd,...kd->...qk", queries, precise(keys))
+        scores = dots(precise(queries) * self._scale(queries), keys)
         return scores if self.cap is None else self.cap * torch.tanh(scores / self.cap)
 
     @property

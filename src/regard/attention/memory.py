@@ -1,9 +1,12 @@
 """What is looked at: projected keys and values, kept once or growing step by step."""
 
+from threading import Lock
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+_CLAIMS = Lock()  # of all rooms: threads may go on from one cache, and a claim is short
 
 
 class Memory(NamedTuple):
@@ -54,22 +57,25 @@ class Cache:
         if torch.is_grad_enabled() and learning:
             # rows written into the room would not carry a gradient
             return Cache(torch.cat([self.keys, keys], -2), torch.cat([self.values, values], -2))
-        if room.used != self._length or room.size < end or room.is_closed():
+        if not room.claimed(self._length, end):
             room = _Room.of(self.keys, self.values, size=2 * end)
-        room.append(keys, values)
-        return _cache(room)
+            room.used = end
+        room.write(self._length, keys, values)
+        return _cache(room, end)
 
     def reorder(self, sentences: Tensor) -> "Cache":
         """Pick sentences by number: a beam that survives may come from another's place."""
         if self._room is None:
             return self
-        return _cache(_Room.of(self.keys, self.values, self._room.size, sentences))
+        return _cache(_Room.of(self.keys, self.values, self._room.size, sentences), len(self))
 
     def pick(self, sentences: Tensor, keys: Tensor) -> "Cache":
         """Pick sentences by number, and of each some keys, (sentence, key): the others are gone."""
         heads = torch.arange(self.keys.shape[1], device=keys.device)
         places = sentences[:, None, None], heads[:, None], keys[:, None]
-        return _cache(_Room.of(self.keys[places], self.values[places], size=2 * keys.shape[1]))
+        count = keys.shape[1]
+        room = _Room.of(self.keys[places], self.values[places], size=2 * count)
+        return _cache(room, count)
 
     def _filled(self) -> "_Room":
         if self._room is None:
@@ -81,9 +87,9 @@ class Cache:
         return f"Cache({use})"
 
 
-def _cache(room: "_Room") -> Cache:
+def _cache(room: "_Room", length: int) -> Cache:
     cache = Cache()
-    cache._room, cache._length = room, room.used
+    cache._room, cache._length = room, length
     return cache
 
 
@@ -104,9 +110,16 @@ class _Room:
         room.used = keys.shape[-2]
         return room
 
-    def is_closed(self) -> bool:
-        """Tell whether the rows are of inference mode, outside of which none may be written."""
-        return self.keys.is_inference() and not torch.is_inference_mode_enabled()
+    def claimed(self, start: int, end: int) -> bool:
+        """Claim the rows from start to end for one cache; say whether nobody else has them.
+
+        What is of inference mode may not be written outside of it, and is nobody's then.
+        """
+        closed = self.keys.is_inference() and not torch.is_inference_mode_enabled()
+        with _CLAIMS:
+            free = self.used == start and self.size >= end and not closed
+            self.used = end if free else self.used
+        return free
 
     def check(self, keys: Tensor, values: Tensor) -> None:
         """Raise unless new rows have the batch, heads and width of those that are there."""
@@ -119,12 +132,11 @@ class _Room:
                     f"but it is {tuple(new.shape)}"
                 )
 
-    def append(self, keys: Tensor, values: Tensor) -> None:
-        end = self.used + keys.shape[-2]
+    def write(self, start: int, keys: Tensor, values: Tensor) -> None:
+        end = start + keys.shape[-2]
         # no one sees the spare rows yet, so what autograd saved of the others stays true
-        self.keys.data[..., self.used : end, :] = keys
-        self.values.data[..., self.used : end, :] = values
-        self.used = end
+        self.keys.data[..., start:end, :] = keys
+        self.values.data[..., start:end, :] = values
 
 
 def _check_pairs(keys: Tensor, values: Tensor) -> None:

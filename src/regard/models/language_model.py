@@ -17,6 +17,11 @@ class LanguageModel(nn.Module):
         self.embedding, self.decoder = embedding, decoder
         self.last = None if tied else nn.Linear(embedding.width, embedding.vocabulary, bias=False)
 
+    @property
+    def longest(self) -> int | None:
+        """How many tokens of a text have a position; None if any number has."""
+        return self.embedding.longest
+
     def forward(self, tokens: Tensor, notes: Notes = None) -> Tensor:
         """Read a whole text (batch, position), each position seeing only those before it."""
         check_tokens("tokens", tokens, self.embedding.vocabulary)

@@ -76,6 +76,11 @@ class Layer(nn.Module):
         notes: Notes,
     ) -> Tensor:
         if self.cross is not None and self.around_cross is not None:
+            if source is None:
+                raise ValueError(
+                    "this layer has cross-attention and needs a source to look at, but none was "
+                    "given; a layer without cross= would do"
+                )
             cross = self.cross
             rows = self.around_cross(
                 rows, lambda rows: _noted(cross, rows, source, source_mask, notes)

@@ -60,6 +60,11 @@ class Recurrent(nn.Module):
         tied: bool = True,
     ) -> None:
         super().__init__()
+        if target.positions is not None:
+            raise ValueError(
+                "target must be an embedding without positions, but it has some: the writer's "
+                "state knows how far it is"
+            )
         width, between = target.width, dropout if layers > 1 else 0.0
         self.source, self.target = source, target
         self.reader = nn.GRU(
@@ -133,7 +138,10 @@ class Recurrent(nn.Module):
         return states if project is None else project(states)
 
     def _written(self, target: Tensor, memory: Source, notes: list[Tensor] | None) -> Tensor:
-        words, past, heard = self.target(target), self.start(memory), []
+        words: Tensor = self.target(target)
+        past, heard = self.start(memory), []
+        if not target.shape[1]:
+            return torch.zeros_like(words)
         for word in words.split(1, dim=1):
             states, context, past = self._heard(word, past, notes)
             heard.append((states, context))
@@ -148,6 +156,11 @@ class Recurrent(nn.Module):
         memory, keep, _ = past.source
         if not self.attends:
             keep = _only_the_end(keep)
+        if past.states.shape[1] != len(words) * words.shape[1]:
+            raise ValueError(
+                f"there must be a token for each of {past.states.shape[1]} continuations, but "
+                f"their shape is {tuple(words.shape[:2])}"
+            )
         queries = past.states[-1].view(*words.shape[:2], -1)
         context = self._context(queries, memory, padding(keep), notes)
         inputs = torch.cat([words, context], dim=-1).flatten(0, 1).unsqueeze(1)
