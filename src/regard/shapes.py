@@ -42,7 +42,8 @@ def dots(queries: Queries, keys: Keys) -> Scores:
 def unrounded(numbers: Tensor) -> AbstractContextManager[object]:
     """Compute with numbers as they are, where autocast would round them to half precision."""
     kind = numbers.device.type
-    return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
+    cast = kind != "meta" and torch.is_autocast_enabled(kind)
+    return torch.autocast(kind, enabled=False) if cast else nullcontext()
 
 
 def precise(numbers: Tensor) -> Tensor:

@@ -78,3 +78,22 @@ def test_keys_can_be_projected_once_and_compared_many_times():
     for i in range(5):
         one = attend(score.project_queries(queries[:, i]), projected, values, score=score.compare)
         torch.testing.assert_close(one, whole[:, i])
+
+
+def test_gradients_can_be_differentiated_in_turn():
+    score, queries, keys = Additive(3).double(), *torch.randn(2, 2, 4, 3, dtype=torch.float64)
+    given = [x.requires_grad_() for x in (queries, keys)]
+    assert torch.autograd.gradgradcheck(lambda *pair: score(*pair), given)
+    found = torch.autograd.functional.hessian(
+        lambda x: attend(x, keys.detach(), score=score).square().sum(), queries.detach()
+    )
+    wanted = torch.autograd.functional.hessian(
+        lambda x: attend(x, keys.detach(), score=lambda q, k: by_hand(score, q, k)).square().sum(),
+        queries.detach(),
+    )
+    torch.testing.assert_close(found, wanted)
+
+
+def by_hand(score, queries, keys):
+    a, b = score.project_queries(queries), score.project_keys(keys)
+    return torch.tanh(a[..., :, None, :] + b[..., None, :, :]) @ score.compare.v

@@ -1,8 +1,11 @@
+import sys
+
 import formulas
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 from torch.nn.functional import dropout as drop
 
 from regard.attention import (
@@ -352,7 +355,96 @@ def test_autocast_does_not_round_scores(score):
         assert torch.equal(one, other)
 
 
+class PerHead(nn.Module):
+    """A score of the caller's that tells heads apart, and folds."""
+
+    def __init__(self, heads):
+        super().__init__()
+        self.by_head = torch.linspace(0.1, 3, heads)[:, None, None]
+
+    def forward(self, queries, keys):
+        return (queries * self.by_head) @ keys.mT
+
+    def fold(self, queries, keys):
+        return queries * self.by_head, keys
+
+
+@pytest.mark.parametrize("length", [7, 40])
+def test_a_score_that_tells_heads_apart_has_the_weights_of_its_context(length, monkeypatch):
+    monkeypatch.setattr(sys.modules["regard.attention.attend"], "STREAM_FROM", 4 * 20 * 20)
+    words = torch.randn(1, 4, length, 8)
+    with torch.no_grad():
+        context, looks = look(words, score=PerHead(4))
+    torch.testing.assert_close(context, looks @ words)
+
+
+@pytest.mark.parametrize("path", ["streamed", "dense"])
+def test_scores_that_are_not_one_for_each_pair_are_refused(path):
+    by_head = torch.linspace(0.1, 3, 4)[:, None, None]
+    with pytest.raises(ValueError, match=r"score must give .*\(2, 1, 12, 5\).*is \(2, 4, 12, 5\)"):
+        attend(
+            torch.randn(2, 4, 3, 8),
+            torch.randn(2, 1, 5, 8),
+            score=lambda queries, keys: (queries * by_head) @ keys.mT,
+            path=path,
+        )
+    with pytest.raises(ValueError, match=r"score must give .*, but the shape is \(2, 5\)"):
+        attend(torch.randn(2, 3, 8), torch.randn(2, 5, 8), score=lambda q, k: k.norm(dim=-1))
+
+
+@pytest.mark.parametrize("path", ["streamed", "dense"])
+def test_scores_of_keys_alone_or_of_queries_alone_hold_for_all(path):
+    queries, keys, values = make_vectors()
+    by_keys = attend(queries, keys, values, score=lambda q, k: k.norm(dim=-1)[..., None, :])
+    by_all = attend(
+        queries,
+        keys,
+        values,
+        score=lambda q, k: k.norm(dim=-1)[..., None, :] + 0 * (q @ k.mT),
+        path=path,
+    )
+    torch.testing.assert_close(by_keys, by_all)
+    alike = attend(queries, keys, values, score=lambda q, k: q.sum(-1, keepdim=True), path=path)
+    torch.testing.assert_close(alike, values.mean(-2, keepdim=True).expand_as(alike))
+
+
+@pytest.mark.parametrize("score", [Gaussian(), Cosine(0.01)], ids=["gaussian", "cosine"])
+def test_autocast_does_not_round_what_a_score_folds_in_float32(score):
+    places = 4 * torch.randn(2, 1, 7, 32)
+    keys = torch.cat([places, places + 0.1 * torch.randn(2, 1, 7, 32)], dim=-2)
+    queries, values = places + 0.1 * torch.randn(2, 1, 7, 32), torch.randn(2, 1, 14, 3)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        cast = attend(queries, keys, values, score=score)
+    plain = attend(queries, keys, values, score=score)
+    torch.testing.assert_close(cast.float(), plain, rtol=0, atol=1e-2)
+
+
+@pytest.mark.parametrize("scale", [-1.0, 0.0])
+def test_a_scale_that_turns_scores_round_hides_what_is_hidden(scale):
+    words = torch.randn(2, 5, 8)
+    score = ScaledDot(scale)
+    context = attend(words, score=score, mask=causal())
+    torch.testing.assert_close(context, attend(words, score=score, mask=causal(), path="dense"))
+
+
+def test_a_float32_bias_is_not_rounded_to_half_precision():
+    queries, keys, values = (torch.randn(2, 2, 5, 8).bfloat16() for _ in range(3))
+    bias = 1000 + torch.randn(5, 5)
+    exact = attend(*(x.double() for x in (queries, keys, values)), bias=bias.double())
+    found = attend(queries, keys, values, bias=bias)
+    torch.testing.assert_close(found.double(), exact, rtol=0, atol=0.03)
+
+
+def test_what_has_no_numbers_has_shapes():
+    words = torch.empty(2, 5, 4, device="meta")
+    assert weights(words).shape == (2, 5, 5)
+    assert attend(words, path="dense").shape == (2, 5, 4)
+
+
 REFUSALS = [
+    ({"score": 5}, TypeError, "score must be a name, a module or a function .* is a int"),
+    ({"score": Gaussian}, TypeError, r"it is a class; Gaussian\(\) would do"),
+    ({"offset": -1}, ValueError, "offset must be 0 or more, a key's number, but it is -1"),
     ({"queries": torch.ones(3)}, ValueError, "as many axes, at least two"),
     ({"queries": torch.ones(2, 2, 2, 5, 12)}, ValueError, r"shapes are \(2, 2, 2, 5, 12\)"),
     ({"queries": torch.ones(2, 5, 8)}, ValueError, r"equal widths for ScaledDot.*8 and 12"),

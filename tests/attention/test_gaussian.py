@@ -5,6 +5,7 @@ import torch
 
 from regard.attention import Gaussian, attend, weights
 from regard.attention.gaussian import distance
+from regard.masks import lengths
 
 BATCH, HEADS, QUERIES, KEYS, WIDTH = 2, 3, 5, 7, 12
 
@@ -111,3 +112,12 @@ def test_distances_of_half_precision_are_measured_in_float32():
 def test_a_bandwidth_that_is_not_above_zero_is_refused(bandwidth):
     with pytest.raises(ValueError, match=f"bandwidth must be a finite.*but it is {bandwidth}"):
         Gaussian(bandwidth)
+
+
+@pytest.mark.parametrize("far", [1e3, 1e6, 1e12])
+def test_hidden_keys_cost_no_digits(far):
+    words = torch.randn(2, 9, 4)
+    astray, mask = words.clone(), lengths([9, 6])
+    astray[1, 6:] = far
+    seen = attend(words, words, words, score="gaussian", mask=mask)
+    torch.testing.assert_close(seen, attend(words, astray, words, score="gaussian", mask=mask))

@@ -249,3 +249,10 @@ def test_a_score_module_is_trained_with_the_heads():
     assert MultiHead(WIDTH, HEADS, score=ScaledDot(cap=5.0)).score.cap == 5.0
     own = MultiHead(WIDTH, HEADS, score=lambda q, k: q @ k.mT)
     assert own(torch.randn(BATCH, QUERIES, WIDTH)).shape == (BATCH, QUERIES, WIDTH)
+
+
+def test_a_memory_comes_with_its_values():
+    attention, words = MultiHead(WIDTH, heads=HEADS), torch.randn(2, 5, WIDTH)
+    memory = attention.project(words)
+    with pytest.raises(ValueError, match="a memory has values of its own, but values= came"):
+        attention(words, memory, words)

@@ -256,3 +256,38 @@ def test_places_of_another_kind_are_refused(x, words):
     for ask in (model.predict, model.weights):
         with pytest.raises(ValueError, match=words):
             ask(x)
+
+
+@pytest.mark.parametrize("width", [1, 64, 512])
+def test_predictions_are_the_weighted_mean_in_any_number_of_dimensions(width):
+    near = 0.7 * torch.randn(20, width) / width**0.5
+    x, y = torch.cat([near, near + 253]), torch.randn(40)
+    model = NadarayaWatson().fit(x, y)
+    new = x[20:] + 0.1 * torch.randn(20, width) / width**0.5
+    torch.testing.assert_close(model.predict(new), model.weights(new) @ y, rtol=0, atol=2e-3)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "triangular", "epanechnikov"])
+@pytest.mark.parametrize("size", [1e-6, 1e6])
+def test_a_bandwidth_is_learned_whatever_the_scale_of_x(kernel, size):
+    x = torch.linspace(0, size, 200)
+    y = torch.sin(10 * x / size)
+    model = NadarayaWatson(kernel, learned=True).fit(x, y)
+    assert 1e-4 * size < model.bandwidth < 0.3 * size
+    assert (model.predict(x) - y).square().mean() < 1e-3
+
+
+def test_points_are_kept_as_they_were():
+    x, y = torch.arange(4.0), torch.arange(4.0)
+    model = NadarayaWatson().fit(x, y)
+    before = model.predict(x)
+    y.zero_()
+    assert torch.equal(model.predict(x), before)
+
+
+def test_a_bandwidth_can_be_learned_in_inference_mode():
+    model = NadarayaWatson(learned=True)
+    with torch.inference_mode():
+        x = torch.linspace(0, 3, 20)
+        model.fit(x, x.sin())
+    assert model.bandwidth != 1.0

@@ -280,3 +280,9 @@ def test_written_out_in_full_a_mask_has_the_shape_of_the_scores():
     assert prefix(1).tensor(5).shape == (5, 5)
     assert prefix(1).tensor(5, 7).shape == (5, 7)
     assert prefix(1).tensor(5, 7, (2, 3)).shape == (2, 3, 5, 7)
+
+
+@pytest.mark.parametrize("join", [lambda a, b: a and b, lambda a, b: a or b, lambda a, b: not a])
+def test_words_that_would_lose_a_part_of_a_mask_are_refused(join):
+    with pytest.raises(TypeError, match=r"causal\(\) is neither true nor false.*&, \| and ~ join"):
+        join(causal(), lengths([3, 2]))

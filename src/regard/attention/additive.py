@@ -6,7 +6,6 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from regard.shapes import Keys, Queries, Scores, precise, unrounded
 
@@ -83,9 +82,10 @@ class _Tiled(torch.autograd.Function):
         return scores.mul_(-2).add_(v.sum())
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Scores) -> tuple[Tensor, Tensor, Tensor]:
+    def backward(ctx: Any, grad: Scores) -> tuple[Tensor | None, ...]:
         queries, keys, v = ctx.saved_tensors
+        if torch.is_grad_enabled():  # the gradient is differentiated in turn
+            return _differentiable(ctx.saved_tensors, ctx.needs_input_grad, grad)
         by_queries, by_keys = torch.zeros_like(queries), torch.zeros_like(keys)
         by_v = grad.sum().expand(len(v)).clone()
         for place, tile in _tiles(queries, keys):
@@ -95,6 +95,19 @@ class _Tiled(torch.autograd.Function):
             by_queries[batch, rows] += slope.sum(dim=2)
             by_keys[batch, columns] += slope.sum(dim=1)
         return by_queries.mul_(4 * v), by_keys.mul_(4 * v), by_v
+
+
+def _differentiable(
+    given: tuple[Tensor, ...], needed: tuple[bool, ...], grad: Scores
+) -> tuple[Tensor | None, ...]:
+    """Give the gradients with a graph of their own, all pairs at once."""
+    wanted = [numbers for numbers, need in zip(given, needed, strict=True) if need]
+    found = iter(torch.autograd.grad(_by_tanh(*given), wanted, grad, create_graph=True))
+    return tuple(next(found) if need else None for need in needed)
+
+
+def _by_tanh(queries: Queries, keys: Keys, v: Tensor) -> Scores:
+    return (v * torch.tanh(queries[..., :, None, :] + keys[..., None, :, :])).sum(dim=-1)
 
 
 Place = tuple[slice, slice, slice]
@@ -170,9 +183,6 @@ def _compiled(queries: Queries, keys: Keys, v: Tensor) -> Scores:
         a, b = _exponentials(queries, keys, *_centre_and_reach(queries))
         return v.sum() - 2 * (v / (1 + a[..., :, None, :] * b[..., None, :, :])).sum(dim=-1)
 
-    def by_tanh(queries: Tensor, keys: Tensor, v: Tensor) -> Tensor:
-        return (v * torch.tanh(queries[..., :, None, :] + keys[..., None, :, :])).sum(dim=-1)
-
     _, reach = _centre_and_reach(queries)
     in_range = reach < _most(queries.dtype)
-    return torch.cond(in_range, by_exponentials, by_tanh, (queries, keys, v))  # type: ignore[no-any-return]
+    return torch.cond(in_range, by_exponentials, _by_tanh, (queries, keys, v))  # type: ignore[no-any-return]

@@ -45,7 +45,8 @@ def attend(
     themselves; keys without values are their own values; one axis fewer makes a single query.
 
     Args:
-        score: a name of the table, a score module, or any function (queries, keys) -> scores.
+        score: a name of the table, a score module, or any function (queries, keys) -> scores. It
+            is given some of the queries at a time, and must score each pair by itself.
         mask: True where a query may look; see `regard.masks`.
         bias: numbers to add to the scores, shaped like a mask.
         dropout: the share of weights to drop, always: a module passes 0 when it is not training.

@@ -6,7 +6,7 @@ from torch.nn.functional import dropout as drop
 
 from regard.attention.fold import folds
 from regard.attention.job import Job, grouped, ungrouped
-from regard.masks.frame import Frame
+from regard.masks.frame import Frame, broadcasts
 from regard.shapes import Context, Scores, Weights, precise, unrounded
 
 
@@ -22,8 +22,21 @@ def weights(job: Job) -> Weights:
 
 def score(job: Job, queries: Tensor) -> Scores:
     """Compare some of the job's queries with all its keys."""
-    scores = job.score(grouped(queries, job.groups), job.keys)
+    rows = grouped(queries, job.groups)
+    scores = _fitting(job.score(rows, job.keys), (*rows.shape[:-1], job.keys.shape[-2]))
     return ungrouped(precise(scores), job.groups)  # a caller's function may give half precision
+
+
+def _fitting(scores: Tensor, wanted: tuple[int, ...]) -> Tensor:
+    """Stretch axes of size one; refuse what is no score for each query and key."""
+    if scores.shape == wanted:
+        return scores
+    if not (scores.ndim == len(wanted) and broadcasts(tuple(scores.shape), wanted)):
+        raise ValueError(
+            f"score must give a number for each query and key, {wanted}, where heads that share "
+            f"keys are below each other, but the shape is {tuple(scores.shape)}"
+        )
+    return scores.expand(wanted)
 
 
 def weigh(job: Job, scores: Scores, frame: Frame) -> Weights:
@@ -34,7 +47,8 @@ def weigh(job: Job, scores: Scores, frame: Frame) -> Weights:
         scores = scores.masked_fill(~job.mask.on(frame), -torch.inf)
     if scores.shape[-1] == 0 or is_plain(job):
         # such scores are nobody else's, so they may be written over where no gradient needs them
-        return torch.softmax(scores, dim=-1, out=None if job.differentiated() else scores)
+        learning = job.differentiated() or scores.requires_grad
+        return torch.softmax(scores, dim=-1, out=None if learning else scores)
     # softmax of nothing but -inf is NaN, in the gradient too; such a row must read as "no look"
     nowhere = scores.amax(dim=-1, keepdim=True) == -torch.inf
     return scores.masked_fill(nowhere, 0.0).softmax(dim=-1).masked_fill(nowhere, 0.0)

@@ -1,5 +1,7 @@
 """Dot and scaled dot: how far two vectors point the same way, and how long they are."""
 
+from math import inf, isfinite
+
 import torch
 from torch import nn
 
@@ -33,8 +35,10 @@ class ScaledDot(nn.Module):
 
     def __init__(self, scale: float | None = None, cap: float | None = None) -> None:
         super().__init__()
-        if cap is not None and not cap > 0:
-            raise ValueError(f"cap must be above 0, but it is {cap}; None means no cap")
+        if cap is not None and not 0 < cap < inf:
+            raise ValueError(f"cap must be above 0 and finite, but it is {cap}; None means no cap")
+        if scale is not None and not isfinite(scale):
+            raise ValueError(f"scale must be finite, but it is {scale}; None means 1 / √width")
         self.scale = scale
         self.cap = cap
 
@@ -49,8 +53,9 @@ class ScaledDot(nn.Module):
         return self.cap is None
 
     def fold(self, queries: Queries, keys: Keys) -> Folded:
-        """Leave the scaling to the kernel."""
-        return Folded(queries, keys, self._scale(queries))
+        """Leave the scaling to the kernel, unless it turns what hides keys into what shows them."""
+        scale = self._scale(queries)
+        return Folded(queries, keys, scale) if scale > 0 else Folded(queries * scale, keys)
 
     def _scale(self, queries: Queries) -> float:
         # vectors without numbers all score 0, whatever the scale

@@ -1,5 +1,7 @@
 """Scores that fold into a dot product, in torch's fused kernel."""
 
+from contextlib import nullcontext
+
 import torch
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
@@ -8,7 +10,7 @@ from regard.attention.fold import Folded
 from regard.attention.job import Job, grouped, ungrouped
 from regard.masks.distance import is_plain_causal
 from regard.masks.frame import Frame
-from regard.shapes import Context, precise
+from regard.shapes import Context, precise, unrounded
 
 
 def attend(job: Job, dropout: float) -> Context:
@@ -22,16 +24,17 @@ def attend(job: Job, dropout: float) -> Context:
     elif groups > 1:
         queries = ungrouped(queries, groups)
     axes = len(job.frame.batch)
-    context = scaled_dot_product_attention(
-        _four_axes(queries, axes),
-        _four_axes(keys, axes),
-        _four_axes(values, axes),
-        attn_mask=added,
-        dropout_p=dropout,
-        is_causal=is_causal,
-        scale=folded.scale,
-        enable_gqa=groups > 1,
-    )
+    with unrounded(queries) if _widened(job, folded) else nullcontext():
+        context = scaled_dot_product_attention(
+            _four_axes(queries, axes),
+            _four_axes(keys, axes),
+            _four_axes(values, axes),
+            attn_mask=added,
+            dropout_p=dropout,
+            is_causal=is_causal,
+            scale=folded.scale,
+            enable_gqa=groups > 1,
+        )
     width = job.values.shape[-1]
     if axes != 2 or context.shape[-1] != width:
         context = context[..., :width].reshape(*queries.shape[:-1], width)
@@ -44,8 +47,15 @@ def _folded(job: Job) -> Folded:
     if queries.dtype == torch.float16 and queries.device.type == "cpu":
         # processors do not compute in float16: float32 is both faster and closer
         queries, keys = precise(queries), precise(keys)
-    folded: Folded = job.score.fold(queries, keys)  # type: ignore[attr-defined]
+    folded = Folded(*job.score.fold(queries, keys))  # type: ignore[attr-defined]
     return folded if folded.lift is None or _takes_lift(job) else folded.without_lift()
+
+
+def _widened(job: Job, folded: Folded) -> bool:
+    """Tell whether a score folds in float32, to lose nothing: autocast must not round it again."""
+    return (
+        folded.keys.dtype == folded.queries.dtype == torch.float32 and folded.keys is not job.keys
+    )
 
 
 def _takes_lift(job: Job) -> bool:
@@ -79,7 +89,9 @@ def _added(job: Job, lift: Tensor | None, dtype: torch.dtype) -> tuple[Tensor | 
         if mask is None or is_plain_causal(mask, frame):
             return None, mask is not None
         return _on_four_axes(mask.on(frame), frame), False
-    bias = bias.to(dtype)
+    # torch's kernel for processors adds float32 to half precision, which loses nothing
+    wide = dtype == torch.bfloat16 and bias.device.type == "cpu"
+    bias = bias.float() if wide else bias.to(dtype)
     if mask is not None:
         bias = bias.masked_fill(~mask.on(frame), -torch.inf)
     return _on_four_axes(bias, frame), False

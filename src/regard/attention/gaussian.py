@@ -32,14 +32,22 @@ class Gaussian(nn.Module):
         return -0.5 * (distance(queries, keys) / self.bandwidth) ** 2
 
     def fold(self, queries: Queries, keys: Keys) -> Folded:
-        """Write the square out, around the mean key: softmax does not see it and precision does."""
+        """Write the square out, around a centre: softmax does not see it and precision does."""
         queries, keys = precise(queries), precise(keys)
-        centre = keys.mean(dim=-2, keepdim=True) if keys.shape[-2] else 0.0
+        centre = _centre(keys)
         queries, keys = queries - centre, keys - centre
         scale = self._bandwidth.start**-2
         if self._bandwidth.learned:
             queries, keys, scale = queries / self.bandwidth, keys / self.bandwidth, 1.0
         return Folded(queries, keys, scale, -0.5 * scale * keys.square().sum(dim=-1))
+
+
+def _centre(keys: Keys) -> Tensor:
+    """Give the middle of some keys: unlike the mean, it does not follow one that is hidden."""
+    if not keys.shape[-2]:
+        return keys.new_zeros(())
+    some = keys.detach()[..., :: max(keys.shape[-2] // 8, 1), :]
+    return some.median(dim=-2, keepdim=True).values
 
 
 def distance(queries: Queries, keys: Keys) -> Scores:

@@ -72,6 +72,9 @@ def line_up(
     _check_axes(queries, keys, values)
     if isinstance(score, str):
         score = shared(score)
+    _check_callable(score)
+    if offset is not None and offset < 0:
+        raise ValueError(f"offset must be 0 or more, a key's number, but it is {offset}")
     _check_widths(score, queries.shape[-1], keys.shape[-1])
     queries, keys, values, groups = _common_batch(queries, keys, values)
     frame = Frame(
@@ -131,6 +134,16 @@ def _check_axes(queries: Tensor, keys: Tensor, values: Tensor) -> None:
         raise ValueError(
             f"values must have one row per key, (*batch, {keys.shape[-2]}, value width), "
             f"but their shape is {tuple(values.shape)} for keys {tuple(keys.shape)}"
+        )
+
+
+def _check_callable(score: object) -> None:
+    if isinstance(score, type):
+        raise TypeError(f"score must be a module, but it is a class; {score.__name__}() would do")
+    if not callable(score):
+        raise TypeError(
+            "score must be a name, a module or a function of queries and keys, but it is a "
+            f"{type(score).__name__}"
         )
 
 

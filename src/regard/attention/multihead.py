@@ -162,6 +162,8 @@ class MultiHead(nn.Module):
         self, queries: Tensor, keys: Tensor | Memory | None, values: Tensor | None, axes: Axes
     ) -> Memory:
         if isinstance(keys, Memory):
+            if values is not None:
+                raise ValueError("a memory has values of its own, but values= came with it")
             return Memory(axes.batched(keys.keys), axes.batched(keys.values))
         keys = queries if keys is None else keys
         values = keys if values is None else values
@@ -193,7 +195,7 @@ class MultiHead(nn.Module):
             counts = looking.shape[-2], memory.keys.shape[-2]
             near = self.positions
             nearness = near(*counts, offset) if places is None else near.at(*places)
-            bias = _summed(nearness.to(looking.dtype), bias, looking.ndim)
+            bias = _summed(nearness, bias, looking.ndim)
         return {
             "score": getattr(self.score, "compare", self.score),
             "bias": bias,

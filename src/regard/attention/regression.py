@@ -6,6 +6,7 @@ each seen point from all the others.
 """
 
 from collections.abc import Sequence
+from math import isfinite
 
 import torch
 from torch import Tensor
@@ -66,9 +67,12 @@ class NadarayaWatson:
             )
         if not len(keys):
             raise ValueError("x and y must have one point or more, but there is none")
-        self._seen, self._flat = (keys, values), torch.as_tensor(y).ndim == 1
-        if self.learned:
-            self._learn(keys, values)
+        self._flat = torch.as_tensor(y).ndim == 1
+        with torch.inference_mode(False), torch.enable_grad():
+            keys, values = keys.clone(), values.clone()  # the caller may change theirs
+            self._seen = keys, values
+            if self.learned:
+                self._learn(keys, values)
         return self
 
     @torch.no_grad()
@@ -101,8 +105,10 @@ class NadarayaWatson:
                 return error().item()
 
         # from the middle outwards: where nothing can be learned, the start stays
-        octaves = sorted(range(-16, 17), key=abs)
-        best = min((octave / 2 for octave in octaves), key=error_at)
+        extent = (_extent(keys) / log.exp()).log2().item() if len(keys) > 1 else 0.0
+        across = [extent - half / 2 for half in range(33) if abs(extent - half / 2) > 8]
+        octaves = [half / 2 for half in range(-16, 17)]
+        best = min(sorted([*octaves, *filter(isfinite, across)], key=abs), key=error_at)
         error_at(best)
         optimizer = torch.optim.LBFGS([log], max_iter=50, line_search_fn="strong_wolfe")
 
@@ -115,8 +121,7 @@ class NadarayaWatson:
         optimizer.step(closure)
 
     def _path(self, queries: Tensor, keys: Tensor) -> Path | None:
-        apart = torch.cat([queries, keys]).aminmax(dim=0)
-        far = (apart.max - apart.min).amax() > FOLD_UP_TO * self.score.bandwidth
+        far = _extent(torch.cat([queries, keys])) > FOLD_UP_TO * self.score.bandwidth
         return "streamed" if far else None
 
     def _points(self) -> tuple[Tensor, Tensor]:
@@ -133,6 +138,15 @@ class NadarayaWatson:
                 f"{queries.shape[-1]}"
             )
         return queries
+
+
+def _extent(rows: Tensor) -> Tensor:
+    """Measure how far apart points may be: the diagonal of the box around them."""
+    if not rows.numel():
+        return rows.new_zeros(())
+    ends = rows.aminmax(dim=0)
+    diagonal: Tensor = torch.linalg.vector_norm(ends.max - ends.min)
+    return diagonal
 
 
 def _rows(name: str, numbers: Numbers) -> Tensor:

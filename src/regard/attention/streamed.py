@@ -36,13 +36,18 @@ def attend(job: Job, dropout: float) -> Context:
 def weights(job: Job) -> Weights:
     """Write the weights of all pairs, holding nothing else of that size; without gradients."""
     looks = job.queries.new_empty(job.frame.shape)
-    if dense.is_plain(job):
+    if dense.is_plain(job) and _knows_no_heads(job):
         _write_plain(job, grouped(looks, job.groups))
     else:
         for queries, frame in _parts(job):
             rows = looks.narrow(-2, frame.first, queries.shape[-2])
             rows.copy_(dense.weigh(job, dense.score(job, queries), frame))
     return looks
+
+
+def _knows_no_heads(job: Job) -> bool:
+    """Tell whether heads may be scored in any order; a caller's score may tell them apart."""
+    return type(job.score).__module__.startswith("regard.")
 
 
 def _write_plain(job: Job, looks: Weights) -> None:

@@ -77,6 +77,12 @@ class Mask:
     def __invert__(self) -> "Mask":
         return _Not(self)
 
+    def __bool__(self) -> bool:
+        raise TypeError(
+            f"{self!r} is neither true nor false, so `and`, `or` and `not` would lose a part of "
+            "it; &, | and ~ join masks"
+        )
+
 
 def as_mask(mask: Mask | Tensor) -> Mask:
     """Take a mask as it is, and a boolean tensor as a mask."""
