@@ -1,5 +1,6 @@
 import pytest
 import torch
+from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 from torch.nn.functional import scaled_dot_product_attention
 
 from regard import probe
@@ -153,3 +154,54 @@ def test_whole_weights_are_handed_out_in_parts():
     assert isinstance(asked, Asked) and not asked.causal
     assert torch.equal(asked.weigh(slice(1, 2), [2, 0], slice(1, 3)), weights[1:, [2, 0], 1:3])
     assert Whole(torch.rand(2, 3, 5, 5).tril()).causal
+
+
+def test_one_head_of_queries_may_meet_many_of_keys():
+    queries, keys = vectors(heads=1, key_heads=3)
+    asked = Dot(queries, keys, keys)
+    assert asked.sizes == (2, 3, 5, 7)
+    expected = (queries @ keys.mT / 8**0.5).softmax(-1)
+    torch.testing.assert_close(asked.weigh(ALL, [0, 1, 2], ALL), expected)
+    torch.testing.assert_close(asked.weigh(ALL, [2, 0], ALL), expected[:, [2, 0]])
+
+
+@pytest.mark.parametrize("bias, queries", [(causal_upper_left, 5), (causal_lower_right, 5)])
+def test_the_causal_biases_of_torch_hide_what_they_stand_for(bias, queries):
+    queries, keys = vectors(queries, 7)
+
+    def kernel(queries, keys, values):
+        return scaled_dot_product_attention(queries, keys, values, attn_mask=bias(5, 7))
+
+    asked = Dot(queries, keys, keys, bias(5, 7))
+    assert asked.causal and asked.offset == (2 if bias is causal_lower_right else 0)
+    torch.testing.assert_close(asked.weigh(ALL, [0, 1, 2, 3], ALL), probe(kernel, queries, keys))
+
+
+def test_a_short_first_sentence_does_not_speak_for_the_batch():
+    queries, keys = vectors(5, 5)
+    mask = (torch.arange(5) < torch.tensor([1, 5])[:, None])[:, None, None]
+    assert not Dot(queries, keys, keys, mask).causal
+    weights = torch.rand(2, 3, 5, 5)
+    weights[0, ..., 1:] = 0
+    assert not Whole(weights).causal
+
+
+def test_only_masks_hide():
+    queries, keys = vectors()
+    assert Dot(queries * 1e3, keys, keys).hidden() is None
+    mask = torch.arange(7) < torch.tensor([[[4]], [[7]]])
+    expected = [[False] * 4 + [True] * 3, [False] * 7]
+    assert Dot(queries, keys, keys, mask[:, None]).hidden().tolist() == expected
+    assert Dot(queries, keys, keys, is_causal=True).hidden()[1].tolist() == [False] * 5 + [True] * 2
+    weights = torch.rand(2, 3, 5, 7) * mask[:, None]
+    assert Whole(weights).hidden() is None
+    assert Whole(weights, masked=True).hidden().tolist() == expected
+
+
+def test_keys_that_were_added_are_no_positions():
+    queries, keys = vectors(5, 6)
+    assert Dot(queries, keys, keys, added=1).offset == 0
+    mask = torch.ones(5, 6, dtype=torch.bool).tril()
+    mask[:, 5] = True
+    assert Dot(queries, keys, keys, mask, added=1).causal
+    assert Whole(torch.rand(1, 1, 5, 6) * mask, added=1).causal

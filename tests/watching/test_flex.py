@@ -68,3 +68,13 @@ def test_reduced_weights_are_computed_block_by_block():
         model(rows, rows, rows)
     whole = probe(model, rows, rows)
     torch.testing.assert_close(seen[0].rows.received, whole.mean(-2))
+
+
+def test_all_sentences_are_asked_and_what_they_hide_is_told():
+    lengths = torch.tensor([1, 5])
+    mask = create_block_mask(lambda b, h, q, k: k < lengths[b], 2, None, 5, 5, device="cpu")
+    model, rows = Flexible(block_mask=mask), torch.randn(2, 3, 5, 8)
+    with watch(model) as seen:
+        model(rows, rows, rows)
+    assert seen[0].kind == "self"
+    assert seen[0].hidden.tolist() == [[False] + [True] * 4, [False] * 5]

@@ -132,3 +132,19 @@ def test_nothing_is_kept_of_tensors_that_are_gone():
     assert len(lineage._marks) == 2
     del out
     assert len(lineage._marks) == 1
+
+
+def test_rows_that_are_put_beside_others_have_grown():
+    q, k, rows, cache = project(), project(), torch.randn(2, 1, 12), torch.zeros(2, 5, 12)
+
+    def run():
+        queries, keys = q(rows), k(rows)
+        cache[:, 3:4] = keys
+        longer = torch.cat([torch.randn(2, 4, 12), keys], dim=1)
+        turned = torch.cat([keys[..., 6:], keys[..., :6]], dim=-1)
+        return queries, longer, cache[:, :4], turned, queries @ longer.transpose(1, 2), k(longer)
+
+    lineage, (queries, longer, kept, turned, scores, anew) = followed(run)
+    assert [lineage.grown(x) for x in (longer, kept, scores)] == [True] * 3
+    assert [lineage.grown(x) for x in (queries, turned, anew)] == [False] * 3
+    assert lineage.same(queries, kept) is True

@@ -432,3 +432,118 @@ def test_watching_is_asked_for_properly(unchecked):
     wrong = pytest.raises(RegardError, match="heads must be numbers from 0 to 2 for Plain")
     with wrong, watch(model, heads=[3]):
         model(torch.randn(2, 5, 12))
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+@pytest.mark.parametrize("stairs", [False, True])
+@pytest.mark.parametrize("extra", ["add_bias_kv", "add_zero_attn"])
+def test_keys_that_torch_adds_are_named_as_such(extra, stairs, need_weights):
+    model = peaky(nn.MultiheadAttention(12, 4, batch_first=True, **{extra: True}))
+    rows = torch.randn(2, 5, 12)
+    mask = torch.ones(5, 5, dtype=torch.bool).triu(1) if stairs else None
+    with watch(model) as seen:
+        model(rows, rows, rows, need_weights=need_weights, attn_mask=mask)
+    _, expected = model(rows, rows, rows, attn_mask=mask, average_attn_weights=False)
+    torch.testing.assert_close(seen[0].weights, expected)
+    assert (seen[0].kind, seen[0].offset) == ("causal" if stairs else "self", 0)
+    trace = seen.trace(list("abcde"))
+    assert trace.tokens["text"].pieces == tuple("abcde")
+    assert trace.tokens[trace.looks[0].keys].pieces == (*"abcde", "+1")
+
+
+def test_a_class_token_looks_at_the_text_from_outside():
+    class Classifies(Plain):
+        def forward(self, rows):
+            parts = self.project(rows).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+            return imported_by_name(parts[0][:, :, :1], parts[1], parts[2])
+
+    model = Classifies()
+    with watch(model) as seen:
+        model(torch.randn(2, 5, 12))
+    assert seen[0].kind == "cross"
+    look = seen.trace(list("abcde")).looks[0]
+    assert look.sizes == (3, 1, 5) and look.weights.sum() == pytest.approx(3)
+
+
+def test_a_cache_that_is_written_in_place_is_causal():
+    class Cached(Plain):
+        def __init__(self):
+            super().__init__()
+            self.kept, self.count = [torch.zeros(2, 3, 9, 4) for _ in range(2)], 0
+
+        def forward(self, rows):
+            q, *new = self.project(rows).unflatten(-1, (3, 3, -1)).permute(2, 0, 3, 1, 4)
+            end = self.count + rows.shape[1]
+            for kept, part in zip(self.kept, new, strict=True):
+                kept[:, :, self.count : end] = part
+            self.count = end
+            return imported_by_name(q, *(kept[:, :, :end] for kept in self.kept))
+
+    model = Cached()
+    with torch.no_grad(), watch(model) as seen:
+        for _ in range(3):
+            model(torch.randn(2, 1, 12))
+    assert seen[-1].kind == "causal"
+
+
+class Pooled(nn.Module):
+    def __init__(self, cross):
+        super().__init__()
+        self.pool, self.query = cross, nn.Parameter(torch.randn(1, 1, 12))
+
+    def forward(self, rows):
+        return self.pool(self.query.expand(len(rows), -1, -1), rows, rows)
+
+
+def test_a_pooling_head_that_is_called_twice_is_two_looks():
+    model, rows = Pooled(nn.MultiheadAttention(12, 3, batch_first=True)), torch.randn(2, 5, 12)
+    with watch(model) as seen:
+        for _ in range(2):
+            model(rows)
+    assert [(look.call, look.steps) for look in seen] == [(0, 1), (1, 1)]
+    assert seen.weights("pool", 1).shape == (2, 3, 1, 5)
+
+
+def test_keys_that_are_computed_again_in_every_step_of_a_call_are_the_same():
+    class Decoder(Pooled):
+        def forward(self, rows):
+            return [super(Decoder, self).forward(rows) for _ in range(4)]
+
+    model = Decoder(nn.MultiheadAttention(12, 3, batch_first=True))
+    with watch(model) as seen:
+        model(torch.randn(2, 5, 12))
+    assert [look.steps for look in seen] == [4]
+
+
+@pytest.mark.parametrize("how", [imported_by_name, by_softmax])
+@pytest.mark.parametrize("keep", ["all", "reduced"])
+def test_the_defaults_of_the_user_do_not_matter(keep, how):
+    class Bare(nn.Module):
+        def forward(self, rows):
+            return how(rows, rows, rows)
+
+    model, rows = Bare(), torch.randn(1, 2, 200, 12)
+    with watch(model, keep=keep) as plain:
+        model(rows)
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        with torch.device("meta"):
+            with watch(model, keep=keep) as seen:
+                model(rows)
+            mine, theirs = ((look.weights, look.rows) for look in (seen[0], plain[0]))
+    finally:
+        torch.set_default_dtype(before)
+    torch.testing.assert_close(mine[0], theirs[0])
+    torch.testing.assert_close(mine[1], theirs[1])
+
+
+def test_a_mask_of_unknown_numbers_is_a_miss():
+    class Strange(torch.Tensor):
+        pass
+
+    model, rows = Plain(), torch.randn(2, 5, 12)
+    mask = torch.zeros(5, 5).as_subclass(Strange)
+    with watch(model) as seen:
+        model(rows, attn_mask=mask)
+    assert "the mask is a Strange" in str(seen) and len(seen) == 0

@@ -80,3 +80,30 @@ def test_masks_that_hide_what_comes_later_are_causal(mask, causal):
 def test_the_first_query_of_a_cache_stands_behind_what_was_there():
     queries, keys = torch.randn(2, 3, 1, 12), torch.randn(2, 3, 7, 12)
     assert asked_for(queries, keys, mask=masks.causal(), offset=6).offset == 6
+
+
+def test_masks_and_biases_hide():
+    rows = torch.randn(2, 3, 5, 12)
+    expected = [[False] * 4 + [True], [False] * 5]
+    lengths, bias = masks.lengths([4, 5]), torch.zeros(2, 1, 1, 5)
+    bias[0, ..., 4] = -torch.inf
+    assert asked_for(rows, rows, mask=lengths & masks.causal()).hidden().tolist() == expected
+    assert asked_for(rows, rows, bias=bias).hidden().tolist() == expected
+    assert asked_for(rows, rows, named("additive", (12, 12))).hidden() is None
+    assert not asked_for(rows, rows, mask=masks.lengths([1, 1])).causal
+
+
+class Halved:
+    """A score of the caller's that folds, and says so with two tensors and no more."""
+
+    def __call__(self, queries, keys):
+        return (queries / 2) @ keys.mT
+
+    def fold(self, queries, keys):
+        return queries / 2, keys
+
+
+def test_a_fold_of_two_tensors_is_enough():
+    queries, keys = torch.randn(2, 3, 5, 12), torch.randn(2, 3, 7, 12)
+    found = asked_for(queries, keys, Halved()).weigh(ALL, [0, 1, 2], ALL)
+    torch.testing.assert_close(found, weights(queries, keys, score=Halved()))

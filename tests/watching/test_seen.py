@@ -130,18 +130,23 @@ def test_what_was_seen_is_saved(seen, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "queries, keys, stairs, same, kind",
+    "queries, keys, stairs, same, grown, kind",
     [
-        (5, 5, False, True, "self"),
-        (5, 5, True, True, "causal"),
-        (1, 6, False, True, "causal"),
-        (5, 5, False, False, "cross"),
-        (5, 7, False, None, "cross"),
-        (5, 5, False, None, "self"),
-        (2, 5, True, None, "causal"),
+        (5, 5, False, True, False, "self"),
+        (5, 5, True, True, False, "causal"),
+        (1, 6, False, True, True, "causal"),
+        (1, 6, False, True, False, "cross"),
+        (5, 5, False, False, False, "cross"),
+        (5, 7, False, None, False, "cross"),
+        (5, 5, False, None, False, "self"),
+        (2, 5, True, None, False, "causal"),
     ],
 )
-def test_kinds(queries, keys, stairs, same, kind):
+def test_kinds(queries, keys, stairs, same, grown, kind):
     weights = torch.ones(1, 1, queries, keys)
     asked = Whole(weights.tril(keys - queries) if stairs else weights)
-    assert kind_of(asked, same) == kind
+    assert kind_of(asked, same, grown) == kind
+
+
+def test_what_served_to_know_a_next_step_is_let_go(seen):
+    assert all(look._sample is None and look._call is None for look in seen)

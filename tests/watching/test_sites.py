@@ -120,3 +120,21 @@ def test_what_wraps_a_model_is_left_out_of_names():
 def test_patterns_fit_names():
     names = Names(Outer())
     assert names.match("layers.*") and names.match("Outer") and not names.match("decoder.*")
+
+
+class Asks(nn.Module):
+    def forward(self, names):
+        return names.call()
+
+    def twice(self, names):
+        return self(names), self(names)
+
+
+def test_calls_of_a_model_are_told_apart():
+    model = Asks()
+    names = Names(model)
+    first, second = (model(names) for _ in range(2))
+    assert first.is_also(first) and not first.is_also(second)
+    one, other = model.twice(names)
+    assert one.is_also(other)
+    assert Names(Asks()).call() is None

@@ -110,3 +110,32 @@ def test_texts_of_several_lengths_have_lists_of_their_own():
         "text of 4": 4,
     }
     assert seen.trace(list("abcd"), call=1).looks[0].sizes == (3, 4, 4)
+
+
+class Sharp(nn.Module):
+    """Looks so sharply that other weights are exactly 0."""
+
+    def __init__(self, by_hand):
+        super().__init__()
+        self.by_hand = by_hand
+
+    def forward(self, rows, may_look=None):
+        if not self.by_hand:
+            mask = None if may_look is None else may_look[:, None, None]
+            return nn.functional.scaled_dot_product_attention(rows, rows, rows, mask)
+        scores = rows @ rows.mT
+        if may_look is not None:
+            scores = scores.masked_fill(~may_look[:, None, None], torch.finfo(scores.dtype).min)
+        return scores.softmax(-1) @ rows
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_padding_is_what_a_mask_hides(by_hand):
+    rows = torch.zeros(2, 1, 5, 12)
+    rows[..., 0] = torch.tensor([1.0, 2, 3, 4, 5]) * 100  # all look at the last one
+    model = Sharp(by_hand)
+    assert watched(model, rows).trace().tokens["text"].padding == ()
+    rows = torch.randn(2, 1, 5, 12)
+    seen = watched(model, rows, torch.arange(5) < torch.tensor([[3], [5]]))
+    assert seen.trace(sentence=0).tokens["text"].padding == (3, 4)
+    assert seen.trace(sentence=1).tokens["text"].padding == ()

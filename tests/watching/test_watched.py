@@ -150,3 +150,22 @@ def test_weights_outlive_the_model_and_hold_no_gradients():
     with watch(model) as seen:
         model(rows)
     assert not seen[0].weights.requires_grad
+
+
+def test_what_was_hidden_in_every_step_is_hidden():
+    weights = torch.ones(1, 3, 3, 3).tril()
+    weights[..., 1] = 0
+    look = fresh()
+    for n in range(3):
+        look.add(Whole(weights[:, :, n : n + 1, : n + 1], masked=True))
+    assert look.hidden.tolist() == [[False, True, False]]
+    look.add(Whole(torch.ones(1, 3, 1, 4)))
+    assert not look.hidden.any()
+
+
+def test_the_same_numbers_in_other_memory_are_no_step():
+    memory, weights = torch.randn(2, 3, 7, 4), torch.rand(2, 3, 1, 7).softmax(-1)
+    look = fresh("cross")
+    look.add(Whole(weights, memory))
+    assert look.goes_on(Whole(weights, memory[:]), "cross")
+    assert not look.goes_on(Whole(weights, memory.clone()), "cross")

@@ -92,7 +92,14 @@ def by_product_and_sum(q, k, v):
     return (weights[..., None] * v[:, :, None]).sum(dim=3)
 
 
+def by_names(q, k, v):
+    scores = torch.matmul(input=q, other=k.mT) / 2
+    weights = torch.special.softmax(scores, dim=-1)
+    return torch.bmm(mat2=v.flatten(0, 1), input=weights.flatten(0, 1))
+
+
 WAYS = [
+    by_names,
     by_matmul,
     by_operator,
     by_bmm,
@@ -266,3 +273,16 @@ def test_other_uses_of_softmax_are_no_looks():
     with watch(model) as seen:
         model(torch.randn(20, 12))
     assert len(seen) == 0
+
+
+@pytest.mark.parametrize("how", ["to", "type_as", "expand_as"])
+def test_what_takes_its_type_or_shape_from_weights_is_none(how):
+    def gated(q, k, v):
+        weights = (q @ k.mT / 2).softmax(-1)
+        gate = getattr(torch.ones(2, 3, 5, 5), how)(weights)
+        return weights @ v, gate @ v
+
+    model, rows = Written(gated), torch.randn(2, 5, 12)
+    with watch(model) as seen:
+        model(rows, rows)
+    assert len(seen) == 1

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from regard.shapes import precise
+from regard.watching.hiding import hidden_from_all, hide, hides_later, plain
 
 Sizes = tuple[int, int, int, int]
 
@@ -18,6 +19,7 @@ class Asked(Protocol):
     apart: bool  # heads cost no more one by one than all together
     causal: bool  # nobody looks ahead
     offset: int  # the key on which the first query stands
+    added: int  # keys at the end that are no positions, but learned or zero
     memory: Tensor | None  # (batch, key head, key, width), as handed over: does a cache grow?
     values: Tensor | None  # (batch, key head, key, value)
 
@@ -27,6 +29,10 @@ class Asked(Protocol):
 
     def weigh(self, batch: slice, heads: list[int], rows: slice) -> Tensor:
         """Compute weights (batch, head, row, key), of keys within reach of the last row."""
+        ...
+
+    def hidden(self) -> Tensor | None:
+        """Tell which keys (batch, key) a mask hides from everyone; None if there is no mask."""
         ...
 
 
@@ -46,17 +52,20 @@ class Dot:
         *,
         scale: float | None = None,
         enable_gqa: bool = False,
+        added: int = 0,
     ) -> None:
         del dropout_p, enable_gqa  # weights are those before dropout; groups are told by shapes
+        self.added = added
         self.scale = queries.shape[-1] ** -0.5 if scale is None else scale
         self.values: Tensor | None = four_axes(values)
+        self.memory: Tensor | None = four_axes(keys)
         before = torch.broadcast_shapes(queries.shape[:-3], keys.shape[:-3])
         axes = queries.ndim
         queries, keys = as_computed(queries), as_computed(keys)
         self.queries, self.keys = four_axes(queries), four_axes(keys)
-        self.memory: Tensor | None = self.keys
         batch = torch.broadcast_shapes(self.queries.shape[:1], self.keys.shape[:1])[0]
-        self.sizes: Sizes = (batch, *self.queries.shape[1:3], self.keys.shape[2])
+        heads = max(self.queries.shape[1], self.keys.shape[1])
+        self.sizes: Sizes = (batch, heads, self.queries.shape[2], self.keys.shape[2])
         self.mask = None if attn_mask is None else self._spread(attn_mask, axes, before)
         self._stairs = is_causal
         self.offset = self._offset()
@@ -81,19 +90,32 @@ class Dot:
             scores.masked_fill_(later, -torch.inf)
         return weights_of(scores, hidden=self.mask is not None)
 
+    def hidden(self) -> Tensor | None:
+        """Tell which keys (batch, key) a mask hides from everyone; None if there is no mask."""
+        batch, _, queries, keys = self.sizes
+        if self.mask is not None:
+            return hidden_from_all(self.mask)
+        if not self._stairs:
+            return None
+        beyond = torch.ones(batch, keys, dtype=torch.bool, device=self.keys.device)
+        beyond[:, :queries] = False
+        return beyond
+
     def _rows(
         self, batch: slice, heads: list[int], rows: slice, reach: int
     ) -> tuple[Tensor, Tensor]:
         """Pick queries, and the keys of the group that each head belongs to."""
         every, key_heads = self.sizes[1], self.keys.shape[1]
+        own = heads if self.queries.shape[1] > 1 else [0] * len(heads)
         queries = self.queries[batch] if len(self.queries) > 1 else self.queries
         keys = self.keys[batch] if len(self.keys) > 1 else self.keys
         queries, keys = queries[:, :, rows], keys[:, :, :reach]
         groups = [head * key_heads // every for head in heads]
-        return precise(_picked(queries, heads)), precise(_picked(keys, groups))
+        return precise(_picked(queries, own)), precise(_picked(keys, groups))
 
     def _spread(self, mask: Tensor, axes: int, before: torch.Size) -> Tensor:
         """Give a mask the axes that the vectors had, so that both are brought to four alike."""
+        mask = plain(mask)
         mask = mask[(None,) * (axes - mask.ndim)]
         if len(before) > 1:
             mask = mask.expand(*before, -1, -1, -1)
@@ -102,21 +124,17 @@ class Dot:
 
     def _offset(self) -> int:
         """Find the first query's place, from a mask that hides what is still empty in a cache."""
-        _, _, queries, keys = self.sizes
+        queries, keys = self.sizes[2], self.sizes[3] - self.added
         if self._stairs or queries >= keys:
             return 0
         if self.mask is None:
             return keys - queries
-        seen = may_look(self.mask[:, :, -1]).any(dim=0).any(dim=0).nonzero()
+        last = ~hidden_from_all(self.mask[:, :, -1:, :keys])
+        seen = last.any(dim=0).nonzero()
         return max(0, int(seen.max()) + 1 - queries) if len(seen) else 0
 
     def _mask_is_causal(self) -> bool:
-        """Tell whether the mask hides every later key, and there is one to hide."""
-        if self.mask is None or self.sizes[2] == 1:
-            return False
-        corner = may_look(self.mask[0, 0])
-        later = torch.ones_like(corner).triu_(self.offset + 1)
-        return bool(later.any()) and not bool((corner & later).any())
+        return self.mask is not None and hides_later(self.mask, self.offset, self.added)
 
 
 class Whole:
@@ -129,13 +147,16 @@ class Whole:
         weights: Tensor,
         values: Tensor | None = None,
         offset: int | None = None,
+        *,
+        masked: bool = False,
+        added: int = 0,
     ) -> None:
         self.weights, self.values, self.memory = weights, values, values
         batch, heads, queries, keys = weights.shape
         self.sizes = (batch, heads, queries, keys)
-        self.offset = max(0, keys - queries) if offset is None else offset
-        later = weights.new_ones(queries, keys, dtype=torch.bool).triu_(self.offset + 1)
-        self.causal = bool(later.any()) and not bool((weights[0] * later).any())
+        self.added, self._masked = added, masked
+        self.offset = max(0, keys - added - queries) if offset is None else offset
+        self.causal = hides_later(weights != 0, self.offset, added)
 
     def reach(self, stop: int) -> int:
         """Count all keys."""
@@ -144,6 +165,10 @@ class Whole:
     def weigh(self, batch: slice, heads: list[int], rows: slice) -> Tensor:
         """Give weights (batch, head, row, key)."""
         return precise(self.weights[batch, :, rows][:, heads])
+
+    def hidden(self) -> Tensor | None:
+        """Tell which keys (batch, key) got nothing; None if no mask was seen."""
+        return hidden_from_all(self.weights != 0) if self._masked else None
 
 
 def _picked(rows: Tensor, heads: list[int]) -> Tensor:
@@ -170,18 +195,6 @@ def four_axes(vectors: Tensor) -> Tensor:
     if vectors.ndim == 3:
         return vectors[:, None]
     return vectors[None, None] if vectors.ndim == 2 else vectors
-
-
-def may_look(mask: Tensor) -> Tensor:
-    """Read a mask as booleans; what is added may be minus infinity or the least number there is."""
-    return mask if mask.dtype == torch.bool else mask > -1e4
-
-
-def hide(scores: Tensor, mask: Tensor) -> Tensor:
-    """Hide where a mask is False, or add what it adds."""
-    if mask.dtype == torch.bool:
-        return scores.masked_fill_(~mask, -torch.inf)
-    return scores.add_(mask)
 
 
 def weights_of(scores: Tensor, hidden: bool) -> Tensor:

@@ -9,11 +9,13 @@ from torch import Tensor
 from regard.shapes import precise
 from regard.watching.asked import as_computed, weights_of
 
+ROWS = 256  # of a mask that are asked at a time
+
 
 class Flex:
     """A call of torch's flex_attention, as its higher-order operator receives it."""
 
-    apart = True
+    apart, added = True, 0
 
     def __init__(
         self,
@@ -53,20 +55,32 @@ class Flex:
         hidden = ~self._mask(*places)
         return weights_of(self._score(scores, *places).masked_fill(hidden, -torch.inf), hidden=True)
 
+    def hidden(self) -> Tensor | None:
+        """Tell which keys (batch, key) the mask hides from everyone."""
+        batch, heads, queries, keys = self.sizes
+        seen = torch.zeros(batch, keys, dtype=torch.bool, device=self.queries.device)
+        for start in range(0, queries, ROWS):
+            rows = slice(start, min(start + ROWS, queries))
+            may = self._mask(*self._places(slice(None), list(range(heads)), rows))
+            seen |= may.any(2).any(1)
+        return ~seen
+
     def _places(self, batch: slice, heads: list[int], rows: slice) -> tuple[Tensor, ...]:
         sentences, _, queries, keys = self.sizes
         numbers = (range(sentences)[batch], heads, range(queries)[rows], range(keys))
         return tuple(torch.tensor(list(n), device=self.queries.device) for n in numbers)
 
     def _is_causal(self) -> bool:
-        _, _, queries, keys = self.sizes
+        _, heads, queries, keys = self.sizes
         if keys <= self.offset + 1:
             return False
-        for row in {0, queries // 2}:
-            places = self._places(slice(0, 1), [0], slice(row, row + 1))
-            if self._mask(*places)[..., self.offset + row + 1 :].any():
-                return False
-        return True
+
+        def sees(row: int, key: int) -> bool:
+            places = self._places(slice(None), list(range(heads)), slice(row, row + 1))
+            return bool(self._mask(*places)[..., key:].any())
+
+        ahead = any(sees(row, self.offset + row + 1) for row in {0, queries // 2})
+        return not ahead and sees(queries - 1, self.offset + 1)
 
 
 def _over_all(

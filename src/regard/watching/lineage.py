@@ -18,6 +18,8 @@ LAYOUT = {
 """Names of functions that move numbers without changing them."""
 
 _PRODUCTS = {"matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "baddbmm", "mm"}
+_GROWS = {"cat", "concat", "concatenate", "index_copy", "index_copy_", "slice_scatter"}
+_GROWS |= {"__setitem__", "copy_", "scatter", "scatter_"}
 _MOST = 8  # origins that are remembered; keys from a cache gain one with every step
 
 Origins = frozenset[int]
@@ -31,6 +33,7 @@ class Mark:
     origins: Origins = frozenset()  # the serials of what it was projected from
     parents: Origins = frozenset()  # and of what that was projected from: some project twice
     pair: tuple[Origins, Origins] | None = None  # of scores: the origins of both sides
+    grown: bool = False  # rows were put beside others, as in a cache; of scores: on one side only
 
 
 class Lineage:
@@ -45,6 +48,7 @@ class Lineage:
         given = list(tensors(args))
         if not given:
             return
+        out = given[0] if name == "__setitem__" else out
         rows = _projected(name, given)
         if rows is not None:
             self._mark_projection(rows, out)
@@ -58,6 +62,11 @@ class Lineage:
         """Tell what a tensor was projected from."""
         mark: Mark | None = self._marks.get(tensor)
         return frozenset() if mark is None else mark.origins | mark.parents
+
+    def grown(self, keys: Tensor) -> bool:
+        """Tell whether rows were put beside others since they were projected, as a cache does."""
+        mark: Mark | None = self._marks.get(keys)
+        return mark is not None and mark.grown
 
     def same(self, queries: Tensor, keys: Tensor) -> bool | None:
         """Tell whether queries and keys come from the same rows; None if that is not known."""
@@ -84,10 +93,12 @@ class Lineage:
         origins = _latest(mark.origins for mark in marks)
         parents = _latest(mark.parents for mark in marks)
         pair = next((mark.pair for mark in marks if mark.pair is not None), None)
+        grown = any(mark.grown for mark in marks) or _puts_beside(name, given, out)
         if name in _PRODUCTS and pair is None and len(given) >= 2:
             pair = (self.origins(given[-2]), self.origins(given[-1]))
-        if origins or pair:
-            self._mark(out, Mark(None, origins, parents, pair))
+            grown = self.grown(given[-2]) != self.grown(given[-1])
+        if origins or pair or grown:
+            self._mark(out, Mark(None, origins, parents, pair, grown))
 
     def _serial(self, rows: Tensor) -> int:
         mark: Mark | None = self._marks.get(rows)
@@ -104,6 +115,14 @@ class Lineage:
 
 def _latest(sets: Iterable[Origins]) -> Origins:
     return frozenset(sorted(frozenset().union(*sets))[-_MOST:])
+
+
+def _puts_beside(name: str, given: list[Tensor], out: Any) -> bool:
+    """Tell whether a function puts rows beside others; to join halves of a row is no such thing."""
+    if name not in _GROWS or not isinstance(out, Tensor) or len(given) < 2:
+        return False
+    new = given[-1]
+    return new.ndim > 1 and new.shape[-1:] == out.shape[-1:] and new.shape != out.shape
 
 
 def tensors(values: Iterable[Any]) -> Iterator[Tensor]:

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
@@ -13,6 +14,8 @@ from torch.overrides import TorchFunctionMode
 
 from regard.attention.job import Job
 from regard.errors import RegardError, unknown_name
+from regard.watching.arguments import by_position
+from regard.watching.aside import aside, looks_aside
 from regard.watching.asked import Asked, Dot
 from regard.watching.flex import Flex
 from regard.watching.lineage import Lineage
@@ -20,8 +23,10 @@ from regard.watching.own import asked_of
 from regard.watching.presence import present
 from regard.watching.seen import Seen
 from regard.watching.sites import Names
+from regard.watching.stack import leave
+from regard.watching.traceless import traceless
 from regard.watching.watched import KEEPS, Keep
-from regard.watching.written import Written, heads_inside
+from regard.watching.written import Written, heads_inside, keys_added
 
 _QUIET = {"", "dim", "size", "is_floating_point", "stride", "numel", "__set__"}
 _VIEWS = {"T", "mT", "H", "mH"}  # attributes that are tensors of the same numbers
@@ -44,7 +49,9 @@ def watch(
 
     What runs in other threads or as TorchScript is not seen. The steps of a generation are
     stitched to one look; where a beam search changes rows between steps they are not: watch one
-    pass over the text that it found instead.
+    pass over the text that it found instead. Nor are those over a cache that drops its first keys,
+    as a sliding window does: where its keys stand in the text is not known. Watches may overlap in
+    one thread, as in tasks of asyncio; each sees all calls of its model.
 
     Args:
         keep: "all" weights; "reduced" to the strongest of each row, a coarse picture, and sums;
@@ -59,7 +66,10 @@ def watch(
     seen = Seen(type(model).__name__, keep, patterns, heads)
     watcher = Watcher(names, seen)
     with present(watcher.look_on), watcher:
-        yield seen
+        try:
+            yield seen
+        finally:
+            seen.close()
 
 
 class Watcher(TorchFunctionMode):
@@ -82,33 +92,45 @@ class Watcher(TorchFunctionMode):
         """Run a function, and look at what it did."""
         kwargs = kwargs or {}
         name = _name(func)
-        if self._resting or name in _QUIET or _recomputing():
+        if self._rests() or name in _QUIET:
             return func(*args, **kwargs)
         self._seen.functions += 1
         if func is functional.multi_head_attention_forward:
             return self._inside(func, args, kwargs)
-        self._written.save(name, args, kwargs)
+        given = by_position(args, kwargs)
+        if "dropout" in name:
+            with aside(), self._unharmed():
+                self._written.save(name, *given)
         out = func(*args, **kwargs)
-        with self._aside(), self._unharmed():
-            self._look_at(func, name, args, kwargs, out)
+        with aside(), self._unharmed():
+            self._look_at(func, name, *given, out)
         return out
+
+    def __exit__(self, *error: object) -> None:
+        """Leave the stack of modes, wherever others have come to stand meanwhile."""
+        leave(self)
 
     def look_on(self, job: Job, run: Callable[[], object]) -> object:
         """Let regard's own attention run, and look at its job."""
-        if self._resting or _recomputing():
+        if self._rests():
             return run()
+        with aside(), self._unharmed():
+            job = replace(job, score=traceless(job.score))  # as it is before it runs
         self._resting = True
         try:
             result = run()
         finally:
             self._resting = False
         self._seen.functions += 1
-        with self._aside(), self._unharmed(), job.chance_kept():
+        with aside(), self._unharmed(), job.chance_kept():
             # queries that stand somewhere among the keys are of the same text
             placed = job.frame.offset is not None
             same = placed or self._lineage.same(job.queries, job.keys)
-            self._keep(asked_of(job), same)
+            self._keep(asked_of(job), same, placed or self._lineage.grown(job.keys))
         return result
+
+    def _rests(self) -> bool:
+        return self._resting or looks_aside() or _recomputing()
 
     def _look_at(
         self,
@@ -119,21 +141,24 @@ class Watcher(TorchFunctionMode):
         out: Any,
     ) -> None:
         if name == "scaled_dot_product_attention":
-            asked = Dot(*args, **_renamed(kwargs))
-            self._keep(asked, self._lineage.same(*_bound(args, kwargs)))
+            self._keep_pair(Dot(*args, **kwargs, added=keys_added.get()), *args[:2])
         elif name == "flex_attention":
-            self._keep(Flex(*args, **kwargs), self._lineage.same(args[0], args[1]))
+            self._keep_pair(Flex(*args, **kwargs), *args[:2])
         elif (look := self._written.follow(func, name, args, kwargs, out)) is not None:
-            self._keep(look.asked, look.same)
+            self._keep(look.asked, look.same, look.grown)
         else:
             # what attention gathers is followed no further: it is not the rows that it looked at
             self._lineage.follow(name, args, out)
 
-    def _keep(self, asked: Asked, same: bool | None) -> None:
+    def _keep_pair(self, asked: Asked, queries: Tensor, keys: Tensor) -> None:
+        self._keep(asked, self._lineage.same(queries, keys), self._lineage.grown(keys))
+
+    def _keep(self, asked: Asked, same: bool | None, grown: bool) -> None:
         site = self._names.site()
         if site is not None and all(asked.sizes):
+            call = self._names.call() if asked.sizes[2] == 1 else None  # it may be a step
             with _exactly():
-                self._seen.add(site, asked, same)
+                self._seen.add(site, asked, same, grown, call)
 
     def _inside(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -150,22 +175,14 @@ class Watcher(TorchFunctionMode):
         )
         twin.__kwdefaults__ = func.__kwdefaults__
         given = inspect.signature(func).bind(*args, **kwargs).arguments
-        before = heads_inside.set(int(given["num_heads"]))
+        heads = heads_inside.set(int(given["num_heads"]))
+        added = keys_added.set((given["bias_k"] is not None) + bool(given["add_zero_attn"]))
         try:
             with self:
                 return twin(*args, **kwargs)
         finally:
-            heads_inside.reset(before)
-
-    @contextmanager
-    def _aside(self) -> Iterator[None]:
-        """Do something of which nothing is noticed: no gradients, nothing seen."""
-        self._resting = True
-        try:
-            with torch.no_grad():
-                yield
-        finally:
-            self._resting = False
+            heads_inside.reset(heads)
+            keys_added.reset(added)
 
     @contextmanager
     def _unharmed(self) -> Iterator[None]:
@@ -202,16 +219,6 @@ def _name(func: Callable[..., Any]) -> str:
         name = getattr(getattr(func, "__self__", None), "__name__", "")
         return name if name in _VIEWS else ""
     return name.partition(".")[0]
-
-
-def _renamed(kwargs: dict[str, Any]) -> dict[str, Any]:
-    names = {"query": "queries", "key": "keys", "value": "values"}
-    return {names.get(name, name): value for name, value in kwargs.items()}
-
-
-def _bound(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, Tensor]:
-    given = [*args, *(kwargs[name] for name in ("query", "key", "value") if name in kwargs)]
-    return given[0], given[1]
 
 
 def _checked(keep: Keep, only: str | Sequence[str] | None, names: Names) -> tuple[str, ...]:

@@ -6,11 +6,16 @@ import torch
 from torch import Tensor
 
 from regard.attention import dense
-from regard.attention.fold import folds
+from regard.attention.fold import Folded, folds
 from regard.attention.job import Job
 from regard.masks.distance import is_plain_causal
+from regard.masks.frame import Frame
 from regard.shapes import precise
 from regard.watching.asked import Asked, Dot, as_computed, four_axes
+from regard.watching.hiding import may_look
+from regard.watching.traceless import traceless
+
+ROWS = 256  # of a mask that are asked at a time
 
 
 def asked_of(job: Job) -> Asked:
@@ -19,7 +24,8 @@ def asked_of(job: Job) -> Asked:
     plain = job.bias is None and (job.mask is None or stairs) and job.groups == 1
     if not (plain and folds(job.score)):
         return Own(job)
-    folded = job.score.fold(precise(job.queries), precise(job.keys))  # type: ignore[attr-defined]
+    given = precise(job.queries), precise(job.keys)
+    folded = Folded(*job.score.fold(*given))  # type: ignore[attr-defined]
     queries, keys, scale, _ = folded.without_lift()
     dot = Dot(queries, keys, job.values, is_causal=stairs, scale=scale)
     dot.memory = four_axes(job.keys)  # folded keys may depend on all keys
@@ -29,7 +35,7 @@ def asked_of(job: Job) -> Asked:
 class Own:
     """A job whose rows are scored and weighed again, all heads together."""
 
-    apart = False
+    apart, added = False, 0
 
     def __init__(self, job: Job) -> None:
         self._job = replace(
@@ -50,18 +56,41 @@ class Own:
 
     def weigh(self, batch: slice, heads: list[int], rows: slice) -> Tensor:
         """Compute weights (batch, head, row, key)."""
-        job = self._job
+        job = replace(self._job, score=traceless(self._job.score))  # as it was before every block
         start, stop, _ = rows.indices(self.sizes[2])
         scores = dense.score(job, job.queries[..., start:stop, :])
         weights = dense.weigh(job, scores, job.frame.part(start, stop - start))
         return weights.reshape(*self.sizes[:2], *weights.shape[-2:])[batch, heads]
 
+    def hidden(self) -> Tensor | None:
+        """Tell which keys (batch, key) mask and bias hide from everyone; None without both."""
+        frame, (batch, heads, queries, keys) = self._job.frame, self.sizes
+        if self._job.mask is None and self._job.bias is None:
+            return None
+        seen = torch.zeros(batch, keys, dtype=torch.bool, device=frame.device)
+        for start in range(0, queries, ROWS):
+            may = self._may_look(frame.part(start, min(ROWS, queries - start)))
+            may = may.any(-2).expand(*frame.batch, keys).reshape(batch, heads, keys)
+            seen |= may.any(1)
+        return ~seen
+
+    def _may_look(self, frame: Frame) -> Tensor:
+        may = torch.ones(1, frame.keys, dtype=torch.bool, device=frame.device)
+        if self._job.mask is not None:
+            may = may & self._job.mask.on(frame)
+        if self._job.bias is not None:
+            may = may & may_look(frame.wanted(self._job.bias))
+        return may
+
     def _is_causal(self) -> bool:
-        """Ask the mask of two rows, the first and the middle one, whether they see ahead."""
-        _, _, queries, keys = self.sizes
+        """Ask three rows: the first and the middle one see nothing ahead, the last one more."""
+        queries, keys = self.sizes[2:]
         if self._job.mask is None or keys <= self.offset + 1:
             return False
-        return not any(
-            self._job.mask.on(self._job.frame.part(row, 1))[..., self.offset + row + 1 :].any()
-            for row in {0, queries // 2}
-        )
+
+        def sees(row: int, key: int) -> bool:
+            assert self._job.mask is not None, "it was there a line ago"
+            return bool(self._job.mask.on(self._job.frame.part(row, 1))[..., key:].any())
+
+        ahead = any(sees(row, self.offset + row + 1) for row in {0, queries // 2})
+        return not ahead and sees(queries - 1, self.offset + 1)

@@ -1,6 +1,6 @@
 """Weights too many to keep, reduced as they are computed: the strongest, a picture, and sums."""
 
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import torch
 from torch import Tensor
@@ -8,8 +8,17 @@ from torch import Tensor
 from regard.trace.reduced import TILES, TOP
 from regard.watching.asked import Asked
 
+
+class _Settings(TypedDict):
+    dtype: torch.dtype
+    device: str
+
+
 BLOCK = 2**18  # weights held at a time, 1 MiB in float32: they stay in the cache
 GROUP = 64  # the strongest keys are sought in the groups with the strongest members
+
+# what is kept follows neither the default device nor the default precision of the user
+_HERE: _Settings = {"dtype": torch.float32, "device": "cpu"}
 
 
 class Rows(NamedTuple):
@@ -42,14 +51,14 @@ def reduce(asked: Asked, heads: list[int], first: int) -> Rows:
 
 def _blank(batch: int, heads: int, queries: int, keys: int) -> Rows:
     top, tiles = min(TOP, keys), (min(queries, TILES), min(keys, TILES))
-    row = torch.zeros(batch, heads, queries)
+    row = torch.zeros(batch, heads, queries, **_HERE)
     return Rows(
-        top=torch.zeros(batch, heads, queries, top, dtype=torch.int32),
-        top_weights=torch.zeros(batch, heads, queries, top),
+        top=torch.zeros(batch, heads, queries, top, dtype=torch.int32, device="cpu"),
+        top_weights=torch.zeros(batch, heads, queries, top, **_HERE),
         left_out=row,
-        tiles=torch.zeros(batch, heads, *tiles),
+        tiles=torch.zeros(batch, heads, *tiles, **_HERE),
         entropy=row.clone(),
-        received=torch.zeros(batch, heads, keys),
+        received=torch.zeros(batch, heads, keys, **_HERE),
         distance=row.clone(),
     )
 
@@ -63,7 +72,7 @@ def _heads_together(asked: Asked, heads: int) -> int:
 
 def _reduce_heads(asked: Asked, batch: slice, heads: list[int], first: int, into: Rows) -> None:
     _, _, queries, keys = asked.sizes
-    sums = torch.zeros(*into.tiles.shape[:2], keys)  # of the rows of each row of tiles
+    sums = torch.zeros(*into.tiles.shape[:2], keys, **_HERE)  # of the rows of each row of tiles
     count = max(1, BLOCK // max(1, len(sums) * keys))
     bounds = edges(queries)
     for start in range(0, queries, count):
@@ -90,8 +99,8 @@ def _reduce_rows(weights: Tensor, into: Rows, first: int) -> None:
     torch.sub(weights.sum(dim=-1), strongest.sum(dim=-1), out=into.left_out).clamp_min_(0)
     logs = weights.clamp_min(torch.finfo(weights.dtype).tiny).log_()
     into.entropy.copy_(logs.mul_(weights).sum(dim=-1).neg_())
-    positions = torch.arange(first, first + count, dtype=weights.dtype)[:, None]
-    away = torch.arange(keys, dtype=weights.dtype).sub(positions).abs_()
+    positions = torch.arange(first, first + count, **_HERE)[:, None]
+    away = torch.arange(keys, **_HERE).sub(positions).abs_()
     into.distance.copy_(torch.mul(weights, away, out=logs).sum(dim=-1))
 
 
@@ -108,22 +117,26 @@ def top(weights: Tensor, count: int) -> tuple[Tensor, Tensor]:
         return found.values, found.indices
     grouped = weights[..., : groups * GROUP].unflatten(-1, (groups, GROUP))
     best = grouped.amax(dim=-1).topk(count, dim=-1).indices
-    members = (best[..., None] * GROUP + torch.arange(GROUP)).flatten(-2)
-    rest = torch.arange(groups * GROUP, keys).expand(*members.shape[:-1], -1)
+    members = (best[..., None] * GROUP + _places(0, GROUP)).flatten(-2)
+    rest = _places(groups * GROUP, keys).expand(*members.shape[:-1], -1)
     members = torch.cat([members, rest], dim=-1)
     found = weights.gather(-1, members).topk(count, dim=-1)
     return found.values, members.gather(-1, found.indices)
 
 
+def _places(first: int, end: int) -> Tensor:
+    return torch.arange(first, end, device="cpu")
+
+
 def edges(count: int) -> Tensor:
     """Cut so many positions into tiles: where each begins, and the end."""
     tiles = max(1, min(count, TILES))
-    return torch.arange(tiles + 1) * count // tiles
+    return _places(0, tiles + 1) * count // tiles
 
 
 def _belongs(bounds: Tensor, rows: slice) -> Tensor:
     """Tell which rows lie in which row of tiles."""
-    positions = torch.arange(rows.start, rows.stop)
+    positions = _places(rows.start, rows.stop)
     return (positions >= bounds[:-1, None]) & (positions < bounds[1:, None])
 
 
@@ -168,7 +181,7 @@ def _widened(numbers: Tensor, width: int) -> Tensor:
 def _seen(parts: list[Rows], cut: list[int], keys: int) -> Tensor:
     """Tell how many keys each row could see."""
     counts = [[min(k, keys)] * part.top.shape[2] for part, k in zip(parts, cut, strict=True)]
-    return torch.tensor([count for part in counts for count in part])
+    return torch.tensor([count for part in counts for count in part], device="cpu")
 
 
 def _received(parts: list[Rows], keys: int) -> Tensor:
@@ -179,7 +192,7 @@ def _received(parts: list[Rows], keys: int) -> Tensor:
 
 def _drawn(top: Tensor, weights: Tensor, left_out: Tensor, seen: Tensor, keys: int) -> Tensor:
     rows, columns = edges(top.shape[2]), edges(keys)
-    column_of = torch.bucketize(torch.arange(keys), columns[1:], right=True)
+    column_of = torch.bucketize(_places(0, keys), columns[1:], right=True)
     width = columns.diff()
     inside = (seen[:, None] - columns[:-1]).clamp_min(0).minimum(width)  # (query, column)
     drawn = left_out[..., None] * inside / seen[:, None].clamp_min(1)

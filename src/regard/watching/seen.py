@@ -10,7 +10,7 @@ from regard.errors import RegardError, unknown_name
 from regard.trace import Tokens, Trace
 from regard.trace.record import Kind
 from regard.watching.asked import Asked
-from regard.watching.sites import Site
+from regard.watching.sites import Call, Site
 from regard.watching.told import told
 from regard.watching.watched import Keep, Watched
 
@@ -40,15 +40,22 @@ class Seen:
         self._left_out: dict[str, int] = {}
         self._missed: dict[str, str] = {}
 
-    def add(self, site: Site, asked: Asked, same: bool | None) -> None:
+    def add(
+        self,
+        site: Site,
+        asked: Asked,
+        same: bool | None,
+        grown: bool = False,
+        call: Call | None = None,
+    ) -> None:
         """Keep what a module saw, as a call of its own or as the next step of the last one."""
         if self._only and not any(fnmatchcase(site.name, pattern) for pattern in self._only):
             self._left_out[site.name] = self._left_out.get(site.name, 0) + 1
             return
-        where, kind = (site.name, site.place), kind_of(asked, same)
+        where, kind = (site.name, site.place), kind_of(asked, same, grown)
         last = self._last.get(where)
-        if last is not None and last.goes_on(asked, kind):
-            last.go_on(asked)
+        if last is not None and last.goes_on(asked, kind, call):
+            last.go_on(asked, call)
             return
         every = asked.sizes[1]
         look = Watched(
@@ -58,12 +65,19 @@ class Seen:
             self._keep,
             self._chosen(site.name, every),
             every,
-            0 if kind == "cross" else asked.offset,
+            asked.offset if kind == "causal" else 0,
+            asked.added,
         )
-        look.add(asked)
+        look.add(asked, call)
         self._looks.append(look)
         self._last[where] = look
         self._calls[where] = look.call + 1
+
+    def close(self) -> None:
+        """Let go of what only served to know a next step."""
+        self._last.clear()
+        for look in self:
+            look.forget()
 
     def miss(self, site: Site, error: Exception) -> None:
         """Note that a module looked, but could not be seen."""
@@ -189,14 +203,20 @@ class Seen:
         return heads
 
 
-def kind_of(asked: Asked, same: bool | None) -> Kind:
-    """Tell who looks at whom: by where rows come from or, where that is not known, by sizes."""
-    _, _, queries, keys = asked.sizes
+def kind_of(asked: Asked, same: bool | None, grown: bool = False) -> Kind:
+    """Tell who looks at whom: by where rows come from or, where that is not known, by sizes.
+
+    Few queries over many keys of the same text stand at its end if the keys came from a cache.
+    Else they may stand anywhere, as a class token does, and look at the text from outside.
+    """
+    queries, keys = asked.sizes[2], asked.sizes[3] - asked.added
     if same is None:
         same = queries == keys or asked.causal
     if not same:
         return "cross"
-    return "causal" if asked.causal or queries < keys else "self"
+    if asked.causal or (queries < keys and grown):
+        return "causal"
+    return "cross" if queries < keys else "self"
 
 
 def _times(steps: list[int]) -> str:

@@ -13,6 +13,29 @@ _HOLDING = {"locals", "vars", "eval", "exec", "f_locals"}  # ways to the dict of
 _CALL = nn.Module._call_impl.__code__
 
 
+class Call:
+    """One call of a model, told from its other calls.
+
+    A call of a module makes a dict of keyword arguments that is its own. A method that makes none
+    is known by the line that called it.
+    """
+
+    def __init__(self, frame: FrameType) -> None:
+        code, caller = frame.f_code, frame.f_back
+        self._place = (id(caller), 0 if caller is None else caller.f_lasti)
+        self._own: object = None
+        if code.co_flags & inspect.CO_VARKEYWORDS:
+            before = code.co_argcount + code.co_kwonlyargcount
+            starred = bool(code.co_flags & inspect.CO_VARARGS)
+            self._own = _variable(frame, code.co_varnames[before + starred])
+
+    def is_also(self, other: "Call") -> bool:
+        """Tell whether two looks fell into the same call."""
+        if self._own is None or other._own is None:
+            return self._place == other._place
+        return self._own is other._own
+
+
 class Site(NamedTuple):
     """A module by its name in the model, and the file and line of its code that looked."""
 
@@ -55,6 +78,16 @@ class Names:
             frame = frame.f_back
         return found
 
+    def call(self) -> Call | None:
+        """Go up to the outermost call of one of the modules."""
+        frame: FrameType | None = sys._getframe(1)
+        outermost: FrameType | None = None
+        while frame is not None:
+            if id(_first_argument(frame)) in self._names and _is_method(frame):
+                outermost = frame
+            frame = frame.f_back
+        return None if outermost is None else Call(outermost)
+
     def _at(self, frame: FrameType, module: nn.Module) -> Site:
         place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
         return Site(self._names[id(module)], place, module)
@@ -64,14 +97,22 @@ def _first_argument(frame: FrameType) -> object:
     code = frame.f_code
     if not code.co_argcount or not code.co_flags & inspect.CO_OPTIMIZED:
         return None
-    if sys.version_info < (3, 13) and not _HOLDING.isdisjoint(code.co_names):
-        return _called(frame)
+    return _called(frame) if _holds_variables(frame) else _variable(frame, code.co_varnames[0])
+
+
+def _holds_variables(frame: FrameType) -> bool:
+    return sys.version_info < (3, 13) and not _HOLDING.isdisjoint(frame.f_code.co_names)
+
+
+def _variable(frame: FrameType, name: str) -> object:
+    if _holds_variables(frame):
+        return None
     variables = frame.f_locals
-    first = variables.get(code.co_varnames[0])
+    value = variables.get(name)
     if type(variables) is dict:
         # before Python 3.13 a copy stays with the frame, and would keep its tensors alive
         variables.clear()
-    return first
+    return value
 
 
 def _called(frame: FrameType) -> object:

@@ -35,22 +35,18 @@ def told(
 ) -> Trace:
     """Write looks as a trace, with numbers for the tokens that are not given."""
     given = _named(looks, source, target)
-    lists = dict(given)
-    records = []
     for look in looks:
         if not 0 <= sentence < look.sizes[0]:
             raise RegardError(
                 f"sentence must be from 0 to {look.sizes[0] - 1}, as {look.name} saw no more, "
                 f"but it is {sentence}"
             )
-        sides = _sides(look, looks, given)
-        record = _record(look, sentence, sides)
-        for side, count in zip(sides, record.sizes[1:], strict=True):
-            lists.setdefault(side, Tokens(tuple(str(n) for n in range(count))))
-        records.append(record)
+    sides = [_sides(look, looks, given) for look in looks]
+    own = [tokens for tokens in (source, target) if isinstance(tokens, Tokens)]
+    lists = _lists(looks, sides, given, own, sentence)
+    records = [_record(look, sentence, s) for look, s in zip(looks, sides, strict=True)]
     links = None if gold is None else tuple(gold)
-    trace = Trace(tokens=lists, looks=tuple(records), title=title, model=model, gold=links)
-    return replace(trace, tokens=_with_padding(trace, source, target))
+    return Trace(tokens=lists, looks=tuple(records), title=title, model=model, gold=links)
 
 
 def _named(looks: Sequence[Watched], source: Given, target: Given) -> dict[str, Tokens]:
@@ -65,6 +61,53 @@ def _named(looks: Sequence[Watched], source: Given, target: Given) -> dict[str, 
 
 def _crosses(looks: Sequence[Watched]) -> bool:
     return any(look.kind == "cross" for look in looks)
+
+
+def _lists(
+    looks: Sequence[Watched],
+    sides: Sequence[Sides],
+    given: dict[str, Tokens],
+    own: Sequence[Tokens],
+    sentence: int,
+) -> dict[str, Tokens]:
+    """Name all tokens, and mark as padding what masks hide, unless the user marked it."""
+    lists = dict(given)
+    for look, pair in zip(looks, sides, strict=True):
+        for side, count in zip(pair, _counts(look), strict=True):
+            lists.setdefault(side, Tokens(tuple(str(n) for n in range(count))))
+    for name, tokens in lists.items():
+        at = [look for look, pair in zip(looks, sides, strict=True) if pair.keys == name]
+        if at and not any(tokens is one for one in own):
+            lists[name] = replace(tokens, padding=_padding(at, len(tokens), sentence))
+    for look, pair in zip(looks, sides, strict=True):
+        if look.added:
+            lists[_longer(pair.keys, look.added)] = _with_added(lists[pair.keys], look.added)
+    return lists
+
+
+def _padding(looks: Sequence[Watched], count: int, sentence: int) -> tuple[int, ...]:
+    """Find the keys that masks hide from every query of every look."""
+    if any(_counts(look)[1] != count for look in looks):
+        return ()  # the trace will say that the list is too short or too long
+    hidden = [look.hidden[sentence, :count] for look in looks if look.hidden is not None]
+    return tuple(np.flatnonzero(np.all([row.numpy() for row in hidden], axis=0)).tolist())
+
+
+def _longer(name: str, added: int) -> str:
+    return f"{name} and {added} more"
+
+
+def _with_added(tokens: Tokens, added: int) -> Tokens:
+    """Name the keys that a module puts behind those of a text."""
+    count, more = len(tokens), [None] * added
+    words, likely = tokens.words, tokens.log_probabilities
+    return Tokens(
+        (*tokens.pieces, *(f"+{n + 1}" for n in range(added))),
+        None if words is None else (*words, *more),
+        (*tokens.special, *range(count, count + added)),
+        tokens.padding,
+        None if likely is None else (*likely, *more),
+    )
 
 
 def _sides(look: Watched, looks: Sequence[Watched], given: dict[str, Tokens]) -> Sides:
@@ -94,8 +137,12 @@ def _side(look: Watched, looks: Sequence[Watched]) -> str:
 
 
 def _counts(look: Watched) -> tuple[int, int]:
-    """Count queries and keys as they are told: those before the first query are told, too."""
+    """Count queries and keys as they are told: those before the first query are told, too.
+
+    Keys that a module adds are not counted: they are no positions of a text.
+    """
     _, queries, keys = look.sizes
+    keys -= look.added
     if look.kind == "causal":
         return look.offset + queries, min(keys, look.offset + queries)
     return queries, keys
@@ -118,7 +165,7 @@ def _record(look: Watched, sentence: int, sides: Sides) -> Look:
         name=look.name,
         kind=look.kind,
         queries=sides.queries,
-        keys=sides.keys,
+        keys=_longer(sides.keys, look.added) if look.added else sides.keys,
         weights=None if weights is None else array(_shifted(weights[sentence], before, -2)),
         reduced=None if rows is None else _reduced(rows, sentence, before),
         heads=tuple(look.heads),
@@ -149,22 +196,4 @@ def _reduced(rows: Rows, sentence: int, before: int) -> Reduced:
 def _norms(look: Watched, sentence: int) -> Array | None:
     if look.norms is None:
         return None
-    return array(look.norms[sentence, :, : _counts(look)[1]])
-
-
-def _with_padding(trace: Trace, *given: Given) -> dict[str, Tokens]:
-    """Mark what nobody ever looks at, although it was there: padding."""
-    tokens = dict(trace.tokens)
-    for name, list_ in trace.tokens.items():
-        looks = [look for look in trace.looks if look.keys == name]
-        if looks and not any(list_ is one for one in given):
-            seen = np.stack([_received(look) for look in looks]).any(axis=0)
-            tokens[name] = replace(list_, padding=tuple(np.flatnonzero(~seen).tolist()))
-    return tokens
-
-
-def _received(look: Look) -> Array:
-    if look.reduced is not None:
-        return np.asarray(look.reduced.received.any(axis=0))
-    assert look.weights is not None, "what is not reduced is whole"
-    return np.asarray(look.weights.any(axis=(0, 1)))
+    return array(look.norms[sentence, :, : _counts(look)[1] + look.added])

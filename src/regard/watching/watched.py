@@ -5,12 +5,14 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.functional import pad
 
 from regard.trace.record import Kind
 from regard.trace.reduced import TOP
 from regard.watching.asked import Asked, Whole
 from regard.watching.reduce import Rows, join, reduce
+from regard.watching.sites import Call
 
 Keep = Literal["auto", "all", "reduced"]
 KEEPS = ("auto", "all", "reduced")
@@ -33,14 +35,18 @@ class Watched:
     heads: list[int]
     every: int  # heads that the module has
     offset: int  # the key on which the first query stands
+    added: int = 0  # keys at the end that are no positions
     steps: int = 0
     sizes: tuple[int, int, int] = (0, 0, 0)  # sentences, queries, keys
     norms: Tensor | None = field(default=None, repr=False)  # (batch, head, key)
+    hidden: Tensor | None = field(default=None, repr=False)  # (batch, key): by masks, from all
     _parts: list[Tensor | Rows] = field(default_factory=list, repr=False)
     _numbers: int = 0
     _sample: Tensor | None = field(default=None, repr=False)
+    _memory: StorageWeakRef | None = field(default=None, repr=False)
+    _call: Call | None = field(default=None, repr=False)
 
-    def add(self, asked: Asked) -> None:
+    def add(self, asked: Asked, call: Call | None = None) -> None:
         """Keep the rows of a call behind those that are there."""
         batch, _, queries, keys = asked.sizes
         first = self.offset + self.sizes[1]
@@ -54,25 +60,37 @@ class Watched:
             weights = asked.weigh(slice(None), self.heads, slice(None))
             self._parts.append(pad(weights, (0, keys - weights.shape[-1])).cpu())
         self.norms = _norms(asked, self.heads)
+        self.hidden = _both(self.hidden, _hidden(asked))
         self._sample = _sample(asked, self._seen(asked))
+        self._memory, self._call = _storage(asked), call
 
-    def goes_on(self, asked: Asked, kind: Kind) -> bool:
-        """Tell whether a call continues this one: the same keys, or those and the new rows."""
+    def goes_on(self, asked: Asked, kind: Kind, call: Call | None = None) -> bool:
+        """Tell whether a call continues this one: the same keys, or those and the new rows.
+
+        Keys of another text are the same if they were kept, or computed again in the same call of
+        the model. Another call may read the same text once more: that is a look of its own.
+        """
         batch, heads, queries, keys = asked.sizes
         if (batch, heads) != (self.sizes[0], self.every) or self._sample is None:
             return False
         if "cross" in (kind, self.kind):
-            fits = kind == self.kind and queries == 1 and keys == self.sizes[2]
+            kept = self._memory is not None and _storage(asked) == self._memory
+            once = call is not None and self._call is not None and call.is_also(self._call)
+            fits = kind == self.kind and queries == 1 and keys == self.sizes[2] and (kept or once)
         else:
             fits = asked.offset == self.offset + self.sizes[1]
         sample = _sample(asked, self._end()) if fits else None
         return sample is not None and torch.equal(sample, self._sample)
 
-    def go_on(self, asked: Asked) -> None:
+    def go_on(self, asked: Asked, call: Call | None = None) -> None:
         """Stitch the rows of a step to those before it."""
         if self.kind == "self":
             self.kind = "causal"  # what grows step by step has not seen what came later
-        self.add(asked)
+        self.add(asked, call)
+
+    def forget(self) -> None:
+        """Let go of what only served to know a next step."""
+        self._sample = self._memory = self._call = None
 
     @property
     def weights(self) -> Tensor | None:
@@ -118,7 +136,7 @@ class Watched:
     def _width(self) -> int:
         """Count the keys; of a cache with room to spare, only those that were filled."""
         _, queries, keys = self.sizes
-        return min(keys, self.offset + queries) if self.kind == "causal" else keys
+        return min(keys, self.offset + queries + self.added) if self.kind == "causal" else keys
 
     def _end(self) -> int:
         return self.sizes[2] if self.kind == "cross" else self.offset + self.sizes[1]
@@ -135,6 +153,28 @@ def _norms(asked: Asked, heads: list[int]) -> Tensor | None:
     norms = torch.linalg.vector_norm(asked.values.float(), dim=-1)
     own: Tensor = norms[:, [head * norms.shape[1] // every for head in heads]]
     return own.expand(batch, len(heads), keys).cpu()
+
+
+def _hidden(asked: Asked) -> Tensor:
+    """Tell which keys (batch, key) a mask hides from everyone: without one, none."""
+    hidden = asked.hidden()
+    if hidden is None:
+        return torch.zeros(asked.sizes[0], asked.sizes[3], dtype=torch.bool, device="cpu")
+    return hidden.cpu()
+
+
+def _both(before: Tensor | None, now: Tensor) -> Tensor:
+    """Tell which keys were hidden in every step; those that were not there yet, in the others."""
+    if before is None:
+        return now
+    hidden = now.clone()
+    hidden[:, : before.shape[1]] &= before[:, : now.shape[1]]
+    return hidden
+
+
+def _storage(asked: Asked) -> StorageWeakRef | None:
+    """Point at the memory of keys without keeping it: while it lives, nothing else is there."""
+    return None if asked.memory is None else StorageWeakRef(asked.memory.untyped_storage())
 
 
 def _sample(asked: Asked, end: int) -> Tensor | None:

@@ -15,8 +15,10 @@ from regard.watching.lineage import LAYOUT, Lineage, tensors
 
 _SAME_PLACE = {"contiguous", "clone", "detach", "to", "type", "type_as", "float", "half"}
 _SAME_PLACE |= {"bfloat16", "double", "dropout", "dropout_", "alpha_dropout", "native_dropout"}
-_CHANGES = {"masked_fill", "masked_fill_", "where", "nan_to_num", "div", "__truediv__", "mul"}
-_CHANGES |= {"__mul__", "mul_", "multiply", "__rmul__"}
+_HIDES = {"masked_fill", "masked_fill_", "where", "mul", "__mul__", "mul_", "multiply", "__rmul__"}
+_CHANGES = {"nan_to_num", "div", "__truediv__", *_HIDES}
+_SOFTMAXES = {"softmax", "_softmax", "special_softmax"}
+HIDDEN = -9e3  # scores below are hidden: some masks subtract no more than 10000
 _PRODUCTS = {"matmul", "__matmul__", "bmm", "baddbmm", "mm", "mv"}
 # what is held may lie otherwise in memory than the model's own, and not be viewable
 _VIEWS: dict[str, Callable[..., Any]] = {"view": Tensor.reshape, "view_as": Tensor.reshape_as}
@@ -24,6 +26,9 @@ _VIEWS: dict[str, Callable[..., Any]] = {"view": Tensor.reshape, "view_as": Tens
 
 heads_inside: ContextVar[int] = ContextVar("heads_inside", default=1)
 """Heads that share one axis with the batch, as inside nn.MultiheadAttention."""
+
+keys_added: ContextVar[int] = ContextVar("keys_added", default=0)
+"""Keys that nn.MultiheadAttention puts behind those of the text: a learned one, one of zeros."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,8 @@ class Held:
     places: Tensor  # in the same layout, numbers that grow along the axis of the softmax only
     before: torch.Size  # the shape that softmax gave, or the last one of four axes
     same: bool | None  # whether rows look at themselves
+    grown: bool = False  # whether keys came from a cache
+    masked: bool = False  # whether something was hidden
     values: Tensor | None = None  # that it was multiplied with, to be summed up next
 
     def moved(self, move: Callable[[Tensor], Tensor]) -> "Held":
@@ -47,6 +54,7 @@ class Gathered:
 
     asked: Whole
     same: bool | None
+    grown: bool
 
 
 class Written:
@@ -59,7 +67,7 @@ class Written:
     def save(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Copy weights that are about to be dropped in place."""
         in_place = name == "dropout_" or kwargs.get("inplace") or (len(args) > 3 and args[3])
-        if "dropout" in name and in_place and args and args[0] in self._held:
+        if in_place and args and args[0] in self._held:
             held = self._held[args[0]]
             self._held[args[0]] = replace(held, weights=held.weights.clone())
 
@@ -72,7 +80,7 @@ class Written:
         out: Any,
     ) -> Gathered | None:
         """Hold what softmax gives, and return a look when it meets values."""
-        if name in ("softmax", "_softmax") and isinstance(out, Tensor):
+        if name in _SOFTMAXES and isinstance(out, Tensor):
             self._hold_softmax(args, kwargs, out)
             return None
         at, held = self._found(args)
@@ -80,17 +88,24 @@ class Written:
             return None
         if name in _PRODUCTS or name == "einsum" or (name == "sum" and held.values is not None):
             turned = _turned(name, args, kwargs, at, held)
-            return None if turned is None else _gathered(turned, heads_inside.get())
+            return None if turned is None else _gathered(turned)
         self._pass_on(function, name, args, kwargs, out, at, held)
         return None
 
     def _hold_softmax(self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Tensor) -> None:
         scores = next(tensors((*args, *kwargs.values())))
-        same = self._lineage.same_in_scores(scores)
+        lineage = self._lineage
         axis = kwargs.get("dim", args[1] if len(args) > 1 else -1)
         places = torch.arange(out.shape[axis] if out.ndim else 1, device=out.device)
         along = [-1 if n == axis % out.ndim else 1 for n in range(out.ndim)]
-        self._held[out] = Held(out.detach(), places.view(along).expand(out.shape), out.shape, same)
+        self._held[out] = Held(
+            out.detach(),
+            places.view(along).expand(out.shape),
+            out.shape,
+            lineage.same_in_scores(scores),
+            lineage.grown(scores),
+            masked=bool((scores.detach() < HIDDEN).any()),
+        )
 
     def _found(self, args: tuple[Any, ...]) -> tuple[int, Held | None]:
         for at, tensor in enumerate(tensors(args)):
@@ -110,17 +125,20 @@ class Written:
     ) -> None:
         if held.values is not None:
             return
+        if at != 0 and name in (*_SAME_PLACE, *LAYOUT):
+            return  # it only gave its type or shape to another
         if name in _SAME_PLACE and isinstance(out, Tensor):
             self._held[out] = held
-        elif name in LAYOUT and at == 0:
+        elif name in LAYOUT:
             move = _VIEWS.get(name, function)
             moved = [move(x, *args[1:], **kwargs) for x in (held.weights, held.places)]
             for tensor, *both in zip(*(tensors((x,)) for x in (out, *moved)), strict=True):
                 before = tensor.shape if tensor.ndim == 4 else held.before
-                self._held[tensor] = Held(both[0], both[1], before, held.same)
+                self._held[tensor] = replace(held, weights=both[0], places=both[1], before=before)
         elif name in _CHANGES and isinstance(out, Tensor):
             if out.shape == held.weights.shape:
-                self._held[out] = replace(held, weights=out.detach())
+                masked = held.masked or name in _HIDES
+                self._held[out] = replace(held, weights=out.detach(), masked=masked)
             elif "mul" in name:
                 other = next(x for n, x in enumerate(tensors(args)) if n != at)
                 met = held.moved(lambda x: x[(None,) * (out.ndim - x.ndim)])
@@ -198,7 +216,8 @@ def _spelled(equation: str, axes: list[int]) -> tuple[list[str], str, str]:
     return sides, result.replace("...", dots), dots
 
 
-def _gathered(turned: Held, heads: int) -> Gathered | None:
+def _gathered(turned: Held) -> Gathered | None:
+    heads = heads_inside.get()
     first = turned.places[(0,) * (turned.places.ndim - 1)]
     if len(first) > 1 and first[0] == first[1]:
         return None  # what is summed over is not what the softmax shared out
@@ -208,7 +227,8 @@ def _gathered(turned: Held, heads: int) -> Gathered | None:
         weights = weights.unflatten(0, before[:2])
     weights = _four_axes(weights, heads)
     values = None if turned.values is None else _values(turned.values, weights, heads)
-    return Gathered(Whole(weights, values), turned.same)
+    whole = Whole(weights, values, masked=turned.masked, added=keys_added.get())
+    return Gathered(whole, turned.same, turned.grown)
 
 
 def _four_axes(rows: Tensor, heads: int) -> Tensor:
