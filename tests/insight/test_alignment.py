@@ -147,3 +147,10 @@ def test_a_layer_or_a_head_that_is_named_is_the_one_that_is_read():
     assert read_alignment(trace, layer=-1) == crossed
     trace = translation(("x", "y", "z"), ("a", "b", "c"), cross=cross[:0:-1])
     assert read_alignment(trace, head=1) == crossed
+
+
+def test_a_trace_of_special_tokens_only_has_no_links():
+    tokens = Tokens(("<s>", "</s>"), special=(0, 1))
+    trace = translation(tokens, tokens, cross=[np.full((3, 2, 2), 0.5)] * 2)
+    assert read_alignment(trace) == set()
+    assert best_reading([trace]).value == 0

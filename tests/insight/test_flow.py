@@ -83,3 +83,8 @@ def test_heads_of_different_texts_are_not_compared():
     looks = (look_of(random_weights(1, 3, 3)), look_of(random_weights(1, 3, 3), queries="other"))
     with pytest.raises(ValueError, match="share their tokens"):
         similarity(Trace(tokens=tokens, looks=looks))
+
+
+def test_heads_of_which_only_padding_looks_do_not_differ():
+    weights = random_weights(3, 5, 5)
+    assert similarity(trace_of(weights, padding=(0, 1, 2, 3, 4)))[0].tolist() == [[1.0] * 3] * 3

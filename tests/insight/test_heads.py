@@ -99,3 +99,11 @@ def test_the_table_has_a_line_for_each_head():
         *("site", "call", "kind", "head", "role", "flatness", "distance", "sink"),
     ]
     assert [line.split()[4] for line in lines[1:]] == list(HEADS)
+
+
+def test_queries_behind_all_keys_see_all_of_them():
+    weights = np.full((1, SIZE, 2), 0.5)
+    tokens = {"text": Tokens(tuple("abcdef")), "keys": Tokens(("a", "b"))}
+    look = Look(name="layer", kind="causal", queries="text", keys="keys", weights=weights)
+    found = heads(Trace(tokens=tokens, looks=(look,)), look)
+    assert found.flatness[0] == pytest.approx(1)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from regard import RegardError
-from regard.trace import Trace, load_trace
+from regard.trace import Tokens, Trace, file, load_trace, translation
 from regard.trace.file import _REDUCED
+from regard.trace.numbers import pack, unpack
 
 FIXTURE = Path(__file__).parents[1] / "data" / "trace.json"  # the page's tests read it, too
 
@@ -139,3 +140,90 @@ def test_reading_a_trace_needs_no_torch():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == (
         "False\n"
     )
+
+
+BROKEN = {
+    "scale": ({"weights": {"scale": float("nan")}}, "weights must have a scale above 0"),
+    "heads": ({"heads": [float("nan")] * 2}, "heads of decoder.* must name 2 by numbers"),
+    "nested heads": ({"heads": [{}, {}]}, "heads of decoder.* must name 2 by numbers"),
+    "top": ({"reduced": {"top": 250}}, "top of decoder.* must name keys from 0 to 4"),
+    "no tiles": ({"reduced": {"tiles": [0]}}, "tiles of decoder.* must have 3 axes"),
+    "a tile": ({"reduced": {"tiles": []}}, "tiles of decoder.* must have 3 axes"),
+    "received": ({"reduced": {"received": []}}, "received of decoder.* must have 2 axes"),
+    "text": ({"name": ["<b>"]}, "name must be a text"),
+}
+
+
+def broken(packed, change):
+    """Give numbers another shape, or one number everywhere."""
+    if isinstance(change, dict):
+        return packed | change
+    numbers = unpack(packed, "numbers", whole=isinstance(change, int))
+    return pack(np.full_like(numbers, change) if isinstance(change, int) else np.zeros(change))
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_look_that_would_fail_later_is_refused(unchecked, tmp_path, whole_trace, case):
+    change, words = BROKEN[case]
+    record = json.loads(whole_trace.to_json())
+    number = 0 if "weights" in change else len(record["looks"]) - 1
+    look = record["looks"][number]
+    for name, value in change.items():
+        if name == "weights":
+            look[name] = broken(look[name], value)
+        elif name == "reduced":
+            look[name] |= {part: broken(look[name][part], new) for part, new in value.items()}
+        else:
+            look[name] = value
+    (tmp_path / "a.json").write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(
+        RegardError, match=f"a.json: the trace cannot be read: look {number}: {words}"
+    ):
+        load_trace(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"words": ["a", "b", [1], 2, 3]}, "words must be numbers"),
+        ({"special": [0.5]}, "special and padding must be positions"),
+        ({"log_probabilities": ["a", None, None, None, None]}, "log_probabilities must be numbers"),
+        ({"log_probabilities": [float("nan")] * 5}, "log_probabilities must be finite or null"),
+    ],
+)
+def test_tokens_that_would_fail_later_are_refused(unchecked, whole_trace, change, words):
+    record = json.loads(whole_trace.to_json())
+    record["tokens"]["source"] |= change
+    with pytest.raises(RegardError, match=f"the trace cannot be read: tokens 'source': {words}"):
+        Trace.from_json(json.dumps(record))
+
+
+def test_what_a_file_cannot_hold_is_refused_with_its_name(tmp_path):
+    endless = Tokens(("a",), log_probabilities=(-np.inf,))
+    words = "cannot write .*a.json: .*tokens 'text': log_probabilities must be finite"
+    with pytest.raises(RegardError, match=words):
+        Trace(tokens={"text": endless}, looks=()).save(tmp_path / "a.json")
+    assert not (tmp_path / "a.json").exists()
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
+def test_half_a_surrogate_pair_comes_back_from_a_file(tmp_path, name):
+    odd = Trace(tokens={"text": Tokens(("\udfff", "\\udfff", "猫"))}, looks=(), title="\ud800")
+    odd.save(tmp_path / name)
+    back = load_trace(tmp_path / name)
+    assert (back.tokens, back.title) == (odd.tokens, odd.title)
+
+
+def test_weights_that_are_no_numbers_are_refused_with_their_name(tmp_path):
+    trace = translation(["a"], ["b"], cross=[np.full((1, 1, 1), np.nan)])
+    with pytest.raises(RegardError, match="a.json: .*look 'cross.0': numbers of a trace must be"):
+        trace.save(tmp_path / "a.json")
+
+
+def test_a_small_file_that_unpacks_to_too_much_is_refused(tmp_path, whole_trace, monkeypatch):
+    whole_trace.save(tmp_path / "a.json.gz")
+    monkeypatch.setattr(file, "UNPACKED_UP_TO", len(whole_trace.to_json().encode()))
+    load_trace(tmp_path / "a.json.gz")
+    monkeypatch.setattr(file, "UNPACKED_UP_TO", 99)
+    with pytest.raises(RegardError, match="a.json.gz must unpack to at most 99 bytes"):
+        load_trace(tmp_path / "a.json.gz")

@@ -54,3 +54,9 @@ def test_broken_numbers_are_refused(change, words):
 def test_tensors_that_need_gradients_and_half_precision_become_arrays():
     given = torch.tensor([0.5, 0.25], dtype=torch.bfloat16, requires_grad=True)
     assert array(given).tolist() == [0.5, 0.25]
+
+
+@pytest.mark.parametrize("scale", [float("nan"), float("inf"), -1.0, 0, 1e38])
+def test_a_scale_that_makes_no_weights_is_refused(scale):
+    with pytest.raises(ValueError, match="weights must have a scale above 0 that float32"):
+        unpack(pack(np.array([0.5, 1.0])) | {"scale": scale}, "weights")

@@ -105,3 +105,26 @@ def test_a_look_at_tokens_that_are_not_there_is_refused():
     look = Look(name="a", kind="self", queries="text", keys="words", weights=np.ones((1, 2, 2)))
     with pytest.raises(ValueError, match="keys of a are 'words', but the tokens are 'text'"):
         Trace(tokens={"text": Tokens(("a", "b"))}, looks=(look,))
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"words": (0, "x")}, "words must be numbers from 0 upwards or None, but one is 'x'"),
+        ({"words": (-5, 1)}, "words must be numbers from 0 upwards"),
+        ({"words": (0, 2.5)}, "words must be numbers from 0 upwards"),
+        ({"special": (0.5,)}, "positions from 0 to 1, but one is 0.5"),
+        ({"padding": ("0",)}, "positions from 0 to 1, but one is '0'"),
+        ({"log_probabilities": (None, {})}, "log_probabilities must be numbers or None"),
+    ],
+)
+def test_what_belongs_to_pieces_must_be_numbers(unchecked, changes, words):
+    with pytest.raises(ValueError, match=words):
+        Tokens(("a", "b"), **changes)
+
+
+@pytest.mark.parametrize("heads", [("<b>",), (float("nan"),), ({},), (-1,)])
+def test_heads_are_numbers(unchecked, heads):
+    whole = np.ones((1, 2, 2), dtype=np.float32)
+    with pytest.raises(ValueError, match="heads of a must name 1 by numbers"):
+        Look(name="a", kind="self", queries="t", keys="t", weights=whole, heads=heads)

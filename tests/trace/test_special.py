@@ -74,3 +74,13 @@ def test_value_norms_and_probabilities_are_folded_too():
 def test_reduced_looks_are_refused(reduced_trace):
     with pytest.raises(ValueError, match=r"was reduced, and only whole weights can be folded"):
         fold_special(reduced_trace)
+
+
+def test_gold_links_follow_the_words_that_are_left():
+    def folded(words):
+        tokens = Tokens(("<s>", "a", "b", "</s>"), words=words, special=(0, 3))
+        links = [(1, 1), (2, 2), (1, 3)] if words is None else [(0, 0), (1, 1)]
+        return fold_special(translation(tokens, tokens, gold=links)).gold
+
+    assert folded(None) == ((0, 0), (1, 1))
+    assert folded((None, 0, 1, None)) == ((0, 0), (1, 1))

@@ -222,6 +222,8 @@ def _stack(layers: Any) -> Array:
 
 def _agreements(stack: Array) -> Array:
     """Count, for each layer and head, the target words that are chosen back."""
+    if not stack.size:
+        return np.zeros(stack.shape[:2], dtype=np.int64)
     there, back = stack.argmax(-1), stack.argmax(-2)
     returned = np.take_along_axis(back, there, axis=-1)
     agreed = (returned == np.arange(stack.shape[2])) & stack.any(-1)

@@ -51,7 +51,8 @@ def similarity(trace: Trace, looks: Sequence[Look] | None = None) -> tuple[Array
     """Compare every head with every other: 1 is the same look from each query, 0 none in common.
 
     1 - the mean Jensen-Shannon divergence, in bits, over queries that are not padding. Looks must
-    share their tokens. Returns (head, head) and the names of the heads.
+    share their tokens. Where all queries are padding, none differs. Returns (head, head) and the
+    names of the heads.
     """
     chosen = trace.looks if looks is None else looks
     sides = {(look.queries, look.keys) for look in chosen}
@@ -65,7 +66,7 @@ def similarity(trace: Trace, looks: Sequence[Look] | None = None) -> tuple[Array
     stack = np.concatenate([look.weights[:, rows] for look in chosen if look.weights is not None])
     names = [f"{look.name} head {head}" for look in chosen for head in look.heads]
     found = np.ones((len(stack), len(stack)))
-    for n in range(len(stack)):
+    for n in range(len(stack) if len(rows) else 0):
         found[n] = 1 - _divergence(stack[n][None], stack).mean(-1)
     return found, names
 

@@ -102,7 +102,10 @@ def _in_sight(trace: Trace, look: Look) -> Array:
     real[trace.tokens[look.keys].real] = 1
     if look.kind != "causal":
         return np.full(look.sizes[1], real.sum())
-    return np.asarray(real.cumsum()[: look.sizes[1]])
+    last = np.minimum(
+        np.arange(look.sizes[1]), look.sizes[2] - 1
+    )  # queries behind all keys see all
+    return np.asarray(real.cumsum()[last])
 
 
 def _role(head: int, shares: dict[str, Array], flatness: Array) -> str:

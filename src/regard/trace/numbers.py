@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 _TYPES = {8: "<u1", 16: "<u2", 32: "<u4"}
+_MOST = float(np.finfo(np.float32).max)
 
 
 def array(numbers: Any) -> Array:
@@ -42,14 +43,17 @@ def unpack(packed: Any, name: str, whole: bool = False) -> Array:
     try:
         shape, bits, scale = tuple(packed["shape"]), packed["bits"], float(packed["scale"])
         data = base64.b64decode(packed["data"], validate=True)
-    except (TypeError, KeyError, ValueError) as error:
+        known = bits in _TYPES
+    except (TypeError, KeyError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be numbers with shape, bits, scale and data") from error
-    if bits not in _TYPES or not all(isinstance(size, int) and size >= 0 for size in shape):
+    if not known or not all(type(size) is int and size >= 0 for size in shape):
         raise ValueError(f"{name} must have 8, 16 or 32 bits and a shape, not {bits!r}, {shape!r}")
+    if not 0 < scale <= _MOST / 2**bits:
+        raise ValueError(f"{name} must have a scale above 0 that float32 can hold, not {scale!r}")
     wanted = math.prod(shape) * bits // 8
     if len(data) != wanted:
         raise ValueError(
             f"{name} of shape {shape} must hold {wanted} bytes, but it holds {len(data)}"
         )
     integers = np.frombuffer(data, _TYPES[bits]).reshape(shape)
-    return integers.astype(np.int64) if whole else (integers * scale).astype(np.float32)
+    return integers.astype(np.int64) if whole else np.asarray(integers * scale, dtype=np.float32)

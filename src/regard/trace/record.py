@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from regard.trace.checks import check_each, check_ndims, check_places, is_count, is_real, why
 from regard.trace.numbers import Array, array
 
 Kind = Literal["self", "causal", "cross"]
@@ -37,11 +38,13 @@ class Tokens:
                     f"{name} must be one for each of {len(self.pieces)} pieces, not {len(given)}"
                 )
         for place in (*self.special, *self.padding):
-            if not 0 <= place < len(self.pieces):
+            if not is_count(place) or place >= len(self.pieces):
                 raise ValueError(
                     f"special and padding must be positions from 0 to {len(self.pieces) - 1}, "
                     f"but one is {place!r}"
                 )
+        check_each("words", self.words, is_count, "numbers from 0 upwards")
+        check_each("log_probabilities", self.log_probabilities, is_real, "numbers")
 
     def __len__(self) -> int:
         return len(self.pieces)
@@ -177,6 +180,7 @@ def _set(look: Look, name: str, value: object) -> None:
 def _sizes(look: Look) -> tuple[int, int, int]:
     if look.weights is None:
         assert look.reduced is not None, "one of both is there"
+        check_ndims(look.name, look.reduced.top, look.reduced.tiles, look.reduced.received)
         heads, queries = look.reduced.top.shape[:2]
         return heads, queries, look.reduced.received.shape[-1]
     if look.weights.ndim != 3:
@@ -202,8 +206,11 @@ def _check_axes(look: Look) -> None:
             raise ValueError(
                 f"{name} of {look.name} must be {wanted[name]}, but its shape is {numbers.shape}"
             )
-    if len(look.heads) != heads:
-        raise ValueError(f"heads of {look.name} must name {heads}, but they are {look.heads}")
+    if look.reduced is not None:
+        check_places(look.name, look.sizes, look.reduced.top, look.reduced.tiles)
+    if len(look.heads) != heads or not all(map(is_count, look.heads)):
+        came = str(look.heads)[:80]
+        raise ValueError(f"heads of {look.name} must name {heads} by numbers, but they are {came}")
 
 
 def _check_tokens(look: Look, side: str, wanted: int, tokens: Mapping[str, Tokens]) -> None:
@@ -214,18 +221,8 @@ def _check_tokens(look: Look, side: str, wanted: int, tokens: Mapping[str, Token
     came = len(tokens[name])
     if came != wanted:
         raise ValueError(
-            f"{look.name} has {wanted} {side}, but {came} {name} tokens came{_why(wanted, came)}"
+            f"{look.name} has {wanted} {side}, but {came} {name} tokens came{why(wanted, came)}"
         )
-
-
-def _why(wanted: int, came: int) -> str:
-    """Guess what is missing or too much."""
-    if abs(wanted - came) <= 2:
-        state = "not in the list" if wanted > came else "in the list, but not in the model's input"
-        return f": is a start or end token (BOS, EOS) {state}?"
-    if wanted > came:
-        return ": was the sentence padded? Then padding belongs in the list, marked as padding"
-    return ": is there padding in the list, or more than one sentence of the batch?"
 
 
 def _check_gold(gold: Iterable[tuple[int, int]], tokens: Mapping[str, Tokens]) -> None:

@@ -14,12 +14,28 @@ def fold_special(trace: Trace) -> Trace:
     """Tell all special pieces and padding of a side as one last piece.
 
     Weights are summed over its keys, and their mean taken over its queries, so rows still sum
-    to 1. Only whole weights can be folded.
+    to 1. Gold links to what is folded are left out. Only whole weights can be folded.
     """
     folds = {name: _fold(tokens) for name, tokens in trace.tokens.items()}
     tokens = {name: _told(tokens) for name, tokens in trace.tokens.items()}
     looks = tuple(_folded(look, folds[look.queries], folds[look.keys]) for look in trace.looks)
-    return replace(trace, tokens=tokens, looks=looks)
+    return replace(trace, tokens=tokens, looks=looks, gold=_links(trace))
+
+
+def _links(trace: Trace) -> tuple[tuple[int, int], ...] | None:
+    """Number the words of gold links anew; without a mapping, each piece is a word."""
+    if trace.gold is None:
+        return None
+    source, target = (_numbers(trace.tokens[name]) for name in ("source", "target"))
+    return tuple((source[s], target[t]) for s, t in trace.gold if s in source and t in target)
+
+
+def _numbers(tokens: Tokens) -> dict[int, int]:
+    """Give the number that each word still has, by the one it had."""
+    if tokens.words is None:
+        return {piece: n for n, piece in enumerate(_shown(tokens))}
+    words = (tokens.words[piece] for piece in _shown(tokens))
+    return {word: word for word in words if word is not None}
 
 
 def _hidden(tokens: Tokens) -> list[int]:
