@@ -1,4 +1,5 @@
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,21 @@ def test_the_demo_trains_translates_and_shows_where_it_looked(to, model, tmp_pat
     assert load(out).settings.model.kind == ("recurrent" if model == "bahdanau" else "transformer")
     head = choose_head(load(out), book.valid[:3])
     assert 0.0 <= head.value <= 1.0
+
+
+def test_without_matplotlib_the_demo_shows_its_maps_and_says_what_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    book = corpus("fr", train=300, valid=20, test=20)
+    for module in ("demo", "lesson"):
+        monkeypatch.setattr(f"regard.{module}.corpus", lambda _: book)
+    told = []
+    demo(tmp_path / "run", minutes=0.02, say=told.append)
+    maps, picture, rest = told[-3:]
+    assert "where it looks" in maps and "The gold alignment" in maps
+    assert re.match(r"No picture was saved: .*pip install 'regard\[pictures\]' would do\n", picture)
+    assert "To try next" in rest
+    assert not list((tmp_path / "run").glob("attention.*"))
 
 
 def test_another_language_or_model_is_refused_before_anything_is_done(tmp_path):

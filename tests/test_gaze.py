@@ -13,6 +13,7 @@ from regard.text.tokenizer import Tokenizers
 from regard.text.vocabulary import train
 
 TEXTS = ["the old cat", "le vieux chat"]
+STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF", "html": b"<!DOCTYPE html>"}
 
 
 @pytest.fixture
@@ -32,27 +33,42 @@ def test_a_run_is_seen_saying_what_it_is_told_to(run):
     assert (trace.model, len(trace.looks)) == ("run", 6)
 
 
-def test_pictures_are_written_by_their_endings_or_drawn_as_text(run, tmp_path, monkeypatch):
+def test_pictures_are_written_as_they_are_asked_for_or_drawn_as_text(run, tmp_path, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     trace = of_run(run, *TEXTS)
-    text = draw(trace, Place("encoder", 1, 1), True, [])
+    text = draw(trace, Place("encoder", 1, 1), True, {})
     assert "encoder, layer 1, head 1" in text and "cat" in text
-    paths = [tmp_path / f"look.{ending}" for ending in ("png", "svg", "html")]
-    assert draw(trace, Place(), True, paths).count("the picture: ") == 3
-    starts = [path.read_bytes()[:15] for path in paths]
-    assert (
-        starts[0][1:4] == b"PNG" and starts[1][:5] == b"<?xml" and starts[2] == b"<!DOCTYPE html>"
-    )
+    paths = {kind: tmp_path / f"look.{kind}" for kind in STARTS}
+    assert draw(trace, Place(), True, paths).count("the picture: ") == len(STARTS)
+    for kind, path in paths.items():
+        assert path.read_bytes().startswith(STARTS[kind])
 
 
-def test_nothing_to_look_at_is_refused(run):
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf", "html"])
+@pytest.mark.parametrize("name", ["look", "look.HTML", "look.png", "look.v2"])
+def test_the_option_and_not_the_name_decides_what_is_written(run, tmp_path, kind, name):
+    path = tmp_path / name
+    asked = ["look", str(run), TEXTS[0], "--target", TEXTS[1], f"--{kind}", str(path)]
+    done = CliRunner().invoke(app, asked)
+    assert (done.exit_code, done.stdout) == (0, f"the picture: {path}\n"), done.output
+    assert path.read_bytes().startswith(STARTS[kind])
+
+
+@pytest.mark.parametrize("texts", [(" ", "le chat"), ("the cat", " \t")])
+def test_nothing_to_look_at_is_refused(run, texts):
     with pytest.raises(RegardError, match="there must be words to look at, but there are none"):
-        of_run(run, " ", "le chat")
+        of_run(run, *texts)
+
+
+def test_spaces_around_a_text_are_not_looked_at(run):
+    assert (
+        of_run(run, " the cat\n", "\tle chat ").tokens == of_run(run, "the cat", "le chat").tokens
+    )
 
 
 def test_a_head_that_is_not_there_is_refused(run):
     with pytest.raises(RegardError, match="head of"):
-        draw(of_run(run, *TEXTS), Place("cross", 0, 7), True, [])
+        draw(of_run(run, *TEXTS), Place("cross", 0, 7), True, {})
 
 
 transformers = pytest.importorskip("transformers")

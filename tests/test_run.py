@@ -85,3 +85,11 @@ def test_snapshots_come_in_the_order_of_their_steps(folder):
     store.save(folder.path / "snapshots" / "step-mine.safetensors", {})  # of somebody else
     assert list(folder.snapshots) == [0, 25, 400, 12_800_000]
     assert folder.snapshots[400] == folder.snapshot(400)
+
+
+@pytest.mark.parametrize("origin", [None, [], "t", {}, {"texts": 7}, {"texts": {}}, {"texts": [7]}])
+def test_settings_that_do_not_name_their_texts_are_damaged(folder, origin):
+    content = json.loads(folder.settings.read_text())
+    folder.settings.write_text(json.dumps(content | {"origin": origin}))
+    with pytest.raises(RegardError, match=r"settings.json is damaged: origin must name a list"):
+        folder.read_settings()

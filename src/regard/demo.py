@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from regard.errors import RegardError
 from regard.insight import Reading, best_reading, between_words
@@ -13,6 +13,7 @@ from regard.retrace import retrace
 from regard.run import Run
 from regard.text.phrasebook import Phrase, corpus
 from regard.trace import Trace
+from regard.trace.numbers import Array
 from regard.training.metrics import bleu, exact_match, is_chinese
 from regard.translate import translate
 
@@ -41,7 +42,9 @@ def demo(
     say(_quality(run, book.test))
     head = choose_head(run, book.valid[:ALIGNED])
     shown = _worth_showing(book.test)
-    say(_picture(run, shown, head, out))
+    seen = _see(run, shown, head)
+    say(_maps(seen))
+    say(_picture(seen, out))
     say(_next(out, shown.source))
 
 
@@ -83,26 +86,30 @@ def _worth_showing(phrases: Sequence[Phrase]) -> Phrase:
     return max(fitting or phrases, key=crossings)
 
 
-def _picture(run: Run, phrase: Phrase, head: Reading, out: Path) -> str:
-    """Draw where the head looks beside the gold alignment, in the terminal and as a figure."""
+class _Seen(NamedTuple):
+    """A phrase, the head that looks at it, and where it looks: a row a target word."""
+
+    phrase: Phrase
+    head: Reading
+    weights: Array
+    gold: list[list[float]]
+    words: tuple[list[str], list[str]]  # of the target and of the source
+
+
+def _see(run: Run, phrase: Phrase, head: Reading) -> _Seen:
     stack, sources, targets = between_words(_forced(run, phrase), head.step)
-    weights = stack[head.layer, head.head]
     words = [phrase.target_words[n] for n in targets], [phrase.source_words[n] for n in sources]
     gold = [[float((s, t) in phrase.links) for s in sources] for t in targets]
-    title = f"Layer {head.layer}, head {head.head}"
-    marked = [(t, s) for t, row in enumerate(gold) for s, mark in enumerate(row) if mark]
-    drawn = figure.heat_map(
-        weights,
-        *words,
-        title=phrase.target,
-        caption=f"cross-attention, layer {head.layer}, head {head.head} · outlined: gold alignment",
-        marked=marked,
-    )
-    saved = _saved(drawn, out)
-    width = get_terminal_size().columns // 2 - 2
+    return _Seen(phrase, head, stack[head.layer, head.head], gold, words)
+
+
+def _maps(seen: _Seen) -> str:
+    """Draw where the head looks beside the gold alignment, for the terminal."""
+    phrase, head, width = seen.phrase, seen.head, get_terminal_size().columns // 2 - 2
+    title = f"Layer {head.layer}, head {head.head}: where it looks"
     maps = (
-        terminal.heat_map(weights, *words, title=f"{title}: where it looks", width=width),
-        terminal.heat_map(gold, *words, title="The gold alignment", width=width),
+        terminal.heat_map(seen.weights, *seen.words, title=title, width=width),
+        terminal.heat_map(seen.gold, *seen.words, title="The gold alignment", width=width),
     )
     return f"""
   {phrase.source}
@@ -111,9 +118,26 @@ def _picture(run: Run, phrase: Phrase, head: Reading, out: Path) -> str:
 {beside(*maps)}
 
 Of all heads this one agrees best with the gold alignments of {ALIGNED} other sentences:
-alignment error rate {head.value:.2f}. It was never shown any.
-The picture: {saved}
-"""
+alignment error rate {head.value:.2f}. It was never shown any."""
+
+
+def _picture(seen: _Seen, out: Path) -> str:
+    """Save the same as a figure, and tell where it is, or what is needed to draw it."""
+    head = seen.head
+    try:
+        drawn = figure.heat_map(
+            seen.weights,
+            *seen.words,
+            title=seen.phrase.target,
+            caption=f"cross-attention, layer {head.layer}, head {head.head} · "
+            "outlined: gold alignment",
+            marked=[
+                (t, s) for t, row in enumerate(seen.gold) for s, mark in enumerate(row) if mark
+            ],
+        )
+    except RegardError as problem:  # without matplotlib; what was learned is worth showing
+        return f"No picture was saved: {problem}\n"
+    return f"The picture: {_saved(drawn, out)}\n"
 
 
 def _saved(drawn: "matplotlib.figure.Figure", out: Path) -> Path:

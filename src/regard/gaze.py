@@ -1,6 +1,6 @@
 """What the verb look does: where a run or a Hugging Face model looks, as any picture."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,12 +29,14 @@ class Place(NamedTuple):
 
 def of_run(path: Path, sentence: str, target: str | None = None) -> Trace:
     """Let a run translate a sentence, or say a given target, and record where it looks."""
-    run = load(path)
-    said: str | Sequence[int] | None = target
+    run, sentence = load(path), sentence.strip()  # as `translate` reads it
+    said: str | Sequence[int]
     if target is None:
         (texts,) = translate(run.model, run.tokenizers, [sentence], run.settings.search)
         said = texts[0].tokens
-    if not sentence.strip() or not said:
+    else:
+        said = target.strip()
+    if not sentence or not said:
         raise RegardError(f"there must be words to look at, but there are none in {sentence!r}")
     return retrace(run.model, run.tokenizers, sentence, said, name=run.name)
 
@@ -93,14 +95,14 @@ def _tokens(tokenizer: Any, ids: "torch.Tensor", encoding: Any = None) -> Tokens
     )
 
 
-def draw(trace: Trace, place: Place, words: bool, paths: Sequence[Path]) -> str:
-    """Write pictures of a trace to files, by their endings; without any, draw it as text."""
+def draw(trace: Trace, place: Place, words: bool, paths: Mapping[str, Path]) -> str:
+    """Write pictures of a trace to files, by format; without any, draw it as text."""
     trace = merged(trace) if words else trace
     if not paths:
         return picture(trace, *place)
-    for path in paths:
-        if path.suffix == ".html":
+    for kind, path in paths.items():
+        if kind == "html":
             save_page(trace, path, *place)
         else:
-            figure.save(sheet.one(trace, *place), path)
-    return "\n".join(f"the picture: {path}" for path in paths)
+            figure.save(sheet.one(trace, *place), path, kind)
+    return "\n".join(f"the picture: {path}" for path in paths.values())

@@ -119,6 +119,6 @@ def _knows(place: Path, to: str, model: str) -> bool:
     wanted = {"layers": 2, "attends": True, "kind": "transformer"} | MODELS[model]["model"]
     return (
         all(getattr(settings.model, name) == value for name, value in wanted.items())
-        and origin["texts"][0] == f"phrasebook {to}, training"
+        and origin["texts"][:1] == [f"phrasebook {to}, training"]
         and folder.card.exists()
     )

@@ -111,7 +111,7 @@ class Folder:
         try:
             content = json.loads(self.settings.read_text(encoding="utf-8"))
             sections = {name: content[name] for name in SECTIONS}
-            return change(Settings(), sections), content["origin"]
+            return change(Settings(), sections), _origin(content)
         except OSError as problem:
             raise RegardError(
                 f"{self.path} is not a run: it has no settings.json; "
@@ -119,6 +119,14 @@ class Folder:
             ) from problem
         except (ValueError, KeyError, TypeError) as problem:
             raise RegardError(f"{self.settings} is damaged: {problem}") from problem
+
+
+def _origin(content: Mapping[str, Any]) -> dict[str, Any]:
+    origin = content["origin"]
+    texts = origin.get("texts") if isinstance(origin, dict) else None
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"origin must name a list of texts, but it is {origin!r}")
+    return dict(origin)
 
 
 @dataclass(frozen=True, slots=True)

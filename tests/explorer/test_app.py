@@ -1,8 +1,11 @@
+import math
+
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 
+from regard.explorer import saved
 from regard.explorer.app import STATIC, create_app
 from regard.explorer.door import Address, Door
 from regard.explorer.playground import known
@@ -105,3 +108,18 @@ def test_the_pages_modules_are_served_as_what_they_are(client):
 )
 def test_no_other_file_of_the_package_is_served(client, path):
     assert client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+def test_what_json_cannot_say_is_refused_in_a_sentence(client, refused, monkeypatch, odd):
+    monkeypatch.setattr(saved, "opened", lambda *_: {"looks": [{"heads": [odd]}]})
+    told = refused(client.post("/api/traces/open", content=b"{}"), 422)
+    assert told.startswith("what came of it cannot be said in JSON: ")
+
+
+@pytest.mark.parametrize("path", ["/", "/docs"])
+def test_the_head_of_a_page_is_that_of_the_page(client, path):
+    head, whole = client.head(path), client.get(path)
+    assert head.status_code == 200
+    assert head.headers["content-type"] == whole.headers["content-type"]
+    assert head.headers["content-length"] == str(len(whole.content))

@@ -1,8 +1,10 @@
 import asyncio
+import http.client
 import socket
 
 import pytest
 
+from regard.explorer import door as door_file
 from regard.explorer.door import HEADERS, Address, Door
 from regard.explorer.limits import LIMITS
 
@@ -165,3 +167,50 @@ def test_two_hosts_are_none():
 
     again = (b"host", b"127.0.0.1:8765")
     assert ask(Door(never_asked, Address("127.0.0.1", PORT)), nothing, again) == [403]
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_request_that_is_too_large_is_read_to_its_end_before_it_is_refused(announced):
+    left = [b"x" * 100_000] * 9
+
+    async def sends():
+        return {"type": "http.request", "body": left.pop(), "more_body": bool(left)}
+
+    headers = [(b"content-length", b"900000")] if announced else []
+    assert ask(Door(never_asked, Address("127.0.0.1", PORT)), sends, *headers) == [413]
+    assert left == []
+
+
+def test_no_more_of_it_is_read_than_has_a_bound(monkeypatch):
+    monkeypatch.setattr(door_file, "REST", 1000)
+    read = []
+
+    async def sends_without_end():
+        read.append(100)
+        return {"type": "http.request", "body": b"x" * 100, "more_body": True}
+
+    announced = (b"content-length", b"900000")
+    assert ask(Door(never_asked, Address("127.0.0.1", PORT)), sends_without_end, announced) == [413]
+    assert sum(read) == 1000
+
+
+def test_nor_is_anybody_waited_for_who_sends_nothing_more():
+    async def sends_nothing():
+        await asyncio.Event().wait()
+
+    announced = (b"content-length", b"900000")
+    door = Door(never_asked, Address("127.0.0.1", PORT), seconds=0.05)
+    assert ask(door, sends_nothing, announced) == [413]
+
+
+def test_who_asks_before_sending_is_refused_at_once():
+    headers = [(b"content-length", b"900000"), (b"expect", b"100-continue")]
+    assert ask(Door(never_asked, Address("127.0.0.1", PORT)), never_asked, *headers) == [413]
+
+
+def test_a_client_that_sends_all_before_it_listens_hears_that_it_was_too_much(site):
+    place = site.removeprefix("http://").rstrip("/")
+    asked = http.client.HTTPConnection(place, timeout=60)
+    asked.request("POST", "/api/traces/open", body=b"x" * (LIMITS.trace + (1 << 20)))
+    assert asked.getresponse().status == 413
+    asked.close()

@@ -14,7 +14,28 @@ WAIT = 60  # seconds that a busy machine may take
 HEAD = b"GET / HTTP/1.1\r\nHost: here\r\n"
 
 
+LONG = b"x" * (1 << 24)  # more than the system keeps for a client that does not read
+
+
+async def says_much(send):
+    """Answer at length, in parts; `busy` has one entry for each answer that is under way."""
+    busy.append("answer")
+    try:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(8):
+            await send({"type": "http.response.body", "body": LONG, "more_body": True})
+        await send({"type": "http.response.body", "body": b"hello"})
+    finally:
+        busy.pop()
+
+
+busy = []
+
+
 async def says_hello(scope, receive, send):
+    if scope["path"] == "/much":
+        await says_much(send)
+        return
     await send(
         {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"5")]}
     )
@@ -22,7 +43,7 @@ async def says_hello(scope, receive, send):
 
 
 class Quick(Impatient):
-    seconds = 1.0
+    seconds = taking = 1.0
 
 
 @pytest.fixture
@@ -96,6 +117,32 @@ def test_a_head_that_is_slow_but_in_time_is_answered(connect):
         time.sleep(0.2)
         connection.sendall(b"\r\n")
         assert answered(connection).endswith(b"hello")
+
+
+def test_who_does_not_read_the_answer_is_let_go_and_its_request_ends(connect):
+    with connect() as connection:
+        connection.sendall(HEAD.replace(b"/", b"/much", 1) + b"\r\n")
+        while not busy:
+            time.sleep(0.01)
+        began = time.monotonic()
+        while busy:
+            assert time.monotonic() - began < WAIT
+            time.sleep(0.01)
+        with pytest.raises(ConnectionError):  # what is left of the answer is not waited for
+            while connection.recv(1 << 20):
+                pass
+            raise ConnectionError
+
+
+def test_who_reads_slowly_but_reads_gets_the_whole_answer(connect):
+    with connect() as connection:
+        connection.sendall(HEAD.replace(b"/", b"/much", 1) + b"Connection: close\r\n\r\n")
+        read, began = 0, time.monotonic()
+        while part := connection.recv(1 << 20):
+            read += len(part)
+            if time.monotonic() - began < 3:
+                time.sleep(0.1)
+        assert read > 8 * len(LONG)
 
 
 def test_the_explorer_is_served_so():

@@ -69,12 +69,12 @@ def test_an_unknown_address_is_told_of(client, refused, path):
 
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
-    [("GET", "/api/translate", "POST"), ("DELETE", "/api/runs", "GET"), ("POST", "/", "GET")],
+    [("GET", "/api/translate", "POST"), ("DELETE", "/api/runs", "GET"), ("POST", "/", "GET, HEAD")],
 )
 def test_a_wrong_method_is_told_of(client, refused, method, path, allowed):
     answer = client.request(method, path)
     refused(answer, 405)
-    assert answer.headers["allow"] == allowed
+    assert sorted(answer.headers["allow"].split(", ")) == allowed.split(", ")
 
 
 def test_a_mistake_of_ours_is_one_sentence_here_and_a_traceback_in_the_log(

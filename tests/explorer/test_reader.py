@@ -101,3 +101,25 @@ def test_texts_for_which_a_model_has_no_positions_are_refused(run):
         translations(short, " ".join([SOURCE] * 3), None, 1)
     with pytest.raises(Refused, match="target must be at most 7 tokens long, but it has"):
         trace(short, "dog", " ".join([TARGET] * 3))
+
+
+def test_spaces_around_a_text_change_neither_its_translations_nor_their_likelihoods(run):
+    assert translations(run, f"  {SOURCE} \n", 4, 3) == translations(run, SOURCE, 4, 3)
+
+
+def test_spaces_around_the_texts_of_a_trace_are_not_read(run):
+    assert trace(run, f" {SOURCE}\t", f"\n{TARGET} ") == trace(run, SOURCE, TARGET)
+
+
+@pytest.mark.parametrize("name", ["source", "target"])
+def test_a_trace_of_nothing_but_spaces_is_refused_as_empty(client, refused, name):
+    form = {"run": "small", "source": SOURCE, "target": TARGET, name: " \t\n"}
+    told = refused(client.post("/api/traces", json=form), 422)
+    assert told == f"{name} must have a word or more, but it is empty."
+
+
+def test_spaces_around_a_phrase_of_the_book_do_not_hide_its_gold_alignment(client, few):
+    phrase = few["fr"].test[0]
+    form = {"run": "small", "source": f" {phrase.source} ", "target": f"{phrase.target}\n"}
+    links = client.post("/api/traces", json=form).json()["gold"]
+    assert sorted(map(tuple, links)) == sorted(phrase.links)

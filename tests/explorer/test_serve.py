@@ -7,6 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
@@ -116,6 +118,28 @@ def test_a_host_that_is_not_there_is_told_of():
         serve([], [], "no.such.host.invalid", 0)
 
 
+def test_a_port_is_taken_from_the_first_moment_on():
+    with serve_file._bound("127.0.0.1", 0) as first:
+        port = first.getsockname()[1]
+        message = f"cannot listen on port {port} of 127.0.0.1: "
+        with pytest.raises(RegardError, match=message), serve_file._bound("127.0.0.1", port):
+            pass
+
+
+@pytest.mark.parametrize("host", ["a" * 70, "a..b"])
+def test_a_host_that_no_host_can_be_called_is_told_of(host):
+    with pytest.raises(RegardError, match=f"cannot listen on '{host}'"):
+        serve([], [], host, 0)
+
+
+def until(holds):
+    """Wait until something is so."""
+    end = time.monotonic() + WAIT
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 @pytest.fixture
 def started(monkeypatch):
     """Start everything but the server itself; give what would have been served."""
@@ -136,7 +160,24 @@ def test_another_host_needs_a_token_which_is_told_and_never_the_same(trained, st
         serve([trained], [], "0.0.0.0", 0, open_page=True, say=said.append)
     tokens = [re.search(r"/\?token=([\w-]{32,})  ", line)[1] for line in said]
     assert tokens == [door._token for door in doors] and len(set(tokens)) == 2
-    assert [url.rpartition("=")[2] for url in opened] == tokens
+    until(lambda: len(opened) == 2)
+    assert {url.rpartition("=")[2] for url in opened} == set(tokens)
+
+
+def test_a_browser_that_stays_in_the_terminal_does_not_hold_the_server_up(
+    trained, started, monkeypatch
+):
+    close, closed = threading.Event(), []
+
+    def reads(url):
+        close.wait(20)
+        closed.append(url)
+
+    monkeypatch.setattr(serve_file.webbrowser, "open", reads)
+    serve([trained], [], "127.0.0.1", 0, open_page=True, say=lambda line: None)
+    assert closed == []  # the browser is still open, and the server has gone on
+    close.set()
+    until(lambda: closed)
 
 
 def test_this_machine_alone_needs_none(trained, started):

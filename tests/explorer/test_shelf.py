@@ -131,3 +131,16 @@ def test_a_recurrent_run_has_one_head_and_no_phrasebook(copied):
     Folder(copied).settings.write_text(json.dumps(content))
     facts = Shelf([copied]).facts("copy")
     assert (facts["kind"], facts["heads"], facts["phrasebook"]) == ("recurrent", 1, None)
+
+
+@pytest.mark.parametrize("origin", [None, {"texts": 7}, {"texts": {}}])
+def test_a_run_of_damaged_origin_does_not_hide_the_others(trained, copied, visit, origin):
+    client = visit(trained, copied)
+    content = json.loads(Folder(copied).settings.read_text())
+    Folder(copied).settings.write_text(json.dumps(content | {"origin": origin}))
+    told = client.get("/api/runs")
+    assert told.status_code == 200, told.text
+    assert [(run["name"], run["ready"]) for run in told.json()["runs"]] == [
+        ("small", True),
+        ("copy", False),
+    ]

@@ -1,4 +1,5 @@
 import re
+import sys
 from xml.etree import ElementTree
 
 import pytest
@@ -54,9 +55,12 @@ def test_pictures_are_saved_in_order_as_png_and_svg(tmp_path):
 
 def test_pictures_that_are_no_longer_drawn_go(tmp_path):
     plate.save({"old": blank(1.0, 1.0)}, tmp_path)
-    (tmp_path / "mine.txt").write_text("kept")
+    mine = {"mine.txt", "1-notes.txt", "2024-thesis", "3.png", "1-old.png.bak"}
+    for name in mine:
+        (tmp_path / name).write_text("kept")
     plate.save({"new": Moving([blank(1.0, 1.0)], [100])}, tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"1-new.gif", "mine.txt"}
+    assert {path.name for path in tmp_path.iterdir()} == {"1-new.gif", *mine}
+    assert plate.saved(tmp_path) == [tmp_path / "1-new.gif"]
 
 
 def test_letters_that_no_font_has_are_told_and_drawn_by_the_readers_fonts(tmp_path, monkeypatch):
@@ -98,3 +102,12 @@ def test_a_package_that_is_missing_is_said_and_a_mistake_of_ours_is_not_hidden(m
     monkeypatch.setattr(plate, "import_module", lambda _: missing("regard.nowhere"))
     with pytest.raises(ModuleNotFoundError):
         plate.draw("five_tokens")
+
+
+@pytest.mark.parametrize("missing", ["matplotlib", "pygments", "sklearn.datasets"])
+def test_packages_are_asked_for_before_anything_is_drawn(monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    for figure in ("spelling", "words_and_image"):
+        monkeypatch.delitem(sys.modules, f"regard.gallery.{figure}", raising=False)
+    with pytest.raises(RegardError, match=f"needs {missing}, which is not installed"):
+        plate.check(["five_tokens", "words_and_image"])

@@ -1,5 +1,6 @@
 import itertools
 import re
+import sys
 from contextlib import contextmanager
 from html.parser import HTMLParser
 from xml.etree import ElementTree
@@ -157,6 +158,49 @@ def test_a_page_that_is_not_a_gallerys_is_not_overwritten(tmp_path, stubbed):
     with pytest.raises(RegardError, match=r"index\.html is not a gallery's"):
         site.build(tmp_path, ["scores"])
     assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
+
+
+@pytest.mark.parametrize("language", [None, "en"])
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path, stubbed, language):
+    mine = tmp_path / "pictures" / "scores" / "1-mine.png"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    with pytest.raises(RegardError, match="holds other files, which might be lost"):
+        site.build(tmp_path, ["scores"], language)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [mine]
+
+
+def test_what_the_other_languages_folder_holds_is_left_alone_too(tmp_path, stubbed):
+    site.build(tmp_path, ["scores"], "en", say=lambda _: None)
+    mine = tmp_path / "zh" / "pictures" / "scores" / "1-mine.png"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    with pytest.raises(RegardError, match="holds other files"):
+        site.build(tmp_path, ["scores"], say=lambda _: None)
+    assert mine.read_text() == "mine"
+
+
+def test_a_site_that_was_stopped_on_the_way_can_be_gone_on_with(tmp_path, stubbed, monkeypatch):
+    drawn = plate.draw
+
+    def stopped(name):
+        if name == "complexity":
+            raise KeyboardInterrupt
+        return drawn(name)
+
+    monkeypatch.setattr(plate, "draw", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        site.build(tmp_path, ["scores", "complexity"], say=lambda _: None)
+    monkeypatch.setattr(plate, "draw", drawn)
+    site.build(tmp_path, ["scores", "complexity"], say=lambda _: None)
+    assert 'href="complexity.html"' in (tmp_path / "index.html").read_text("utf-8")
+
+
+def test_a_missing_package_is_told_before_anything_is_written(tmp_path, stubbed, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pygments", None)
+    with pytest.raises(RegardError, match="needs pygments, which is not installed"):
+        site.build(tmp_path / "gallery", ["scores"])
+    assert not (tmp_path / "gallery").exists()
 
 
 @pytest.mark.parametrize(

@@ -62,3 +62,11 @@ def test_a_coarser_map_keeps_the_strongest_weight():
 def test_more_than_one_head_is_refused():
     with pytest.raises(ValueError, match=r"one matrix of queries and keys, .* \(2, 3, 4\)"):
         half_blocks(np.zeros((2, 3, 4)))
+
+
+@pytest.mark.parametrize("bad", [-0.5, np.nan, np.inf])
+def test_a_weight_that_is_no_weight_is_refused_with_its_place(bad):
+    weights = WEIGHTS.copy()
+    weights[3, 4] = bad
+    with pytest.raises(ValueError, match=rf"0 or more, but weights\[3, 4\] is {bad}; scores"):
+        half_blocks(weights, colour="plain", width=40)

@@ -1,6 +1,8 @@
 import itertools
+import re
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import pytest
 import torch
@@ -177,3 +179,31 @@ def test_drawing_leaves_pyplot_alone():
     )
     found = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
     assert (found.stdout, found.stderr) == ("False\n", "")
+
+
+@pytest.mark.parametrize("part", ["word ", "word", "力"])
+def test_a_long_title_is_as_wide_as_its_figure_and_has_few_lines(tmp_path, part):
+    keys = [str(number) for number in range(9)]
+    drawn = heat_map([[1 / 9] * 9], ["a"], keys, title=part * 1200, caption=part * 1200)
+    for text in (drawn.get_suptitle(), drawn.get_supxlabel()):
+        assert text.count("\n") == 2 and text.endswith("…")
+    save(drawn, tmp_path / "long.svg")
+    width = re.search(r'width="([\d.]+)pt"', (tmp_path / "long.svg").read_text("utf-8"))[1]
+    assert float(width) < 1.3 * 72 * drawn.get_size_inches()[0]
+
+
+def test_a_title_that_fits_stays_on_one_line():
+    assert heat_map([[1.0]], ["a"], ["b"], title="t" * 40).get_suptitle() == "t" * 40
+    longer = heat_map([[1.0]], ["a"], ["b"], title=" ".join(["to be broken"] * 5)).get_suptitle()
+    assert longer == "to be broken to be broken to be broken\nto be broken to be broken"
+
+
+@pytest.mark.parametrize(("kind", "start"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_a_format_that_is_named_is_taken_whatever_the_ending(tmp_path, kind, start):
+    save(heat_map(WEIGHTS, QUERIES, KEYS), tmp_path / "map.svg", kind)
+    assert (tmp_path / "map.svg").read_bytes().startswith(start)
+
+
+def test_words_that_xml_cannot_say_make_no_broken_drawing(tmp_path):
+    save(heat_map([[1.0]], ["\uffff"], ["\x00"], title="\ufffe"), tmp_path / "odd.svg")
+    assert ElementTree.parse(tmp_path / "odd.svg").getroot().tag.endswith("svg")

@@ -83,14 +83,18 @@ def test_an_exact_zero_is_told_from_a_small_weight():
         ("\u202eabc", r"\u202eabc"),
         ("\u2028", r"\u2028"),
         ("\ud800", r"\ud800"),
+        ("\uffff\ufffe", r"\uffff\ufffe"),
+        ("\ufdd0\ufdef", r"\ufdd0\ufdef"),
+        ("\U0001fffe", r"\U0001fffe"),
     ],
 )
-def test_signs_that_steer_the_terminal_are_spelled_out(word, shown):
+def test_signs_that_steer_the_terminal_or_spoil_xml_are_spelled_out(word, shown):
     assert safe(word) == shown
 
 
 @pytest.mark.parametrize(
-    "word", ["house", "naïve", "nai\u0308ve", "注意力", "می\u200cخواهم", "▁the"]
+    "word",
+    ["house", "naïve", "nai\u0308ve", "注意力", "می\u200cخواهم", "▁the", "\ufffd\ufdcf\ufdf0"],
 )
 def test_other_words_stay_as_they_are(word):
     assert safe(word) == word

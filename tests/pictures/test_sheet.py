@@ -28,7 +28,7 @@ def test_one_head_has_words_title_caption_and_gold(trace):
     axes = drawn.axes[0]
     assert words(axes.yaxis) == ["<s>", "猫", "坐", "着"]
     assert drawn.get_suptitle() == 'a <script>"cat"</script>'
-    assert drawn.get_supxlabel() == (
+    assert drawn.get_supxlabel().replace("\n", " ") == (
         "a hand-made translator · cross, layer 1, head 0 (outlined: gold alignment)"
     )
     framed = {(patch.get_y() + 0.42, patch.get_x() + 0.42) for patch in axes.patches}

@@ -15,6 +15,7 @@ from regard.explorer import docs, forms, gold, history, playground, reader, save
 from regard.explorer.limits import LIMITS, Limits
 from regard.explorer.line import Line
 from regard.explorer.problems import RESPONSES, explain
+from regard.explorer.refused import Refused
 from regard.explorer.saved import Saved
 from regard.explorer.shelf import Shelf
 from regard.explorer.stop import Stop
@@ -99,8 +100,9 @@ def _add_model(app: FastAPI, shelf: Shelf, answer: Answers, limits: Limits) -> N
 
         def work(stop: Stop) -> dict[str, Any]:
             run = shelf.run(form.run, form.checkpoint)
-            words = gold.words(shelf.phrasebook(form.run), form.source, form.target)
-            return reader.trace(run, form.source, form.target, words, limits)
+            source, target = form.source.strip(), form.target.strip()
+            words = gold.words(shelf.phrasebook(form.run), source, target)
+            return reader.trace(run, source, target, words, limits)
 
         return await answer(work, request)
 
@@ -147,11 +149,11 @@ def _add_playground(app: FastAPI, answer: Answers, limits: Limits) -> None:
 
 
 def _add_pages(app: FastAPI) -> None:
-    @app.get("/", include_in_schema=False)
+    @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
     def index() -> FileResponse:
         return FileResponse(STATIC / "index.html")
 
-    @app.get("/docs", include_in_schema=False)
+    @app.api_route("/docs", methods=["GET", "HEAD"], include_in_schema=False)
     def read_docs() -> HTMLResponse:
         return HTMLResponse(docs.page(app.openapi()))
 
@@ -161,4 +163,8 @@ def _add_pages(app: FastAPI) -> None:
 
 def _json(content: Any) -> Response:
     """Write JSON as ASCII: half of a surrogate pair, which UTF-8 cannot say, stays what it is."""
-    return Response(json.dumps(content, allow_nan=False), media_type="application/json")
+    try:
+        text = json.dumps(content, allow_nan=False)
+    except (ValueError, RecursionError) as problem:
+        raise Refused(422, f"what came of it cannot be said in JSON: {problem}") from problem
+    return Response(text, media_type="application/json")

@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import parse_qsl, urlencode
@@ -22,6 +23,7 @@ INSIDE = 256  # requests at a time
 HELD = 1 << 28  # bytes of all requests that are being read
 FILES = ("/api/traces/open", "/api/traces/contents")  # where files are sent to
 SECONDS = 10.0  # in which a request must have come in whole
+REST = 1 << 26  # bytes of a request that is too large to read and drop; most listen only then
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -151,6 +153,8 @@ class Door:
         most = self._limits.trace if scope["path"] in FILES else self._limits.body
         announced = headers.get("content-length", "0")
         if announced.isdigit() and int(announced[:20]) > most:
+            if "expect" not in headers:  # who waits to be asked for the body has sent none
+                await self._drop(receive)
             raise _too_large(most)
         try:
             async with asyncio.timeout(self._seconds):
@@ -171,6 +175,8 @@ class Door:
                 self._held += len(part)
                 body += part
                 if len(body) > most:
+                    if message.get("more_body"):
+                        await self._drop(receive)
                     raise _too_large(most)
                 if self._held > HELD:
                     raise Refused(503, "too many large requests at a time", retry_after=5)
@@ -178,6 +184,17 @@ class Door:
                     return bytes(body)
         finally:
             self._held -= len(body)
+
+    async def _drop(self, receive: Receive) -> None:
+        """Read what is left of a request, within bounds: who still sends does not hear why not."""
+        left = REST
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._seconds):
+                while left > 0:
+                    message = await receive()
+                    if not message.get("more_body"):  # all has come, or the client has left
+                        return
+                    left -= len(message.get("body", b""))
 
 
 def _too_large(most: int) -> Refused:

@@ -29,9 +29,9 @@ def translations(
     limits: Limits = LIMITS,
 ) -> list[dict[str, Any]]:
     """Give the best translations of a text, with the probability of each piece and word."""
-    limits = _within(limits, run)
+    limits, text = _within(limits, run), text.strip()  # as `translate` reads it
     ids = _checked(run.tokenizers.source, "text", text, limits)
-    if not text.strip() or not ids:
+    if not ids:
         return []
     own = min(run.settings.search.beams, limits.beams)
     beams = max(own, nbest) if beams is None else beams
@@ -51,6 +51,7 @@ def trace(
 ) -> dict[str, Any]:
     """Record where a run looks while it is made to say the target."""
     limits = _within(limits, run)
+    source, target = source.strip(), target.strip()
     for name, text, tokenizer in (
         ("source", source, run.tokenizers.source),
         ("target", target, run.tokenizers.target),

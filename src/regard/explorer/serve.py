@@ -7,6 +7,7 @@ import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 
 import torch
 import uvicorn
@@ -53,7 +54,8 @@ def serve(
         def started() -> None:
             say(f"The explorer is at {url}  (Ctrl-C ends it)")
             if open_page:
-                webbrowser.open(url)
+                # a browser within the terminal keeps whoever opens it
+                Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
         _Server(_config(door), started).run([listener])
         line.close()
@@ -105,10 +107,13 @@ def _bound(host: str, port: int) -> Iterator[socket.socket]:
         listener = socket.socket(family, kind, protocol)
     except OSError as problem:
         raise RegardError(f"cannot listen on {host!r}: {problem.strerror}") from problem
+    except UnicodeError as problem:  # an empty part between dots, or one of more than 63 letters
+        raise RegardError(f"cannot listen on {host!r}: no host can have that name") from problem
     with listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(place)
+            listener.listen()  # until then, others may bind to it, too
         except OSError as problem:
             raise RegardError(
                 f"cannot listen on port {port} of {host}: {problem.strerror}; "

@@ -1,7 +1,9 @@
 """One figure of the gallery: its texts, its code, and its pictures as files."""
 
+import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from io import BytesIO
@@ -82,11 +84,27 @@ def _text(told: Mapping[str, Any]) -> Text:
 
 def draw(name: str) -> dict[str, Picture]:
     """Draw a figure: its pictures by name, in the order in which they are shown."""
-    try:
+    with _saying_what_is_missing(name):
         from matplotlib import rc_context
 
         with rc_context(STYLE):  # type: ignore[arg-type]
             pictures: dict[str, Picture] = import_module(f"regard.gallery.{name}").draw()
+        return pictures
+
+
+def check(names: Iterable[str]) -> None:
+    """Refuse figures whose packages are not installed, before any of them takes its time."""
+    for name in names:
+        with _saying_what_is_missing(name):
+            import_module("matplotlib")
+            import_module("pygments")  # of the page
+            import_module(f"regard.gallery.{name}")
+
+
+@contextmanager
+def _saying_what_is_missing(name: str) -> Iterator[None]:
+    try:
+        yield
     except ModuleNotFoundError as error:
         if str(error.name).startswith("regard"):
             raise  # a mistake of ours
@@ -94,7 +112,6 @@ def draw(name: str) -> dict[str, Picture]:
             f"the figure {name!r} needs {error.name}, which is not installed; "
             "pip install 'regard[gallery]' would do"
         ) from error
-    return pictures
 
 
 def save(pictures: Mapping[str, Picture], folder: Path) -> str:
@@ -115,9 +132,15 @@ def save(pictures: Mapping[str, Picture], folder: Path) -> str:
             path = stem.with_name(stem.name + suffix)
             files.write(path, content)
             kept.add(path)
-    for old in set(folder.glob("[0-9]*-*")) - kept:
+    for old in set(saved(folder)) - kept:
         old.unlink()
     return "".join(dict.fromkeys(unknown))
+
+
+def saved(folder: Path) -> list[Path]:
+    """List the pictures that were saved in a folder, in order, and nothing else that is there."""
+    ours = re.compile(r"\d+-.+\.(png|svg|gif)")
+    return sorted(path for path in folder.glob("*") if ours.fullmatch(path.name))
 
 
 def labels(picture: "matplotlib.figure.Figure") -> "list[matplotlib.text.Text]":

@@ -33,9 +33,11 @@ def build(
             raise unknown_name("figure of the gallery", name, FIGURES)
     if language not in (None, *LANGUAGES):
         raise unknown_name("language of the gallery", str(language), LANGUAGES)
-    _refuse_what_is_not_ours(out)
     languages = [language] if language else list(LANGUAGES)
+    _refuse_what_is_not_ours(out, languages)
     chosen = [name for name in FIGURES if name in only or not only]
+    plate.check(chosen)
+    _write(out, languages)  # a folder that is begun is marked, so that it can be gone on with
     unknown: dict[str, str] = {}
     # if another translator has yet to learn for the figures before, these must not take its time
     ahead = "bahdanau" in chosen and found("fr")
@@ -92,7 +94,7 @@ def _home(out: Path, language: str) -> Path:
 
 def _present(folder: Path) -> dict[str, list[str]]:
     """List the pictures of each figure that has some, PNG before SVG, as its page names them."""
-    found = {name: sorted((folder / "pictures" / name).glob("[0-9]*-*")) for name in FIGURES}
+    found = {name: plate.saved(folder / "pictures" / name) for name in FIGURES}
     return {
         name: [path.relative_to(folder).as_posix() for path in paths]
         for name, paths in found.items()
@@ -104,12 +106,23 @@ def _cover(pictures: Sequence[str]) -> str:
     return next((path for path in pictures if path.endswith(".png")), pictures[0])
 
 
-def _refuse_what_is_not_ours(out: Path) -> None:
-    first = out / "index.html"
-    if first.exists() and page.MARK not in first.read_text("utf-8", errors="replace"):
-        raise RegardError(
-            f"{first} is not a gallery's and would be lost; --out with another folder would do"
-        )
+def _refuse_what_is_not_ours(out: Path, languages: Sequence[str]) -> None:
+    for language in languages:
+        first, folder = _home(out, language), _folder(out, language)
+        if first.exists() and page.MARK not in first.read_text("utf-8", errors="replace"):
+            raise RegardError(
+                f"{first} is not a gallery's and would be lost; --out with another folder would do"
+            )
+        if not first.exists() and not _is_free(folder):
+            raise RegardError(
+                f"{folder} holds other files, which might be lost; --out with a new folder would do"
+            )
+
+
+def _is_free(folder: Path) -> bool:
+    """Tell whether a folder has nothing, or nothing but the other language's pages."""
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    return {name for name in names if not name.startswith(".")} <= {"gallery.css", *LANGUAGES}
 
 
 def _progress(names: Sequence[str], say: Callable[[str], None] | None) -> Iterator[str]:

@@ -62,6 +62,13 @@ def _checked(whole: Array) -> Array:
             f"weights must be one matrix of queries and keys, but their shape is {whole.shape}; "
             "(50, 70) would do"
         )
+    wrong = np.argwhere(~((whole >= 0) & np.isfinite(whole)))
+    if len(wrong):
+        query, key = wrong[0].tolist()
+        raise ValueError(
+            f"weights must be 0 or more, but weights[{query}, {key}] is {whole[query, key]}; "
+            "scores become weights in a softmax"
+        )
     return whole
 
 

@@ -10,11 +10,20 @@ def columns(text: str) -> int:
 
 def cut(text: str, room: int) -> str:
     """Shorten a text to a number of columns, and show it by an ellipsis."""
-    if columns(text) <= room:
+    if _fitting(text, room) == len(text):
         return text
-    while text and columns(text) > room - 1:
-        text = text[:-1]
-    return text + "…"
+    return text[: _fitting(text, room - 1)] + "…"
+
+
+def wrapped(text: str, room: int, lines: int) -> list[str]:
+    """Break a text into lines of so many columns, at spaces if it has some; cut the last."""
+    found: list[str] = []
+    while len(found) < lines - 1 and (end := _fitting(text, room)) < len(text):
+        space = text.rfind(" ", 1, end + 1)
+        line = text[: max(end, 1) if space < 0 else space]
+        found.append(line.rstrip())
+        text = text[len(line) :].lstrip()
+    return [*found, cut(text, room)]
 
 
 def left(text: str, room: int) -> str:
@@ -39,6 +48,16 @@ def letters(text: str) -> list[str]:
         else:
             found.append(sign)
     return found
+
+
+def _fitting(text: str, room: int) -> int:
+    """Count the signs at the start of a text that fit into a number of columns."""
+    taken = 0
+    for place, sign in enumerate(text):
+        taken += _columns_of(sign)
+        if taken > room:
+            return place
+    return len(text)
 
 
 def _columns_of(sign: str) -> int:

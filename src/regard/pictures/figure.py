@@ -8,7 +8,7 @@ from warnings import catch_warnings, filterwarnings
 
 from regard.errors import RegardError
 from regard.pictures.colour import cividis, ink
-from regard.pictures.columns import columns, cut
+from regard.pictures.columns import columns, cut, wrapped
 from regard.pictures.fonts import families, missing
 from regard.pictures.grid import Grid, Matrix, grid, number, safe
 
@@ -24,6 +24,8 @@ LONGEST_SIDE = 24.0  # of the map; its cells shrink to stay within
 WORD_APART = 0.17  # least distance of two words of 10 points
 COLUMN = 0.085  # width of a letter of 10 points
 LONGEST_WORD = 24  # columns; the rest of a longer one is cut
+NARROWEST_TITLE = 40  # columns, also of a figure that is narrower
+TITLE_LINES = 3
 
 
 def heat_map(
@@ -57,12 +59,12 @@ def heat_map(
     return figure
 
 
-def save(figure: "matplotlib.figure.Figure", path: Path) -> None:
-    """Write a figure to a file, in the format of the file's ending (PNG if it has none)."""
+def save(figure: "matplotlib.figure.Figure", path: Path, kind: str | None = None) -> None:
+    """Write a figure to a file, in a format or that of the file's ending (PNG if it has none)."""
     from matplotlib import rc_context
     from matplotlib.text import Text
 
-    kind = path.suffix[1:].lower() or "png"
+    kind = kind or path.suffix[1:].lower() or "png"
     known = figure.canvas.get_supported_filetypes()
     if kind not in known:
         choices = ", ".join(sorted(known))
@@ -99,10 +101,16 @@ def blank(width: float, height: float) -> "matplotlib.figure.Figure":
 def entitle(figure: "matplotlib.figure.Figure", title: str | None, caption: str | None) -> None:
     """Write the title above and the caption below."""
     style: dict[str, Any] = {"parse_math": False, "fontfamily": families()}
+    width = figure.get_size_inches()[0]
     if title:
-        figure.suptitle(safe(title), **style)
+        figure.suptitle(_broken(title, width / (1.2 * COLUMN)), **style)  # of 12 points
     if caption:
-        figure.supxlabel(safe(caption), fontsize="medium", **style)
+        figure.supxlabel(_broken(caption, width / COLUMN), fontsize="medium", **style)
+
+
+def _broken(text: str, room: float) -> str:
+    """Break a title into lines as wide as its figure, and cut what is more than a few."""
+    return "\n".join(wrapped(safe(text), max(int(room), NARROWEST_TITLE), TITLE_LINES))
 
 
 def outline(axes: "matplotlib.axes.Axes", chart: Grid, cells: Iterable[tuple[int, int]]) -> None:

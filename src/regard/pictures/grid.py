@@ -66,12 +66,18 @@ def number(weight: float) -> str:
 
 
 def safe(word: str) -> str:
-    r"""Spell out what would steer a terminal or turn the text around: ESC becomes \x1b."""
-    return "".join(_spelled(sign) if _steers(sign) else sign for sign in word)
+    r"""Spell out what would steer a terminal, turn the text around or spoil XML: ESC is \x1b."""
+    harms = (_steers(sign) or _is_no_character(sign) for sign in word)
+    return "".join(_spelled(sign) if harm else sign for sign, harm in zip(word, harms, strict=True))
 
 
 def _steers(sign: str) -> bool:
     return category(sign) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and sign not in JOINERS
+
+
+def _is_no_character(sign: str) -> bool:
+    """Tell whether Unicode will never give a sign a meaning."""
+    return 0xFDD0 <= ord(sign) <= 0xFDEF or ord(sign) & 0xFFFE == 0xFFFE
 
 
 def _spelled(sign: str) -> str:

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { number, ofLook, read, toLook, whole, write } from "../../../src/regard/explorer/static/address.js";
+import { number, ofLook, oneOf, read, toLook, whole, write } from "../../../src/regard/explorer/static/address.js";
 
 test("what is written in an address is read again, whatever the text", () => {
   const values = { text: 'a & b = "c" #?% </script> 猫 \u202f', run: "demo-2", "a.head": "3" };
@@ -29,4 +29,12 @@ test("odd numbers in an address become usual ones", () => {
   assert.deepEqual(["0.5", "9", "-9", "NaN", "Infinity", "", undefined].map((text) => number(text, 1, [0, 2])), [0.5, 2, 0, 1, 1, 1, 1]);
   const { layer, head, query, key, threshold } = toLook({ layer: "-3", head: "a", at: "x,<b>", hide: "?" });
   assert.deepEqual([layer, head, query, key, threshold], [undefined, 0, null, null, 0.02]);
+});
+
+test("a name is one of a table's own, and not what every object has", () => {
+  const table = { first: 1, second: 2 };
+  assert.equal(oneOf(table, "second", "first"), "second");
+  for (const name of ["constructor", "toString", "__proto__", "hasOwnProperty", "third", "", undefined]) {
+    assert.equal(oneOf(table, name, "first"), "first");
+  }
 });

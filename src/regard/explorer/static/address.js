@@ -59,6 +59,16 @@ export function toLook(values) {
   };
 }
 
+/**
+ * Give a name that a table itself has, and not what every object has, such as "constructor"; or another.
+ * @param {Object<string, unknown>} table
+ * @param {string|undefined} name
+ * @param {string} otherwise
+ */
+export function oneOf(table, name, otherwise) {
+  return name !== undefined && Object.hasOwn(table, name) ? name : otherwise;
+}
+
 /** Read a number of zero or more without decimals; null if it is none. @param {string|undefined} text */
 export function whole(text) {
   return /^\d{1,6}$/.test(text ?? "") ? Number(text) : null;

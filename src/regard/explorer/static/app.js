@@ -1,7 +1,7 @@
 /** The explorer: five pages, one address for each of their states. */
 import { element } from "../pictures/controls.js";
 import { chosenLanguage } from "../pictures/language.js";
-import { read, write } from "./address.js";
+import { oneOf, read, write } from "./address.js";
 import { asker } from "./api.js";
 import { make as compare } from "./compare.js";
 import { sentenceOf } from "./parts.js";
@@ -77,7 +77,7 @@ function say(sentence) {
 function route() {
   if (!known) return;
   const address = read(location.hash);
-  const page = address.page in PAGES ? address.page : known.runs.length ? "translate" : "traces";
+  const page = oneOf(PAGES, address.page, known.runs.length ? "translate" : "traces");
   left.abort();
   left = new AbortController();
   last[page] = address.values;

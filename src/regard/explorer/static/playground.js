@@ -1,5 +1,6 @@
 /** Playground: attention on a few vectors, and kernel regression on a few points. */
 import { element } from "../pictures/controls.js";
+import { oneOf } from "./address.js";
 import { attention } from "./attention.js";
 import { segments } from "./parts.js";
 import { regression } from "./regression.js";
@@ -10,7 +11,7 @@ const PANELS = { attention, regression };
 /** @param {import("./app.js").Context} context @param {Object<string, string>} values @returns {import("./app.js").Page} */
 export function make(context, values) {
   const names = context.texts.playground;
-  const chosen = values.panel in PANELS ? values.panel : "attention";
+  const chosen = oneOf(PANELS, values.panel, "attention");
   const place = element("div");
   const lead = element("p", { className: "lead" });
   let left = new AbortController();
