@@ -109,6 +109,7 @@ MAY_IMPORT = {
     },
     "explorer": {"explorer", *SHOWN},
     "gallery": {"gallery", "files", "five_words", "insight", *SHOWN},
+    "one_line": {"errors"},
     "cli": {
         "config",
         "counting",
@@ -119,6 +120,7 @@ MAY_IMPORT = {
         "files",
         "gallery",
         "gaze",
+        "one_line",
         "presets",
         "retrace",
         "run",

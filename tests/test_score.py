@@ -60,10 +60,11 @@ def test_a_report_names_figures_with_signatures(run, files):
 
 
 def test_an_empty_file_is_refused(run, tmp_path):
-    empty = tmp_path / "empty.txt"
-    empty.write_text("")
+    empty, other = tmp_path / "empty.txt", tmp_path / "other.txt"
+    for path in (empty, other):
+        path.write_text("")
     with pytest.raises(RegardError, match=r"empty.txt must have sentences, but it is empty"):
-        list(report(run, empty, empty, None, None))
+        list(report(run, empty, other, None, None))
 
 
 def test_pairs_with_an_empty_side_are_left_out_of_the_alignment(run, files, tmp_path):

@@ -9,32 +9,18 @@ from pathlib import Path
 from typing import Annotated, Any, TextIO, cast
 
 import typer
-from typer.core import TyperGroup
 
 from regard import __version__
 from regard.errors import RegardError, unknown_name
+from regard.one_line import Verbs
 
 # Threads that wait shall sleep, not spin: where another program computes too, spinning takes the
 # processor from the very thread that is waited for. Read by OpenMP when torch is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
-class _Verbs(TyperGroup):
-    """The verbs; what a user can repair is said in one line, without a traceback."""
-
-    def invoke(self, ctx: Any) -> Any:  # typer's own or click's context, by version
-        try:
-            return super().invoke(ctx)
-        except RegardError as error:
-            typer.echo(f"regard: {error}", err=True)
-            raise typer.Exit(1) from error
-        except BrokenPipeError:  # whoever read the output has enough
-            sys.stderr.close()
-            raise typer.Exit(0) from None
-
-
 app = typer.Typer(
-    cls=_Verbs,
+    cls=Verbs,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -182,7 +168,8 @@ def look(
         raise RegardError("look needs a run folder and a text, or --hf and a text; quote the text")
     text = what[-1]
     trace = of_run(Path(what[0]), text, target) if hf is None else of_hugging_face(hf, text)
-    paths = [path for path in (png, svg, pdf, html) if path is not None]
+    wanted = {"png": png, "svg": svg, "pdf": pdf, "html": html}
+    paths = {format: path for format, path in wanted.items() if path is not None}
     typer.echo(draw(trace, Place(kind, layer, head), words, paths))
 
 

@@ -74,7 +74,7 @@ def _numbered(sentences: Sequence[set[tuple[int, int]]]) -> list[tuple[int, int,
 def loss(run: Run, pairs: Sequence[Pair]) -> float:
     """Give the loss per piece of the references; empty ones, and too long ones, are left out."""
     room = longest(run.model)
-    everything = Data(longest=1 << 30 if room is None else room - 1, ratio=float("inf"))
+    everything = Data(longest=10**9 if room is None else room - 1, ratio=float("inf"))
     with TemporaryDirectory() as folder:
         some = encoded.encode(pairs, run.tokenizers, everything, Path(folder))
         if not len(some):
