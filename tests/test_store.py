@@ -218,3 +218,10 @@ def test_a_torn_file_has_no_part_in_a_mean(tmp_path):
     (tmp_path / "two.safetensors").write_bytes(b"torn")
     with pytest.raises(RegardError, match="two.safetensors is torn"):
         store.mean([tmp_path / "one.safetensors", tmp_path / "two.safetensors"])
+
+
+def test_whoever_may_read_other_files_may_read_weights(tmp_path):
+    plain, weights = tmp_path / "plain", tmp_path / "weights.safetensors"
+    plain.write_text("text")
+    store.save(weights, {"a": torch.ones(2)})
+    assert weights.stat().st_mode == plain.stat().st_mode

@@ -20,8 +20,11 @@ def save(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any] | N
     ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     notes = json.dumps(about or {}, sort_keys=True)
     with files.replacing(path) as draft:
+        draft.touch()
+        readers = draft.stat().st_mode  # whom the user lets read; safetensors lets the owner alone
         try:
             save_file(ready, draft, {"about": notes, "checksum": _checksum(ready, notes)})
+            draft.chmod(readers)
         except SafetensorError as problem:  # a full disk among others
             raise OSError(str(problem)) from problem
 
