@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from regard.attention import MultiHead
@@ -113,3 +114,18 @@ def test_sentences_that_leave_take_the_keys_along_that_no_one_sees():
         text = torch.cat([rows[1:, 1], next_row[:, beam, None]], dim=1)
         expected = decoder(text, source.pick(torch.tensor([1])))[:, -1]
         torch.testing.assert_close(states[:, beam], expected)
+
+
+@pytest.mark.parametrize("looking", [(True, False), (False, True, False)])
+def test_some_layers_may_look_at_the_source_and_others_not(looking):
+    layers = [
+        Layer(MultiHead(8, 2), FeedForward(8, 12), MultiHead(8, 2) if look else None)
+        for look in looking
+    ]
+    decoder = Decoder(layers).eval()
+    source = decoder.read(torch.randn(2, 5, 8), torch.ones(2, 5, dtype=torch.bool))
+    rows, past, stepped = torch.randn(2, 4, 8), decoder.start(source), []
+    for row in rows.split(1, dim=1):
+        states, past = decoder.step(row, past)
+        stepped.append(states)
+    torch.testing.assert_close(torch.cat(stepped, dim=1), decoder(rows, source))

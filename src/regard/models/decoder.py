@@ -15,7 +15,7 @@ from regard.models.portions import placed
 class Source(NamedTuple):
     """What was read of the source: a memory for each layer, and which of its keys may be seen."""
 
-    memories: tuple[Memory, ...]
+    memories: tuple[Memory, ...]  # of those layers that look at it
     keep: Tensor  # (sentence, key)
 
     def pick(self, sentences: Tensor) -> "Source":
@@ -124,8 +124,10 @@ class Decoder(nn.Module):
         rows = rows if self.norm is None else self.norm(rows)
         return rows, Past(tuple(caches), past.source, branches)
 
-    def _memories(self, source: Source | None) -> Sequence[Memory | None]:
-        return [None] * len(self.layers) if source is None else source.memories
+    def _memories(self, source: Source | None) -> list[Memory | None]:
+        """Hand each layer that looks at the source its memory; others need none."""
+        memories = iter(() if source is None else source.memories)
+        return [None if layer.cross is None else next(memories, None) for layer in self.layers]
 
 
 def _seen(source: Source | None) -> Mask | None:
