@@ -33,12 +33,6 @@ MayLook: TypeAlias = Bool[Tensor, "*#batch #query #key"]
 """True where a query may look. Never the other way round."""
 
 
-def dots(queries: Queries, keys: Keys) -> Scores:
-    """Take the dot product of every query with every key."""
-    with unrounded(queries):
-        return torch.einsum("...qd,...kd->...qk", precise(queries), precise(keys))
-
-
 def unrounded(numbers: Tensor) -> AbstractContextManager[object]:
     """Compute with numbers as they are, where autocast would round them to half precision."""
     kind = numbers.device.type

@@ -9,14 +9,14 @@ from warnings import warn
 import torch
 from torch import nn
 
-from regard import parallel, search
+from regard import search
 from regard.batch import padded
 from regard.config import LARGEST_SEED, Search
 from regard.counting import counted
 from regard.errors import RegardError
 from regard.groups import groups_of, longest_text
 from regard.models.translator import Translator, encoded, longest
-from regard.parallel import side_by_side
+from regard.parallel import cores, side_by_side
 from regard.search import Found, Limits
 from regard.text.tokenizer import Tokenizers
 
@@ -70,8 +70,8 @@ def translate(
     sources = _cut(sources, longest(model))
     results = [[Translation("", (), 0.0, 0.0)] * nbest for _ in sentences]
     # what is drawn depends on who is drawn together, which must not depend on the machine
-    beams, cores = (1, 1) if chance else (settings.beams, parallel.cores())
-    groups = list(groups_of(sources, beams, cores))
+    beams, threads = (1, 1) if chance else (settings.beams, cores())
+    groups = list(groups_of(sources, beams, threads))
 
     def search_group(numbered: tuple[int, list[int]]) -> list[list[Found]]:
         number, rows = numbered

@@ -408,6 +408,23 @@ def test_scores_of_keys_alone_or_of_queries_alone_hold_for_all(path):
     torch.testing.assert_close(alike, values.mean(-2, keepdim=True).expand_as(alike))
 
 
+class ByKey(nn.Module):
+    """A score of the caller's that is the same for all queries, and folds."""
+
+    def forward(self, queries, keys):
+        return keys.sum(-1)[..., None, :]
+
+    def fold(self, queries, keys):
+        return torch.ones_like(queries), keys
+
+
+def test_a_score_that_folds_may_give_one_row_for_all_queries():
+    queries, keys, values = make_vectors()
+    with torch.no_grad():
+        context, looks = look(queries, keys, values, score=ByKey())
+    torch.testing.assert_close(context, looks @ values)
+
+
 @pytest.mark.parametrize("score", [Gaussian(), Cosine(0.01)], ids=["gaussian", "cosine"])
 def test_autocast_does_not_round_what_a_score_folds_in_float32(score):
     places = 4 * torch.randn(2, 1, 7, 32)

@@ -321,7 +321,7 @@ def test_weights_that_a_step_ruins_are_never_saved(step, tmp_path):
 
 
 def test_states_of_a_training_that_had_to_go_back_do_not_outlive_those_it_makes(
-    whole, tmp_path, monkeypatch
+    tmp_path, monkeypatch
 ):
     out, lines = tmp_path / "torn", []
     small(out, "train.steps=8")

@@ -4,8 +4,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.attention.dot import dots
 from regard.attention.fold import Folded
-from regard.shapes import Keys, Scores, dots, precise, unrounded
+from regard.shapes import Keys, Scores, precise, unrounded
 
 
 class Bilinear(nn.Module):

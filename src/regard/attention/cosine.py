@@ -3,9 +3,10 @@
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from regard.attention.dot import dots
 from regard.attention.fold import Folded
 from regard.attention.positive import Positive
-from regard.shapes import Keys, Queries, Scores, dots, precise
+from regard.shapes import Keys, Queries, Scores, precise
 
 
 class Cosine(nn.Module):

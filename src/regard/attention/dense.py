@@ -36,7 +36,7 @@ def _fitting(scores: Tensor, wanted: tuple[int, ...]) -> Tensor:
             f"score must give a number for each query and key, {wanted}, where heads that share "
             f"keys are below each other, but the shape is {tuple(scores.shape)}"
         )
-    return scores.expand(wanted)
+    return scores.expand(wanted).contiguous()  # which may be written over
 
 
 def weigh(job: Job, scores: Scores, frame: Frame) -> Weights:

@@ -6,7 +6,13 @@ import torch
 from torch import nn
 
 from regard.attention.fold import Folded
-from regard.shapes import Keys, Queries, Scores, dots, precise
+from regard.shapes import Keys, Queries, Scores, precise, unrounded
+
+
+def dots(queries: Queries, keys: Keys) -> Scores:
+    """Take the dot product of every query with every key, in float32 or more."""
+    with unrounded(queries):
+        return torch.einsum("...qd,...kd->...qk", precise(queries), precise(keys))
 
 
 class Dot(nn.Module):

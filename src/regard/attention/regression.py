@@ -105,7 +105,7 @@ class NadarayaWatson:
                 return error().item()
 
         # from the middle outwards: where nothing can be learned, the start stays
-        extent = (_extent(keys) / log.exp()).log2().item() if len(keys) > 1 else 0.0
+        extent = (_extent(keys) / log.exp()).log2().item()  # -inf if all points are one
         across = [extent - half / 2 for half in range(33) if abs(extent - half / 2) > 8]
         octaves = [half / 2 for half in range(-16, 17)]
         best = min(sorted([*octaves, *filter(isfinite, across)], key=abs), key=error_at)

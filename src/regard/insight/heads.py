@@ -102,9 +102,8 @@ def _in_sight(trace: Trace, look: Look) -> Array:
     real[trace.tokens[look.keys].real] = 1
     if look.kind != "causal":
         return np.full(look.sizes[1], real.sum())
-    last = np.minimum(
-        np.arange(look.sizes[1]), look.sizes[2] - 1
-    )  # queries behind all keys see all
+    queries, keys = look.sizes[1:]
+    last = np.minimum(np.arange(queries), keys - 1)  # who stands behind all keys sees all
     return np.asarray(real.cumsum()[last])
 
 

@@ -8,8 +8,7 @@ from torch import Tensor
 
 from regard.shapes import precise
 from regard.watching.asked import as_computed, weights_of
-
-ROWS = 256  # of a mask that are asked at a time
+from regard.watching.hiding import climbs, seen_by_some
 
 
 class Flex:
@@ -57,13 +56,13 @@ class Flex:
 
     def hidden(self) -> Tensor | None:
         """Tell which keys (batch, key) the mask hides from everyone."""
-        batch, heads, queries, keys = self.sizes
-        seen = torch.zeros(batch, keys, dtype=torch.bool, device=self.queries.device)
-        for start in range(0, queries, ROWS):
-            rows = slice(start, min(start + ROWS, queries))
-            may = self._mask(*self._places(slice(None), list(range(heads)), rows))
-            seen |= may.any(2).any(1)
-        return ~seen
+        return ~seen_by_some(
+            lambda start, stop: self._may_look(slice(start, stop)).any(2).any(1), self.sizes[2]
+        )
+
+    def _may_look(self, rows: slice) -> Tensor:
+        heads = list(range(self.sizes[1]))
+        return self._mask(*self._places(slice(None), heads, rows))
 
     def _places(self, batch: slice, heads: list[int], rows: slice) -> tuple[Tensor, ...]:
         sentences, _, queries, keys = self.sizes
@@ -71,16 +70,10 @@ class Flex:
         return tuple(torch.tensor(list(n), device=self.queries.device) for n in numbers)
 
     def _is_causal(self) -> bool:
-        _, heads, queries, keys = self.sizes
-        if keys <= self.offset + 1:
-            return False
-
         def sees(row: int, key: int) -> bool:
-            places = self._places(slice(None), list(range(heads)), slice(row, row + 1))
-            return bool(self._mask(*places)[..., key:].any())
+            return bool(self._may_look(slice(row, row + 1))[..., key:].any())
 
-        ahead = any(sees(row, self.offset + row + 1) for row in {0, queries // 2})
-        return not ahead and sees(queries - 1, self.offset + 1)
+        return climbs(sees, *self.sizes[2:], self.offset)
 
 
 def _over_all(

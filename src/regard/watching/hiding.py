@@ -1,8 +1,11 @@
 """What a mask hides: keys from everyone, or from all that come before them."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
+ROWS = 256  # of a mask that is not written out, that are asked at a time
 LEAST = -1e4  # what is added to hide may be minus infinity, the least number there is, or this
 
 
@@ -53,6 +56,23 @@ def hides_later(mask: Tensor, offset: int, added: int = 0) -> bool:
             return False
         further = further or bool(seen[:, offset + 1 :].any())
     return further
+
+
+def seen_by_some(seen: Callable[[int, int], Tensor], queries: int) -> Tensor:
+    """Tell which keys (batch, key) anyone sees, of a mask that is asked from row to row."""
+    blocks = (seen(start, min(start + ROWS, queries)) for start in range(0, queries, ROWS))
+    return torch.stack(list(blocks)).any(0)
+
+
+def climbs(sees: Callable[[int, int], bool], queries: int, keys: int, offset: int) -> bool:
+    """Tell whether nobody sees ahead, by three rows of a mask that is asked what they see.
+
+    The first and the middle one see nothing ahead, from a key on, and the last one sees more.
+    """
+    if keys <= offset + 1:
+        return False
+    ahead = any(sees(row, offset + row + 1) for row in {0, queries // 2})
+    return not ahead and sees(queries - 1, offset + 1)
 
 
 def _once(mask: Tensor) -> Tensor:

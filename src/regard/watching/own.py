@@ -12,10 +12,8 @@ from regard.masks.distance import is_plain_causal
 from regard.masks.frame import Frame
 from regard.shapes import precise
 from regard.watching.asked import Asked, Dot, as_computed, four_axes
-from regard.watching.hiding import may_look
+from regard.watching.hiding import climbs, may_look, seen_by_some
 from regard.watching.traceless import traceless
-
-ROWS = 256  # of a mask that are asked at a time
 
 
 def asked_of(job: Job) -> Asked:
@@ -67,12 +65,12 @@ class Own:
         frame, (batch, heads, queries, keys) = self._job.frame, self.sizes
         if self._job.mask is None and self._job.bias is None:
             return None
-        seen = torch.zeros(batch, keys, dtype=torch.bool, device=frame.device)
-        for start in range(0, queries, ROWS):
-            may = self._may_look(frame.part(start, min(ROWS, queries - start)))
-            may = may.any(-2).expand(*frame.batch, keys).reshape(batch, heads, keys)
-            seen |= may.any(1)
-        return ~seen
+
+        def seen(start: int, stop: int) -> Tensor:
+            may = self._may_look(frame.part(start, stop - start)).any(-2)
+            return may.expand(*frame.batch, keys).reshape(batch, heads, keys).any(1)
+
+        return ~seen_by_some(seen, queries)
 
     def _may_look(self, frame: Frame) -> Tensor:
         may = torch.ones(1, frame.keys, dtype=torch.bool, device=frame.device)
@@ -83,14 +81,11 @@ class Own:
         return may
 
     def _is_causal(self) -> bool:
-        """Ask three rows: the first and the middle one see nothing ahead, the last one more."""
-        queries, keys = self.sizes[2:]
-        if self._job.mask is None or keys <= self.offset + 1:
+        mask, frame = self._job.mask, self._job.frame
+        if mask is None:
             return False
 
         def sees(row: int, key: int) -> bool:
-            assert self._job.mask is not None, "it was there a line ago"
-            return bool(self._job.mask.on(self._job.frame.part(row, 1))[..., key:].any())
+            return bool(mask.on(frame.part(row, 1))[..., key:].any())
 
-        ahead = any(sees(row, self.offset + row + 1) for row in {0, queries // 2})
-        return not ahead and sees(queries - 1, self.offset + 1)
+        return climbs(sees, *self.sizes[2:], self.offset)
