@@ -121,6 +121,7 @@ def serving(runs, traces=()):
     line = Line(workers=2)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
+        listener.listen()  # who comes before the thread has begun waits, and is not refused
         port = listener.getsockname()[1]
         app = create_app(Shelf(runs), Saved(traces), line)
         door = Door(app, Address("127.0.0.1", port), None)
