@@ -1,3 +1,5 @@
+from functools import partial
+
 import formulas
 import pytest
 import torch
@@ -84,6 +86,8 @@ def test_gradients_can_be_differentiated_in_turn():
     score, queries, keys = Additive(3).double(), *torch.randn(2, 2, 4, 3, dtype=torch.float64)
     given = [x.requires_grad_() for x in (queries, keys)]
     assert torch.autograd.gradgradcheck(lambda *pair: score(*pair), given)
+    streamed = partial(attend, score=score, path="streamed")
+    assert torch.autograd.gradgradcheck(streamed, given)
     found = torch.autograd.functional.hessian(
         lambda x: attend(x, keys.detach(), score=score).square().sum(), queries.detach()
     )

@@ -107,6 +107,20 @@ def test_what_goes_wrong_in_looking_does_not_hurt_the_model(model, monkeypatch):
         seen.trace()
 
 
+def test_what_torch_func_transforms_is_left_alone_and_told_of(model):
+    rows, memory = torch.randn(3, 2, 5, 12), torch.randn(3, 2, 7, 12)
+
+    def slopes():
+        gradient = torch.func.grad(lambda *given: model(*given).square().sum())
+        return torch.func.vmap(gradient)(rows, memory)
+
+    with watch(model) as seen:
+        watched = slopes()
+    assert torch.equal(watched, slopes())
+    lines = str(seen).splitlines()
+    assert len(lines) == 2 and all("a plain pass can be watched" in line for line in lines)
+
+
 def test_a_model_without_attention_is_told_what_was_looked_for():
     model = nn.Linear(3, 3)
     with watch(model) as seen:

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.attention.transforms import transformed
 from regard.shapes import Keys, Queries, Scores, precise, unrounded
 
 TILE = 2**20  # numbers of one (query, key, hidden) tile, 4 MiB in float32: it stays in the cache
@@ -60,6 +61,8 @@ class TanhSum(nn.Module):
         queries, keys, v = precise(queries), precise(keys), precise(self.v)
         if torch.compiler.is_compiling():
             return _compiled(queries, keys, v)
+        if transformed():
+            return _by_tanh(queries, keys, v)
         batch = queries.shape[:-2]
         flat = (x.reshape(batch.numel(), *x.shape[-2:]) for x in (queries, keys))
         scores: Tensor = _Tiled.apply(*flat, v)  # type: ignore[no-untyped-call]
@@ -83,9 +86,9 @@ class _Tiled(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Scores) -> tuple[Tensor | None, ...]:
-        queries, keys, v = ctx.saved_tensors
+        queries, keys, v = given = ctx.saved_tensors  # which may be unpacked once only
         if torch.is_grad_enabled():  # the gradient is differentiated in turn
-            return _differentiable(ctx.saved_tensors, ctx.needs_input_grad, grad)
+            return _differentiable(given, ctx.needs_input_grad, grad)
         by_queries, by_keys = torch.zeros_like(queries), torch.zeros_like(keys)
         by_v = grad.sum().expand(len(v)).clone()
         for place, tile in _tiles(queries, keys):

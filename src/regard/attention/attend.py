@@ -9,6 +9,7 @@ from regard.attention import dense, fused, streamed
 from regard.attention.fold import folds
 from regard.attention.job import Job, line_up
 from regard.attention.scores import Score
+from regard.attention.transforms import beyond_gradients
 from regard.attention.witness import told
 from regard.masks.expression import Mask
 
@@ -120,6 +121,8 @@ def _choose(job: Job, path: Path | None) -> Path:
     """Take the fused path for a score that folds; else hold all scores, unless they are many."""
     folded = folds(job.score)
     if path is None:
+        if beyond_gradients():
+            return "dense"
         return "fused" if folded else "dense" if _few(job) else "streamed"
     if path not in PATHS:
         raise ValueError(f"path must be one of {', '.join(PATHS)}, or None, but it is {path!r}")

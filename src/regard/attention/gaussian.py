@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from regard.attention.fold import Folded
 from regard.attention.positive import Positive
+from regard.attention.transforms import transformed
 from regard.shapes import Keys, Queries, Scores, precise
 
 
@@ -52,6 +53,10 @@ def _centre(keys: Keys) -> Tensor:
 
 def distance(queries: Queries, keys: Keys) -> Scores:
     """Measure how far each query is from each key."""
+    if transformed():  # of which cdist knows few, and in the backward pass gets some wrong
+        apart = precise(queries)[..., :, None, :] - precise(keys)[..., None, :, :]
+        between: Tensor = torch.linalg.vector_norm(apart, dim=-1)
+        return between
     # through a matrix product, near points of large norm would lose their distance to rounding
     exact = "donot_use_mm_for_euclid_dist"
     return torch.cdist(precise(queries), precise(keys), compute_mode=exact)

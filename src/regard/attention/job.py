@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.scores import Score, shared
+from regard.attention.transforms import transformed
 from regard.masks.expression import Mask, as_mask
 from regard.masks.frame import Frame, broadcasts
 
@@ -31,6 +32,8 @@ class Job:
 
     def differentiated(self) -> bool:
         """Tell whether a gradient may be asked for; a plain function might have weights, too."""
+        if transformed():
+            return True
         if not torch.is_grad_enabled():
             return False
         given = (self.queries, self.keys, self.values, self.bias)

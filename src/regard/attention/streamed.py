@@ -1,6 +1,7 @@
 """Block by block, the scores of a few queries at a time: for what would not fit at once."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -8,6 +9,7 @@ from torch.utils.checkpoint import checkpoint
 
 from regard.attention import dense
 from regard.attention.job import Job, grouped
+from regard.attention.transforms import transformed
 from regard.masks.frame import Frame
 from regard.shapes import Context, Weights, precise
 
@@ -17,15 +19,16 @@ BLOCK = 2**20  # scores held at a time, 4 MiB in float32: they stay in the cache
 def attend(job: Job, dropout: float) -> Context:
     """Gather the values with memory that grows with the keys, not with queries × keys.
 
-    For the backward pass each block is computed again instead of being kept.
+    For the backward pass each block is computed again instead of being kept, save under
+    `torch.func`, which cannot do so.
     """
 
     def block(queries: Tensor, frame: Frame) -> Context:
         return dense.gather(job, dense.weigh(job, dense.score(job, queries), frame), dropout)
 
     if job.differentiated():
-        contexts = [checkpoint(block, *part, use_reentrant=False) for part in _parts(job)]
-        return torch.cat(contexts, dim=-2)
+        run = block if transformed() else partial(checkpoint, block, use_reentrant=False)
+        return torch.cat([run(*part) for part in _parts(job)], dim=-2)
     # written into place: small results kept between large blocks would keep these from being reused
     context = job.values.new_empty(*job.frame.shape[:-1], job.values.shape[-1])
     for queries, frame in _parts(job):

@@ -13,6 +13,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from regard.attention.job import Job
+from regard.attention.transforms import transformed
 from regard.errors import RegardError, unknown_name
 from regard.watching.arguments import by_position
 from regard.watching.aside import aside, looks_aside
@@ -30,6 +31,9 @@ from regard.watching.written import Written, heads_inside, keys_added
 
 _QUIET = {"", "dim", "size", "is_floating_point", "stride", "numel", "__set__"}
 _VIEWS = {"T", "mT", "H", "mH"}  # attributes that are tensors of the same numbers
+_VEILED = RegardError(
+    "under torch.func or a forward derivative numbers cannot be read; a plain pass can be watched"
+)
 
 
 @contextmanager
@@ -47,11 +51,11 @@ def watch(
     of them run on their slow path in eval mode, too: they round otherwise, and an encoder that is
     given `src_key_padding_mask` writes numbers, not zeros, at padded positions.
 
-    What runs in other threads or as TorchScript is not seen. The steps of a generation are
-    stitched to one look; where a beam search changes rows between steps they are not: watch one
-    pass over the text that it found instead. Nor are those over a cache that drops its first keys,
-    as a sliding window does: where its keys stand in the text is not known. Watches may overlap in
-    one thread, as in tasks of asyncio; each sees all calls of its model.
+    What runs in other threads, as TorchScript or under `torch.func` is not seen. The steps of a
+    generation are stitched to one look; where a beam search changes rows between steps they are
+    not: watch one pass over the text that it found instead. Nor are those over a cache that drops
+    its first keys, as a sliding window does: where its keys stand in the text is not known. Watches
+    may overlap in one thread, as in tasks of asyncio; each sees all calls of its model.
 
     Args:
         keep: "all" weights; "reduced" to the strongest of each row, a coarse picture, and sums;
@@ -194,7 +198,7 @@ class Watcher(TorchFunctionMode):
         except Exception as error:
             site = self._names.site()
             if site is not None:
-                self._seen.miss(site, error)
+                self._seen.miss(site, _VEILED if transformed() else error)
 
 
 @contextmanager
