@@ -43,6 +43,11 @@ def test_heads_that_are_no_multiple_are_refused():
         lined_up(torch.randn(2, 5, 4, 12), torch.randn(2, 3, 7, 12))
 
 
+def test_heads_that_are_a_multiple_are_told_of_as_they_came():
+    with pytest.raises(ValueError, match=r"the shapes are \(3, 6, 4, 12\), \(2, 3, 7, 12\)"):
+        lined_up(torch.randn(3, 6, 4, 12), torch.randn(2, 3, 7, 12))
+
+
 def test_a_batch_is_never_taken_for_grouped_heads():
     with pytest.raises(ValueError, match="batch axes"):
         lined_up(torch.randn(6, 5, 12), torch.randn(2, 7, 12))

@@ -190,6 +190,22 @@ def test_alibi_adds_to_the_bias_of_each_sentence_apart(axes):
     torch.testing.assert_close(attention(rows, bias=bias), torch.cat(apart))
 
 
+def test_alibi_takes_steps_without_a_batch():
+    attention = MultiHead(WIDTH, HEADS, positions=ALiBi(HEADS))
+    rows, cache, steps = torch.randn(QUERIES, WIDTH), Cache(), []
+    for row in rows.split(1):
+        context, cache = attention.step(row, cache)
+        steps.append(context)
+    torch.testing.assert_close(torch.cat(steps), attention(rows, mask=causal()))
+
+
+def test_a_bias_that_does_not_fit_is_told_of_beside_alibi_too():
+    attention = MultiHead(WIDTH, HEADS, positions=ALiBi(HEADS))
+    rows, bias = torch.randn(2, QUERIES, WIDTH), torch.zeros(QUERIES, QUERIES + 1)
+    with pytest.raises(ValueError, match="bias must broadcast to .* but its shape is"):
+        attention(rows, bias=bias)
+
+
 def test_alibi_knows_its_heads_behind_any_number_of_batch_axes():
     attention = MultiHead(WIDTH, HEADS, positions=ALiBi(HEADS))
     rows, bias = torch.randn(2, HEADS, QUERIES, WIDTH), torch.randn(2, HEADS, QUERIES, QUERIES)

@@ -90,7 +90,7 @@ def line_up(
     if mask is not None:
         mask = as_mask(mask)
         mask.check(frame)
-    bias = None if bias is None else _lined_up_bias(bias, frame)
+    bias = None if bias is None else lined_up(bias, frame.shape)
     return Job(score, queries, keys, values, mask, bias, frame, groups, single)
 
 
@@ -173,6 +173,7 @@ def _common_batch(
     batch, key_batch = queries.shape[:-2], keys.shape[:-2]
     if batch == key_batch == values.shape[:-2]:
         return queries, keys, values, 1
+    given = tuple(queries.shape)
     groups = _groups(batch, key_batch, values.shape[:-2])
     if groups > 1:
         batch = torch.Size([*batch[:-1], key_batch[-1]])
@@ -182,7 +183,7 @@ def _common_batch(
     except RuntimeError:
         raise ValueError(
             "the batch axes of queries, keys and values must agree, be 1, or have heads that are "
-            f"a multiple of the keys' heads, but the shapes are {tuple(queries.shape)}, "
+            f"a multiple of the keys' heads, but the shapes are {given}, "
             f"{tuple(keys.shape)} and {tuple(values.shape)}"
         ) from None
     queries, keys, values = (x.expand(*common, -1, -1) for x in (queries, keys, values))
@@ -196,15 +197,16 @@ def _groups(batch: torch.Size, key_batch: torch.Size, value_batch: torch.Size) -
     return max(1, heads // key_heads) if heads % key_heads == 0 else 1
 
 
-def _lined_up_bias(bias: Tensor, frame: Frame) -> Tensor:
+def lined_up(bias: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Give a bias the axes of the scores, (*batch, query, key), or of query and key alone."""
     if not bias.is_floating_point():
         raise TypeError(
             f"bias must be floating-point, numbers to add to the scores, but it is {bias.dtype}; "
             "booleans go in as mask="
         )
     given = tuple(bias.shape)
-    if bias.ndim > 2 and bias.ndim == len(frame.shape) - 1:
+    if bias.ndim > 2 and bias.ndim == len(shape) - 1:
         bias = bias.unsqueeze(-3)  # (batch, query, key): the same for every head
-    if bias.ndim not in (2, len(frame.shape)) or not broadcasts(tuple(bias.shape), frame.shape):
-        raise ValueError(f"bias must broadcast to {frame.shape}, but its shape is {given}")
+    if bias.ndim not in (2, len(shape)) or not broadcasts(tuple(bias.shape), shape):
+        raise ValueError(f"bias must broadcast to {shape}, but its shape is {given}")
     return bias

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from regard.attention.attend import Looked, attend, look
 from regard.attention.axes import Axes
 from regard.attention.branches import Branches
+from regard.attention.job import lined_up
 from regard.attention.memory import Cache, Memory
 from regard.attention.scores import Score, named
 from regard.masks.distance import causal
@@ -195,7 +196,10 @@ class MultiHead(nn.Module):
             counts = looking.shape[-2], memory.keys.shape[-2]
             near = self.positions
             nearness = near(*counts, offset) if places is None else near.at(*places)
-            bias = _summed(nearness, bias, looking.ndim)
+            more = looking.ndim - nearness.ndim  # batch axes; one fewer for a sentence alone
+            nearness = nearness[0] if more < 0 else nearness[(None,) * more]
+            scores = (*looking.shape[:-1], counts[1])
+            bias = nearness if bias is None else nearness + lined_up(bias, scores)
         return {
             "score": getattr(self.score, "compare", self.score),
             "bias": bias,
@@ -206,16 +210,6 @@ class MultiHead(nn.Module):
     def _joined(self, context: Tensor) -> Tensor:
         joined = rearrange(context, "... h q d -> ... q (h d)")
         return self.out(joined)  # type: ignore[no-any-return]
-
-
-def _summed(nearness: Tensor, bias: Tensor | None, axes: int) -> Tensor:
-    """Add a bias of the caller's to that of the heads, (*batch, head, query, key) with all axes."""
-    nearness = nearness[(None,) * (axes - nearness.ndim)]
-    if bias is None:
-        return nearness
-    if bias.ndim > 2 and bias.ndim == axes - 1:
-        bias = bias.unsqueeze(-3)  # (batch, query, key): the same for every head
-    return nearness + bias
 
 
 def _check_heads(width: int, heads: int, key_heads: int, head_width: int | None) -> None:
