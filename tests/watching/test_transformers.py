@@ -192,6 +192,28 @@ def test_a_cache_with_room_to_spare_is_cut_to_what_was_filled():
         torch.testing.assert_close(look.weights, expected.weights, atol=2e-6, rtol=0)
 
 
+@pytest.mark.parametrize("prompt", [2, 4, 7])  # shorter than the window, as long, and longer
+@pytest.mark.parametrize("cache", ["dynamic", "static"])
+@torch.no_grad()
+def test_a_window_that_slides_is_stitched_where_its_keys_stand_in_the_text(cache, prompt):
+    settings = SIZES | {"num_key_value_heads": 2, "sliding_window": 4}
+    model = built(hf.MistralConfig, settings, hf.AutoModelForCausalLM)
+    ask = {"max_new_tokens": 9, "min_new_tokens": 9, "do_sample": False, "pad_token_id": 0}
+    words = WORDS[:, :prompt] + 1
+    given = {"attention_mask": torch.ones_like(words), "cache_implementation": cache}
+    with watch(model) as seen:
+        made = model.generate(words, **given, **ask)
+    assert torch.equal(made, model.generate(words, **given, **ask))
+    with watch(model) as whole:
+        model(made[:, :-1])
+    assert [look.steps for look in seen] == [9, 9]
+    for look, expected in zip(seen, whole, strict=True):
+        assert look.sizes == expected.sizes and not look.weights[..., -1, :-4].any()
+        torch.testing.assert_close(look.weights, expected.weights, atol=2e-6, rtol=0)
+        torch.testing.assert_close(look.norms, expected.norms, atol=2e-6, rtol=0)
+        assert torch.equal(look.hidden, expected.hidden)
+
+
 @torch.no_grad()
 def test_rows_of_beams_that_change_places_are_not_stitched():
     config, settings, _ = CASES["GPT-2"]

@@ -43,7 +43,7 @@ def test_a_first_step_of_one_row_becomes_causal_as_it_grows():
     assert look.kind == "causal"
 
 
-@pytest.mark.parametrize("wrong", ["other keys", "gap", "other batch", "swapped sentences"])
+@pytest.mark.parametrize("wrong", ["other keys", "gap", "cut", "other batch", "swapped sentences"])
 def test_what_does_not_go_on_is_not_stitched(wrong):
     _, asked = steps()
     look = fresh()
@@ -53,11 +53,33 @@ def test_what_does_not_go_on_is_not_stitched(wrong):
         step = Whole(step.weights, torch.randn_like(step.values))
     elif wrong == "gap":
         step = asked[2]
+    elif wrong == "cut":  # the last key was taken back, which no window does
+        step = Whole(step.weights[..., 1:], step.values[:, :, [0, 1, 3]])
     elif wrong == "other batch":
         step = Whole(step.weights[:1], step.values[:1])
     else:
         step = Whole(step.weights.flip(0), step.values.flip(0))
     assert not look.goes_on(step, "causal")
+
+
+@pytest.mark.parametrize("window", [2, 3])
+def test_reduced_steps_of_a_sliding_window_are_those_of_the_whole_text(window):
+    count, values = 9, torch.randn(2, 3, 9, 4)
+    rows, columns = torch.arange(count)[:, None], torch.arange(count)
+    near = (columns <= rows) & (columns > rows - window)
+    weights = torch.randn(2, 3, count, count).masked_fill(~near, -torch.inf).softmax(-1)
+    look, whole = (fresh(keep="reduced") for _ in range(2))
+    look.add(Whole(weights[:, :, :4, :4], values[:, :, :4]))
+    for n in range(4, count):
+        first = n + 1 - window
+        step = Whole(weights[:, :, n : n + 1, first : n + 1], values[:, :, first : n + 1])
+        assert look.goes_on(step, "causal")
+        look.go_on(step)
+    whole.add(Whole(weights, values))
+    got, want = (x.rows._replace(top=x.rows.top * (x.rows.top_weights > 0)) for x in (look, whole))
+    for name, numbers in want._asdict().items():
+        torch.testing.assert_close(getattr(got, name), numbers)
+    assert torch.equal(look.norms, whole.norms)
 
 
 def test_steps_over_the_same_memory_are_stitched():

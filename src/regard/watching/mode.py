@@ -52,10 +52,9 @@ def watch(
     given `src_key_padding_mask` writes numbers, not zeros, at padded positions.
 
     What runs in other threads, as TorchScript or under `torch.func` is not seen. The steps of a
-    generation are stitched to one look; where a beam search changes rows between steps they are
-    not: watch one pass over the text that it found instead. Nor are those over a cache that drops
-    its first keys, as a sliding window does: where its keys stand in the text is not known. Watches
-    may overlap in one thread, as in tasks of asyncio; each sees all calls of its model.
+    generation are stitched to one look, over a window that slides, too; where a beam search changes
+    rows between steps they are not: watch one pass over the text that it found instead. Watches may
+    overlap in one thread, as in tasks of asyncio; each sees all calls of its model.
 
     Args:
         keep: "all" weights; "reduced" to the strongest of each row, a coarse picture, and sums;

@@ -13,6 +13,7 @@ from regard.trace.reduced import TOP
 from regard.watching.asked import Asked, Whole
 from regard.watching.reduce import Rows, join, reduce
 from regard.watching.sites import Call
+from regard.watching.sliding import Sliding
 
 Keep = Literal["auto", "all", "reduced"]
 KEEPS = ("auto", "all", "reduced")
@@ -61,11 +62,11 @@ class Watched:
             self._parts.append(pad(weights, (0, keys - weights.shape[-1])).cpu())
         self.norms = _norms(asked, self.heads)
         self.hidden = _both(self.hidden, _hidden(asked))
-        self._sample = _sample(asked, self._seen(asked))
+        self._sample = _sample(asked, _places(min(self._end(), keys)))
         self._memory, self._call = _storage(asked), call
 
     def goes_on(self, asked: Asked, kind: Kind, call: Call | None = None) -> bool:
-        """Tell whether a call continues this one: the same keys, or those and the new rows.
+        """Tell whether a call continues this one: the same keys, or the last of them and new rows.
 
         Keys of another text are the same if they were kept, or computed again in the same call of
         the model. Another call may read the same text once more: that is a look of its own.
@@ -78,15 +79,22 @@ class Watched:
             once = call is not None and self._call is not None and call.is_also(self._call)
             fits = kind == self.kind and queries == 1 and keys == self.sizes[2] and (kept or once)
         else:
-            fits = asked.offset == self.offset + self.sizes[1]
-        sample = _sample(asked, self._end()) if fits else None
-        return sample is not None and torch.equal(sample, self._sample)
+            fits = 0 <= self._dropped(asked) < self._end()
+        if not fits:
+            return False
+        dropped = self._dropped(asked)
+        places = [place - dropped for place in _places(self._end()) if place >= dropped]
+        sample = _sample(asked, places)
+        return sample is not None and torch.equal(sample, self._sample[:, :, -len(places) :])
 
     def go_on(self, asked: Asked, call: Call | None = None) -> None:
         """Stitch the rows of a step to those before it."""
         if self.kind == "self":
             self.kind = "causal"  # what grows step by step has not seen what came later
-        self.add(asked, call)
+        norms, dropped = self.norms, self._dropped(asked)
+        self.add(Sliding(asked, dropped) if dropped else asked, call)
+        if norms is not None and self.norms is not None:
+            self.norms[..., :dropped] = norms[..., :dropped]
 
     def forget(self) -> None:
         """Let go of what only served to know a next step."""
@@ -141,8 +149,9 @@ class Watched:
     def _end(self) -> int:
         return self.sizes[2] if self.kind == "cross" else self.offset + self.sizes[1]
 
-    def _seen(self, asked: Asked) -> int:
-        return min(self._end(), asked.sizes[3])
+    def _dropped(self, asked: Asked) -> int:
+        """Count the first keys of a text that its cache no longer has, as in a sliding window."""
+        return 0 if self.kind == "cross" else self._end() - asked.offset
 
 
 def _norms(asked: Asked, heads: list[int]) -> Tensor | None:
@@ -177,12 +186,21 @@ def _storage(asked: Asked) -> StorageWeakRef | None:
     return None if asked.memory is None else StorageWeakRef(asked.memory.untyped_storage())
 
 
-def _sample(asked: Asked, end: int) -> Tensor | None:
-    """Take some keys of each head by which to know the others again: first, middle and last."""
+def _places(count: int) -> list[int]:
+    """Choose keys by which to know all again: first, middle and last, and ever more near the end.
+
+    The first may be gone, from a window that slides on.
+    """
+    steps = [2**n for n in range(count.bit_length())]
+    return sorted({0, count // 2, *(count - step for step in steps)}) if count else []
+
+
+def _sample(asked: Asked, places: list[int]) -> Tensor | None:
+    """Take some keys of each head, if they are there."""
     memory, every = asked.memory, asked.sizes[1]
-    if memory is None or memory.shape[-2] < end or end < 1:
+    if memory is None or not places or memory.shape[-2] <= places[-1]:
         return None
-    sample: Tensor = memory[:, :, [0, end // 2, end - 1]]
+    sample: Tensor = memory[:, :, places]
     return sample[:, [head * sample.shape[1] // every for head in range(every)]]
 
 
