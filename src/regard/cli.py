@@ -111,7 +111,7 @@ def translate(
     beam: Beams = None,
     nbest: Annotated[int, typer.Option(help="Translations of each sentence.")] = 1,
     sample: Annotated[bool, typer.Option("--sample", help="Draw instead of search.")] = False,
-    temperature: Annotated[float, typer.Option(help="Of --sample; lower is bolder.")] = 1.0,
+    temperature: Annotated[float, typer.Option(help="Of --sample; lower is more cautious.")] = 1.0,
     seed: Annotated[int | None, typer.Option(help="Of --sample.")] = None,
     traces: Annotated[
         Path | None, typer.Option(help="Also write where the model looked, a line a sentence.")
