@@ -45,6 +45,7 @@ SIZES: list[tuple[float, dict[str, Any]]] = [
                 "warmup": 500,
                 "schedule": "cosine",
             },
+            "search": {"beams": 8, "penalty": 1.2},
         },
     ),
     (
