@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from regard.shapes import precise
+from regard.watching.heads import Heads
 from regard.watching.hiding import hidden_from_all, hide, hides_later, plain
 
 Sizes = tuple[int, int, int, int]
@@ -53,8 +54,12 @@ class Dot:
         scale: float | None = None,
         enable_gqa: bool = False,
         added: int = 0,
+        heads: Heads | None = None,
     ) -> None:
         del dropout_p, enable_gqa  # weights are those before dropout; groups are told by shapes
+        if heads is not None:
+            queries, keys, values = (heads.apart(x) for x in (queries, keys, values))
+            attn_mask = None if attn_mask is None else _apart(attn_mask, heads)
         self.added = added
         self.scale = queries.shape[-1] ** -0.5 if scale is None else scale
         self.values: Tensor | None = four_axes(values)
@@ -64,8 +69,8 @@ class Dot:
         queries, keys = as_computed(queries), as_computed(keys)
         self.queries, self.keys = four_axes(queries), four_axes(keys)
         batch = torch.broadcast_shapes(self.queries.shape[:1], self.keys.shape[:1])[0]
-        heads = max(self.queries.shape[1], self.keys.shape[1])
-        self.sizes: Sizes = (batch, heads, self.queries.shape[2], self.keys.shape[2])
+        every = max(self.queries.shape[1], self.keys.shape[1])
+        self.sizes: Sizes = (batch, every, self.queries.shape[2], self.keys.shape[2])
         self.mask = None if attn_mask is None else self._spread(attn_mask, axes, before)
         self._stairs = is_causal
         self.offset = self._offset()
@@ -195,6 +200,10 @@ def four_axes(vectors: Tensor) -> Tensor:
     if vectors.ndim == 3:
         return vectors[:, None]
     return vectors[None, None] if vectors.ndim == 2 else vectors
+
+
+def _apart(mask: Tensor, heads: Heads) -> Tensor:
+    return mask[None] if mask.ndim == 3 and mask.shape[0] == 1 else heads.apart(mask)
 
 
 def weights_of(scores: Tensor, hidden: bool) -> Tensor:

@@ -8,6 +8,8 @@ from typing import Any
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from regard.watching.heads import NO_HEADS, Heads
+
 LAYOUT = {
     *("view", "reshape", "view_as", "transpose", "permute", "movedim", "swapaxes", "unsqueeze"),
     *("squeeze", "flatten", "unflatten", "expand", "contiguous", "clone", "detach", "chunk"),
@@ -34,6 +36,7 @@ class Mark:
     parents: Origins = frozenset()  # and of what that was projected from: some project twice
     pair: tuple[Origins, Origins] | None = None  # of scores: the origins of both sides
     grown: bool = False  # rows were put beside others, as in a cache; of scores: on one side only
+    heads: Heads = NO_HEADS
 
 
 class Lineage:
@@ -54,7 +57,9 @@ class Lineage:
             self._mark_projection(rows, out)
         elif name in LAYOUT:
             serial, mark = self._serial(given[0]), self._marks[given[0]]
-            self._mark(out, replace(mark, serial=serial))
+            for laid_out in tensors((out,)):
+                heads = mark.heads.after(name, given[0], laid_out)
+                self._mark(laid_out, replace(mark, serial=serial, heads=heads))
         else:
             self._mark_mixture(name, given, out)
 
@@ -67,6 +72,11 @@ class Lineage:
         """Tell whether rows were put beside others since they were projected, as a cache does."""
         mark: Mark | None = self._marks.get(keys)
         return mark is not None and mark.grown
+
+    def heads(self, rows: Tensor) -> Heads:
+        """Tell what is known of the heads of rows, or of scores."""
+        mark: Mark | None = self._marks.get(rows)
+        return NO_HEADS if mark is None else mark.heads
 
     def same(self, queries: Tensor, keys: Tensor) -> bool | None:
         """Tell whether queries and keys come from the same rows; None if that is not known."""
@@ -97,8 +107,9 @@ class Lineage:
         if name in _PRODUCTS and pair is None and len(given) >= 2:
             pair = (self.origins(given[-2]), self.origins(given[-1]))
             grown = self.grown(given[-2]) != self.grown(given[-1])
+        heads = next((mark.heads for mark in marks if mark.heads.many > 1), NO_HEADS)
         if origins or pair or grown:
-            self._mark(out, Mark(None, origins, parents, pair, grown))
+            self._mark(out, Mark(None, origins, parents, pair, grown, heads))
 
     def _serial(self, rows: Tensor) -> int:
         mark: Mark | None = self._marks.get(rows)

@@ -144,7 +144,9 @@ class Watcher(TorchFunctionMode):
         out: Any,
     ) -> None:
         if name == "scaled_dot_product_attention":
-            self._keep_pair(Dot(*args, **kwargs, added=keys_added.get()), *args[:2])
+            heads = self._lineage.heads(args[0])
+            asked = Dot(*args, **kwargs, added=keys_added.get(), heads=heads)
+            self._keep_pair(asked, *args[:2])
         elif name == "flex_attention":
             self._keep_pair(Flex(*args, **kwargs), *args[:2])
         elif (look := self._written.follow(func, name, args, kwargs, out)) is not None:

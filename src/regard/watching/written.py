@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from regard.watching.asked import Whole
+from regard.watching.asked import Whole, four_axes
+from regard.watching.heads import NO_HEADS, Heads, folded
 from regard.watching.lineage import LAYOUT, Lineage, tensors
 
 _SAME_PLACE = {"contiguous", "clone", "detach", "to", "type", "type_as", "float", "half"}
@@ -41,6 +42,7 @@ class Held:
     same: bool | None  # whether rows look at themselves
     grown: bool = False  # whether keys came from a cache
     masked: bool = False  # whether something was hidden
+    heads: Heads = NO_HEADS
     values: Tensor | None = None  # that it was multiplied with, to be summed up next
 
     def moved(self, move: Callable[[Tensor], Tensor]) -> "Held":
@@ -94,7 +96,7 @@ class Written:
 
     def _hold_softmax(self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Tensor) -> None:
         scores = next(tensors((*args, *kwargs.values())))
-        lineage = self._lineage
+        lineage, inside = self._lineage, heads_inside.get()
         axis = kwargs.get("dim", args[1] if len(args) > 1 else -1)
         places = torch.arange(out.shape[axis] if out.ndim else 1, device=out.device)
         along = [-1 if n == axis % out.ndim else 1 for n in range(out.ndim)]
@@ -105,6 +107,7 @@ class Written:
             lineage.same_in_scores(scores),
             lineage.grown(scores),
             masked=bool((scores.detach() < HIDDEN).any()),
+            heads=folded(inside) if inside > 1 else lineage.heads(scores),
         )
 
     def _found(self, args: tuple[Any, ...]) -> tuple[int, Held | None]:
@@ -217,7 +220,6 @@ def _spelled(equation: str, axes: list[int]) -> tuple[list[str], str, str]:
 
 
 def _gathered(turned: Held) -> Gathered | None:
-    heads = heads_inside.get()
     first = turned.places[(0,) * (turned.places.ndim - 1)]
     if len(first) > 1 and first[0] == first[1]:
         return None  # what is summed over is not what the softmax shared out
@@ -225,25 +227,17 @@ def _gathered(turned: Held) -> Gathered | None:
     joined = torch.Size([before[:-2].numel(), *before[-2:]])
     if len(before) == 4 and weights.shape == joined:
         weights = weights.unflatten(0, before[:2])
-    weights = _four_axes(weights, heads)
-    values = None if turned.values is None else _values(turned.values, weights, heads)
+    weights = four_axes(turned.heads.apart(weights))
+    values = None if turned.values is None else _values(turned.values, weights, turned.heads)
     whole = Whole(weights, values, masked=turned.masked, added=keys_added.get())
     return Gathered(whole, turned.same, turned.grown)
 
 
-def _four_axes(rows: Tensor, heads: int) -> Tensor:
-    if rows.ndim == 3:
-        return rows.unflatten(0, (-1, heads)) if heads > 1 else rows[:, None]
-    if rows.ndim == 2:
-        return rows[None, None]
-    return rows.flatten(0, rows.ndim - 4) if rows.ndim > 4 else rows
-
-
-def _values(values: Tensor, weights: Tensor, heads: int) -> Tensor | None:
+def _values(values: Tensor, weights: Tensor, heads: Heads) -> Tensor | None:
     if values.ndim < 2:
         return None
     if values.ndim == 3 and values.shape[0] == weights.shape[0] * weights.shape[1]:
-        heads = weights.shape[1]
-    values = _four_axes(values, heads)
+        values = folded(weights.shape[1], heads.first).apart(values)
+    values = four_axes(values)
     fits = values.shape[2] == weights.shape[3] and weights.shape[1] % values.shape[1] == 0
     return values if fits and len(values) in (1, len(weights)) else None
