@@ -1,9 +1,10 @@
 import pytest
 import torch
 from torch import nn
+from torch.nn.functional import scaled_dot_product_attention
 
 from regard import RegardError, load_trace, watch
-from regard.attention import MultiHead
+from regard.attention import Cache, MultiHead
 from regard.watching.asked import Whole
 from regard.watching.seen import kind_of
 
@@ -164,3 +165,52 @@ def test_kinds(queries, keys, stairs, same, grown, kind):
 
 def test_what_served_to_know_a_next_step_is_let_go(seen):
     assert all(look._sample is None and look._call is None for look in seen)
+
+
+class Latent(nn.Module):
+    """Causal attention whose cache keeps narrow rows, of which keys and values are made anew."""
+
+    def __init__(self):
+        super().__init__()
+        self.query, self.down, self.up = nn.Linear(12, 12), nn.Linear(12, 5), nn.Linear(5, 24)
+
+    def forward(self, rows, kept=None):
+        narrow = self.down(rows)
+        kept = narrow if kept is None else torch.cat([kept, narrow], dim=1)
+        keys, values = self.up(kept).chunk(2, dim=-1)
+        queries, keys, values = (
+            x.unflatten(-1, (3, 4)).transpose(1, 2) for x in (self.query(rows), keys, values)
+        )
+        context = scaled_dot_product_attention(queries, keys, values, is_causal=rows.shape[1] > 1)
+        return context, kept
+
+
+class Again(nn.Module):
+    """One layer that is passed twice, with a cache for each time."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = MultiHead(12, 3)
+
+    def forward(self, rows, caches=None):
+        grown = []
+        for cache in caches or (Cache(), Cache()):
+            rows, cache = self.layer.step(rows, cache)
+            grown.append(cache)
+        return rows, grown
+
+
+@pytest.mark.parametrize(("model", "looks"), [(Latent, 1), (Again, 2)])
+@torch.no_grad()
+def test_steps_are_known_by_the_keys_they_go_on_from(model, looks):
+    model, rows = model(), torch.randn(2, 7, 12) * 3
+    with watch(model) as seen:
+        _, kept = model(rows[:, :4])
+        for n in range(4, 7):
+            _, kept = model(rows[:, n : n + 1], kept)
+    with watch(model) as whole:
+        model(rows)
+    assert [look.steps for look in seen] == [4] * looks
+    assert [look.kind for look in seen] == [look.kind for look in whole] == ["causal"] * looks
+    for look, expected in zip(seen, whole, strict=True):
+        torch.testing.assert_close(look.weights, expected.weights)

@@ -1,5 +1,6 @@
 """All that was seen of a model: a list of looks, a table, and a trace."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -19,6 +20,8 @@ LOOKED_FOR = (
     "and softmax followed by a product"
 )
 
+OPEN = 32  # looks of one site that a step may go on: as many as layers share one module
+
 
 class Seen:
     """Where a model looked while it was watched, in order."""
@@ -35,7 +38,7 @@ class Seen:
         self._keep, self._only = keep, only
         self._heads = None if heads is None else list(heads)
         self._looks: list[Watched] = []
-        self._last: dict[tuple[str, str], Watched] = {}
+        self._open: dict[tuple[str, str], deque[Watched]] = {}  # which may go on, latest first
         self._calls: dict[tuple[str, str], int] = {}
         self._left_out: dict[str, int] = {}
         self._missed: dict[str, str] = {}
@@ -53,10 +56,13 @@ class Seen:
             self._left_out[site.name] = self._left_out.get(site.name, 0) + 1
             return
         where, kind = (site.name, site.place), kind_of(asked, same, grown)
-        last = self._last.get(where)
-        if last is not None and last.goes_on(asked, kind, call):
-            last.go_on(asked, call)
-            return
+        before = self._open.setdefault(where, deque(maxlen=OPEN))
+        for look in before:
+            if look.goes_on(asked, kind, call) or (same and look.goes_on(asked, "causal", call)):
+                look.go_on(asked, call)
+                before.remove(look)
+                before.appendleft(look)
+                return
         every = asked.sizes[1]
         look = Watched(
             *where,
@@ -70,12 +76,12 @@ class Seen:
         )
         look.add(asked, call)
         self._looks.append(look)
-        self._last[where] = look
+        before.appendleft(look)
         self._calls[where] = look.call + 1
 
     def close(self) -> None:
         """Let go of what only served to know a next step."""
-        self._last.clear()
+        self._open.clear()
         for look in self:
             look.forget()
 
