@@ -30,10 +30,11 @@ SHOWN = {
 
 MAY_IMPORT = {
     "shapes": set(),
+    "transforms": set(),
     "errors": set(),
     "masks": {"masks", "errors", "shapes"},
-    "positions": {"errors", "shapes"},
-    "attention": {"attention", "positions", "masks", "errors", "shapes"},
+    "positions": {"errors", "shapes", "transforms"},
+    "attention": {"attention", "positions", "masks", "errors", "shapes", "transforms"},
     "tokens": set(),
     "files": {"errors"},
     "counting": set(),
@@ -76,7 +77,7 @@ MAY_IMPORT = {
         "translate",
     },
     "trace": {"trace", "errors"},
-    "watching": {"watching", "trace", "attention", "masks", "errors", "shapes"},
+    "watching": {"watching", "trace", "attention", "masks", "errors", "shapes", "transforms"},
     "insight": {"insight", "trace", "errors"},
     "retrace": {"batch", "files", "models", "run", "text", "tokens", "trace", "translate"},
     "score": {

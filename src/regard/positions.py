@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from regard.transforms import transformed
+
 Vectors = Float[Tensor, "*batch position width"]
 
 
@@ -38,7 +40,8 @@ class Sinusoidal(nn.Module):
             # doubling makes step-by-step decoding write the table a few times, not every step
             with torch.inference_mode(False):  # it outlives this call
                 table = sinusoidal(2 * end, self.width, base=self.base).to(vectors.device)
-            self.table = table
+            if not transformed():  # which would wrap it for good
+                self.table = table
         return vectors + table[offset:end].to(vectors)
 
 

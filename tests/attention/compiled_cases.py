@@ -5,8 +5,10 @@ A process of its own, because the compiler cannot follow the shape checks that t
 
 import json
 import warnings
+from functools import partial
 
 import torch
+from torch.func import jacfwd, jacrev
 
 from regard.attention import Additive, MultiHead, ScaledDot, attend, look, named
 from regard.masks import causal, lengths
@@ -47,7 +49,17 @@ def answers(run, inputs):
     return results + [g for g in gradients if g is not None]
 
 
+def check_jacobians():
+    """Compile Jacobians of distances, and compare them with those taken forwards."""
+    queries, keys, values = (vectors[0].double() for vectors in VECTORS)
+    for name in ("gaussian", "epanechnikov"):
+        run = partial(attend, keys=keys, values=values, score=named(name, (12, 12)), path="dense")
+        compiled = torch.compile(jacrev(run), backend="aot_eager")
+        torch.testing.assert_close(compiled(queries), jacfwd(run)(queries))
+
+
 def main():
+    check_jacobians()
     agreed, wrong = [], {}
     for name, run in cases():
         # generated code takes long to compile; the rest is traced to the same graph without it

@@ -199,6 +199,14 @@ def test_alibi_takes_steps_without_a_batch():
     torch.testing.assert_close(torch.cat(steps), attention(rows, mask=causal()))
 
 
+def test_alibi_and_a_bias_for_a_batch_of_keys_alone():
+    attention = MultiHead(WIDTH, HEADS, positions=ALiBi(HEADS))
+    queries, keys = torch.randn(1, KEYS, WIDTH), torch.randn(3, KEYS, WIDTH)
+    bias = torch.randn(3, KEYS, KEYS)
+    want = attention(queries.expand(3, -1, -1), keys, bias=bias)
+    torch.testing.assert_close(attention(queries, keys, bias=bias), want)
+
+
 def test_a_bias_that_does_not_fit_is_told_of_beside_alibi_too():
     attention = MultiHead(WIDTH, HEADS, positions=ALiBi(HEADS))
     rows, bias = torch.randn(2, QUERIES, WIDTH), torch.zeros(QUERIES, QUERIES + 1)

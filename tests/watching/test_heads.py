@@ -138,6 +138,101 @@ def test_more_positions_of_less_width_are_no_heads():
     assert seen[0].every == 1 and seen[0].sizes == (2, 2 * LENGTH, 2 * LENGTH)
 
 
+class Along(nn.Module):
+    """One head along time, whose sentences and patches share an axis."""
+
+    def __init__(self):
+        super().__init__()
+        self.project = nn.Linear(WIDTH, 3 * WIDTH)
+
+    def forward(self, rows):
+        batch, time, patches, _ = rows.shape
+        parts = self.project(rows).reshape(batch, time, patches, 3, WIDTH).unbind(3)
+        return scaled_dot_product_attention(
+            *(x.transpose(1, 2).reshape(batch * patches, time, WIDTH) for x in parts)
+        )
+
+
+class Windows(nn.Module):
+    """One head within windows of what a convolution gave, whose positions come last."""
+
+    def __init__(self):
+        super().__init__()
+        self.project = nn.Conv1d(WIDTH, WIDTH, 1)
+
+    def forward(self, rows):
+        rows = self.project(rows.flatten(1, 2).mT)
+        windows = rows.view(len(rows), WIDTH, 4, -1).permute(0, 2, 3, 1)
+        windows = windows.reshape(4 * len(rows), -1, WIDTH)
+        return softmax(windows @ windows.mT, dim=-1) @ windows
+
+
+@pytest.mark.parametrize("model", [Along, Windows])
+@pytest.mark.parametrize("patches", [3, 5])
+@torch.no_grad()
+def test_what_else_shares_an_axis_with_the_batch_is_no_head(model, patches):
+    model = model()
+    with watch(model) as seen:
+        model(torch.randn(2, 4, patches, WIDTH))
+    assert seen[0].every == 1
+
+
+@pytest.mark.parametrize("batch", [2, HEADS])
+@torch.no_grad()
+def test_heads_that_are_taken_one_by_one_are_no_longer_folded(batch):
+    class Chunks(Folding):
+        def forward(self, rows):
+            parts = (self.fold(x).chunk(HEADS) for x in self.project(rows).chunk(3, dim=-1))
+            return [softmax(q @ k.mT, dim=-1) @ v for q, k, v in zip(*parts, strict=True)]
+
+    model = Chunks(heads_first_copied)
+    with watch(model) as seen:
+        model(torch.randn(batch, LENGTH, WIDTH))
+    assert [look.weights.shape[:2] for look in seen] == [(batch, 1)] * HEADS
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("fused", [False, True])
+@torch.no_grad()
+def test_heads_before_the_batch_are_brought_behind_it(fused, masked):
+    class First(Folding):
+        def forward(self, rows):
+            queries, keys, values = (
+                x.unflatten(-1, (HEADS, -1)).permute(2, 0, 1, 3)
+                for x in self.project(rows).chunk(3, dim=-1)
+            )
+            seen = torch.ones(LENGTH, LENGTH).tril().bool()
+            if self.fused:
+                mask = seen.expand(1, len(rows), -1, -1) if self.masked else None
+                return scaled_dot_product_attention(queries, keys, values, mask)
+            scores = queries @ keys.mT / math.sqrt(WIDTH / HEADS)
+            scores = scores.masked_fill(~seen, -torch.inf) if self.masked else scores
+            return softmax(scores, dim=-1) @ values
+
+    model, rows = First(None, fused, masked), torch.randn(3, LENGTH, WIDTH) * 3
+    with watch(model) as seen:
+        model(rows)
+    torch.testing.assert_close(seen[0].weights, by_the_formula(model, rows))
+    assert seen[0].norms.shape == (3, HEADS, LENGTH)
+
+
+@torch.no_grad()
+def test_heads_of_a_text_without_a_batch_are_heads():
+    class Alone(Folding):
+        def forward(self, rows):
+            queries, keys, values = (
+                x.view(LENGTH, HEADS, -1).transpose(0, 1)
+                for x in self.project(rows).chunk(3, dim=-1)
+            )
+            scores = queries @ keys.mT / math.sqrt(WIDTH / HEADS)
+            return softmax(scores, dim=-1) @ values
+
+    model, rows = Alone(None), torch.randn(LENGTH, WIDTH) * 3
+    with watch(model) as seen:
+        model(rows)
+    torch.testing.assert_close(seen[0].weights, by_the_formula(model, rows[None]))
+
+
 def test_heads_are_followed_axis_by_axis():
     rows = torch.randn(2, 5, 12)
     parted = rows.view(2, 5, 4, 3)

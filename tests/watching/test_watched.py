@@ -82,6 +82,26 @@ def test_reduced_steps_of_a_sliding_window_are_those_of_the_whole_text(window):
     assert torch.equal(look.norms, whole.norms)
 
 
+def test_a_cache_that_lost_its_end_is_not_taken_for_a_window():
+    values = torch.randn(2, 3, 2, 4)[:, :, [0, 1, 1, 1, 1, 1]]  # one word again and again
+    weights = torch.rand(2, 3, 6, 6).tril()
+    look = fresh()
+    look.add(Whole(weights, values))
+    new = torch.cat([values[:, :, :-1], torch.randn(2, 3, 1, 4)], dim=2)
+    assert not look.goes_on(Whole(torch.rand(2, 3, 1, 6), new), "causal")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_keys_with_one_large_number_are_told_apart(dtype):
+    values = torch.randn(2, 2, 3, 6, 64).to(dtype)
+    values[..., 0] += 12
+    look = fresh()
+    look.add(Whole(torch.rand(2, 3, 5, 5).tril(), values[0, :, :, :5]))
+    step = torch.rand(2, 3, 1, 6)
+    assert look.goes_on(Whole(step, values[0]), "causal")
+    assert not look.goes_on(Whole(step, values[1]), "causal")
+
+
 def test_steps_over_the_same_memory_are_stitched():
     memory, weights = torch.randn(2, 3, 7, 4), torch.rand(2, 3, 4, 7).softmax(-1)
     look = fresh("cross")

@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.attention.transforms import transformed
 from regard.shapes import Keys, Queries, Scores, precise, unrounded
+from regard.transforms import transformed
 
 TILE = 2**20  # numbers of one (query, key, hidden) tile, 4 MiB in float32: it stays in the cache
 

@@ -9,9 +9,9 @@ from regard.attention import dense, fused, streamed
 from regard.attention.fold import folds
 from regard.attention.job import Job, line_up
 from regard.attention.scores import Score
-from regard.attention.transforms import beyond_gradients
 from regard.attention.witness import told
 from regard.masks.expression import Mask
+from regard.transforms import beyond_gradients
 
 Path = Literal["fused", "streamed", "dense"]
 PATHS = ("fused", "streamed", "dense")

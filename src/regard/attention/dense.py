@@ -4,10 +4,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import dropout as drop
 
-from regard.attention.fold import folds
+from regard.attention.dot import dots
+from regard.attention.fold import Folded, folds
 from regard.attention.job import Job, grouped, ungrouped
 from regard.masks.frame import Frame, broadcasts
 from regard.shapes import Context, Scores, Weights, precise, unrounded
+from regard.transforms import transformed
 
 
 def attend(job: Job, dropout: float) -> Context:
@@ -23,8 +25,21 @@ def weights(job: Job) -> Weights:
 def score(job: Job, queries: Tensor) -> Scores:
     """Compare some of the job's queries with all its keys."""
     rows = grouped(queries, job.groups)
-    scores = _fitting(job.score(rows, job.keys), (*rows.shape[:-1], job.keys.shape[-2]))
+    if transformed() and folds(job.score):
+        scores = _through_fold(job, rows)
+    else:
+        scores = _fitting(job.score(rows, job.keys), (*rows.shape[:-1], job.keys.shape[-2]))
     return ungrouped(precise(scores), job.groups)  # a caller's function may give half precision
+
+
+def _through_fold(job: Job, queries: Tensor) -> Scores:
+    """Compare by the dot product that a score folds into, which has every derivative.
+
+    What it leaves out is the same for all keys, so softmax does not see it.
+    """
+    folded = Folded(*job.score.fold(queries, job.keys))  # type: ignore[attr-defined]
+    scores = folded.scale * dots(folded.queries, folded.keys)
+    return scores if folded.lift is None else scores + folded.lift[..., None, :]
 
 
 def _fitting(scores: Tensor, wanted: tuple[int, ...]) -> Tensor:

@@ -5,8 +5,8 @@ from torch import Tensor, nn
 
 from regard.attention.fold import Folded
 from regard.attention.positive import Positive
-from regard.attention.transforms import transformed
 from regard.shapes import Keys, Queries, Scores, precise
+from regard.transforms import transformed
 
 
 class Gaussian(nn.Module):
@@ -30,6 +30,8 @@ class Gaussian(nn.Module):
 
     def forward(self, queries: Queries, keys: Keys) -> Scores:
         """Score every query against every key."""
+        if _in_plain_steps():  # the square itself is smooth where a query lies on a key
+            return -0.5 * _squares(queries, keys) / self.bandwidth**2
         return -0.5 * (distance(queries, keys) / self.bandwidth) ** 2
 
     def fold(self, queries: Queries, keys: Keys) -> Folded:
@@ -52,11 +54,21 @@ def _centre(keys: Keys) -> Tensor:
 
 
 def distance(queries: Queries, keys: Keys) -> Scores:
-    """Measure how far each query is from each key."""
-    if transformed():  # of which cdist knows few, and in the backward pass gets some wrong
-        apart = precise(queries)[..., :, None, :] - precise(keys)[..., None, :, :]
-        between: Tensor = torch.linalg.vector_norm(apart, dim=-1)
-        return between
+    """Measure how far each query is from each key; at no distance it has a slope of 0."""
+    if _in_plain_steps():
+        squares = _squares(queries, keys)
+        away = squares > 0
+        return torch.where(away, torch.where(away, squares, 1.0).sqrt(), 0.0)
     # through a matrix product, near points of large norm would lose their distance to rounding
     exact = "donot_use_mm_for_euclid_dist"
     return torch.cdist(precise(queries), precise(keys), compute_mode=exact)
+
+
+def _in_plain_steps() -> bool:
+    """Tell whether cdist must not be used: under transforms its derivatives fail or are wrong."""
+    return transformed() or torch.compiler.is_compiling()
+
+
+def _squares(queries: Queries, keys: Keys) -> Scores:
+    apart = precise(queries)[..., :, None, :] - precise(keys)[..., None, :, :]
+    return apart.square().sum(dim=-1)

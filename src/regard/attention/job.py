@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.scores import Score, shared
-from regard.attention.transforms import transformed
 from regard.masks.expression import Mask, as_mask
 from regard.masks.frame import Frame, broadcasts
+from regard.transforms import transformed
 
 
 @dataclass(slots=True)

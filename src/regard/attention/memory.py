@@ -6,6 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from regard.transforms import transformed
+
 _CLAIMS = Lock()  # of all rooms: threads may go on from one cache, and a claim is short
 
 
@@ -54,7 +56,7 @@ class Cache:
         room, end = self._room, self._length + keys.shape[-2]
         room.check(keys, values)
         learning = any(rows.requires_grad for rows in (keys, values, room.keys, room.values))
-        if torch.is_grad_enabled() and learning:
+        if transformed() or (torch.is_grad_enabled() and learning):
             # rows written into the room would not carry a gradient
             return Cache(torch.cat([self.keys, keys], -2), torch.cat([self.values, values], -2))
         if not room.claimed(self._length, end):

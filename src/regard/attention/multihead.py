@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from einops import rearrange
 from torch import Tensor, nn
 
@@ -198,7 +199,8 @@ class MultiHead(nn.Module):
             nearness = near(*counts, offset) if places is None else near.at(*places)
             more = looking.ndim - nearness.ndim  # batch axes; one fewer for a sentence alone
             nearness = nearness[0] if more < 0 else nearness[(None,) * more]
-            scores = (*looking.shape[:-1], counts[1])
+            batch = torch.broadcast_shapes(looking.shape[:-3], memory.keys.shape[:-3])
+            scores = (*batch, looking.shape[-3], *counts)
             bias = nearness if bias is None else nearness + lined_up(bias, scores)
         return {
             "score": getattr(self.score, "compare", self.score),

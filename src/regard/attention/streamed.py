@@ -9,9 +9,9 @@ from torch.utils.checkpoint import checkpoint
 
 from regard.attention import dense
 from regard.attention.job import Job, grouped
-from regard.attention.transforms import transformed
 from regard.masks.frame import Frame
 from regard.shapes import Context, Weights, precise
+from regard.transforms import transformed
 
 BLOCK = 2**20  # scores held at a time, 4 MiB in float32: they stay in the cache
 

@@ -57,9 +57,10 @@ class Dot:
         heads: Heads | None = None,
     ) -> None:
         del dropout_p, enable_gqa  # weights are those before dropout; groups are told by shapes
-        if heads is not None:
+        if heads is not None and heads.apart(queries) is not queries:
+            if attn_mask is not None:
+                attn_mask = _apart(attn_mask, heads, queries.ndim)
             queries, keys, values = (heads.apart(x) for x in (queries, keys, values))
-            attn_mask = None if attn_mask is None else _apart(attn_mask, heads)
         self.added = added
         self.scale = queries.shape[-1] ** -0.5 if scale is None else scale
         self.values: Tensor | None = four_axes(values)
@@ -202,7 +203,10 @@ def four_axes(vectors: Tensor) -> Tensor:
     return vectors[None, None] if vectors.ndim == 2 else vectors
 
 
-def _apart(mask: Tensor, heads: Heads) -> Tensor:
+def _apart(mask: Tensor, heads: Heads, axes: int) -> Tensor:
+    """Lay a mask out as vectors of so many axes are, whose heads are taken apart."""
+    if axes == 4 and not heads.folded and mask.ndim > 2:
+        return mask.transpose(0, 1) if mask.ndim == 4 else mask[:, None]
     return mask[None] if mask.ndim == 3 and mask.shape[0] == 1 else heads.apart(mask)
 
 

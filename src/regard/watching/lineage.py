@@ -107,9 +107,18 @@ class Lineage:
         if name in _PRODUCTS and pair is None and len(given) >= 2:
             pair = (self.origins(given[-2]), self.origins(given[-1]))
             grown = self.grown(given[-2]) != self.grown(given[-1])
-        heads = next((mark.heads for mark in marks if mark.heads.many > 1), NO_HEADS)
+        heads = self._heads_of(name, given, out)
         if origins or pair or grown:
             self._mark(out, Mark(None, origins, parents, pair, grown, heads))
+
+    def _heads_of(self, name: str, given: list[Tensor], out: Any) -> Heads:
+        """Find the heads that what was computed has from something it was computed from."""
+        for tensor in given if isinstance(out, Tensor) else ():
+            heads = self.heads(tensor)
+            # an equation may lay axes out in any order
+            if heads.many > 1 and (heads.folded or name != "einsum") and heads.stay(tensor, out):
+                return heads
+        return NO_HEADS
 
     def _serial(self, rows: Tensor) -> int:
         mark: Mark | None = self._marks.get(rows)

@@ -13,8 +13,8 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from regard.attention.job import Job
-from regard.attention.transforms import transformed
 from regard.errors import RegardError, unknown_name
+from regard.transforms import transformed
 from regard.watching.arguments import by_position
 from regard.watching.aside import aside, looks_aside
 from regard.watching.asked import Asked, Dot

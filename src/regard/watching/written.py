@@ -228,16 +228,18 @@ def _gathered(turned: Held) -> Gathered | None:
     if len(before) == 4 and weights.shape == joined:
         weights = weights.unflatten(0, before[:2])
     weights = four_axes(turned.heads.apart(weights))
-    values = None if turned.values is None else _values(turned.values, weights, turned.heads)
+    values = None if turned.values is None else _values(turned.values, weights, turned)
     whole = Whole(weights, values, masked=turned.masked, added=keys_added.get())
     return Gathered(whole, turned.same, turned.grown)
 
 
-def _values(values: Tensor, weights: Tensor, heads: Heads) -> Tensor | None:
+def _values(values: Tensor, weights: Tensor, turned: Held) -> Tensor | None:
     if values.ndim < 2:
         return None
+    if values.ndim == turned.weights.ndim and len(values) == len(turned.weights):
+        values = turned.heads.apart(values)
     if values.ndim == 3 and values.shape[0] == weights.shape[0] * weights.shape[1]:
-        values = folded(weights.shape[1], heads.first).apart(values)
+        values = folded(weights.shape[1]).apart(values)
     values = four_axes(values)
     fits = values.shape[2] == weights.shape[3] and weights.shape[1] % values.shape[1] == 0
     return values if fits and len(values) in (1, len(weights)) else None

@@ -1,13 +1,16 @@
 """Attention under the transforms of torch.func, against loops and differences."""
 
+from copy import deepcopy
+
 import pytest
 import torch
 from torch.autograd import forward_ad
 from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 
-from regard.attention import Additive, Bilinear, MultiHead, attend, look, weights
+from regard.attention import Additive, Bilinear, Cache, MultiHead, attend, look, weights
 from regard.attention.kernels import Kernel, epanechnikov
 from regard.masks import causal
+from regard.positions import Sinusoidal
 
 MANY, BATCH, LENGTH, WIDTH = 3, 2, 4, 6
 STEP = 1e-5
@@ -114,3 +117,45 @@ def test_a_mask_may_be_mapped_too(given):
     got = vmap(lambda q, k, v, mask: attend(q, k, v, mask=mask))(*given, masks)
     want = [attend(q, k, v, mask=m) for q, k, v, m in zip(*given, masks, strict=True)]
     torch.testing.assert_close(got, torch.stack(want))
+
+
+def test_second_derivatives_exist_where_a_query_lies_on_a_key(given):
+    rows, values, way = (numbers[0] for numbers in given)
+    for loss in (
+        lambda x: attend(x, score="gaussian").square().sum(),
+        lambda x: attend(x, rows, values, score="gaussian").square().sum(),
+        lambda x: weights(x, rows, score="gaussian").square().sum(),
+    ):
+        ahead, back = (grad(loss)(rows + sign * STEP * way) for sign in (1, -1))
+        want = (ahead - back) / (2 * STEP)
+        got = (hessian(loss)(rows) * way).flatten(3).sum(dim=-1)
+        torch.testing.assert_close(got, want, atol=1e-6, rtol=1e-5)
+        twice = grad(lambda x, loss=loss: jvp(loss, (x,), (way,))[1])(rows)
+        torch.testing.assert_close(twice, want, atol=1e-6, rtol=1e-5)
+
+
+def test_steps_over_a_cache_are_transformed_as_the_whole_is(given):
+    heads = MultiHead(WIDTH, 2).double()
+
+    def steps(rows):
+        cache, contexts = Cache(), []
+        for row in rows.split(1, dim=-2):
+            context, cache = heads.step(row, cache)
+            contexts.append(context)
+        return torch.cat(contexts, dim=-2)
+
+    def whole(rows):
+        return heads(rows, mask=causal())
+
+    rows, way = given[0], given[1]
+    torch.testing.assert_close(vmap(steps)(rows), vmap(whole)(rows))
+    for got, want in zip(
+        *(jvp(call, (rows[0],), (way[0],)) for call in (steps, whole)), strict=True
+    ):
+        torch.testing.assert_close(got, want)
+
+
+def test_a_model_stays_its_own_after_a_transform():
+    positions = Sinusoidal(WIDTH)
+    grad(lambda rows: positions(rows).square().sum())(torch.randn(1, LENGTH, WIDTH))
+    assert torch.equal(deepcopy(positions).table, positions.table)
