@@ -188,7 +188,18 @@ def test_one_sentence_of_several_may_gather_alone():
     model, rows = Written(alone), torch.randn(2, 5, 12)
     with watch(model) as seen:
         model(rows, rows)
-    torch.testing.assert_close(seen[0].weights[:, 0], model.weights(rows, rows)[1])
+    torch.testing.assert_close(seen[0].weights, model.weights(rows, rows)[1:])
+
+
+@pytest.mark.parametrize("batch", [2, 3])  # there are three heads
+def test_one_head_of_several_may_gather_alone(batch):
+    def alone(q, k, v):
+        return (q @ k.mT / 2).softmax(-1)[:, 1] @ v[:, 1]
+
+    model, rows = Written(alone), torch.randn(batch, 5, 12)
+    with watch(model) as seen:
+        model(rows, rows)
+    torch.testing.assert_close(seen[0].weights, model.weights(rows, rows)[:, 1:2])
 
 
 def test_values_are_measured():

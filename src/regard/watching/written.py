@@ -47,7 +47,12 @@ class Held:
 
     def moved(self, move: Callable[[Tensor], Tensor]) -> "Held":
         """Lay weights and places out anew."""
-        return replace(self, weights=move(self.weights), places=move(self.places))
+        return self.laid_out("permute", move(self.weights), move(self.places))
+
+    def laid_out(self, name: str, weights: Tensor, places: Tensor) -> "Held":
+        """Go on with weights and places that a function of that name has laid out anew."""
+        heads = self.heads.after(name, self.weights, weights)
+        return replace(self, weights=weights, places=places, heads=heads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +142,7 @@ class Written:
             moved = [move(x, *args[1:], **kwargs) for x in (held.weights, held.places)]
             for tensor, *both in zip(*(tensors((x,)) for x in (out, *moved)), strict=True):
                 before = tensor.shape if tensor.ndim == 4 else held.before
-                self._held[tensor] = replace(held, weights=both[0], places=both[1], before=before)
+                self._held[tensor] = replace(held.laid_out(name, *both), before=before)
         elif name in _CHANGES and isinstance(out, Tensor):
             if out.shape == held.weights.shape:
                 masked = held.masked or name in _HIDES
