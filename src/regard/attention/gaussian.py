@@ -65,7 +65,10 @@ def distance(queries: Queries, keys: Keys) -> Scores:
 
 
 def _in_plain_steps() -> bool:
-    """Tell whether cdist must not be used: under transforms its derivatives fail or are wrong."""
+    """Tell whether cdist must not be used: under transforms its derivatives fail or are wrong.
+
+    While a function is compiled, a transform within it cannot be seen.
+    """
     return transformed() or torch.compiler.is_compiling()
 
 

@@ -90,7 +90,7 @@ def line_up(
     if mask is not None:
         mask = as_mask(mask)
         mask.check(frame)
-    bias = None if bias is None else lined_up(bias, frame.shape)
+    bias = None if bias is None else fitting_bias(bias, frame.shape)
     return Job(score, queries, keys, values, mask, bias, frame, groups, single)
 
 
@@ -197,7 +197,7 @@ def _groups(batch: torch.Size, key_batch: torch.Size, value_batch: torch.Size) -
     return max(1, heads // key_heads) if heads % key_heads == 0 else 1
 
 
-def lined_up(bias: Tensor, shape: tuple[int, ...]) -> Tensor:
+def fitting_bias(bias: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Give a bias the axes of the scores, (*batch, query, key), or of query and key alone."""
     if not bias.is_floating_point():
         raise TypeError(

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from regard.attention.attend import Looked, attend, look
 from regard.attention.axes import Axes
 from regard.attention.branches import Branches
-from regard.attention.job import lined_up
+from regard.attention.job import fitting_bias
 from regard.attention.memory import Cache, Memory
 from regard.attention.scores import Score, named
 from regard.masks.distance import causal
@@ -201,7 +201,7 @@ class MultiHead(nn.Module):
             nearness = nearness[0] if more < 0 else nearness[(None,) * more]
             batch = torch.broadcast_shapes(looking.shape[:-3], memory.keys.shape[:-3])
             scores = (*batch, looking.shape[-3], *counts)
-            bias = nearness if bias is None else nearness + lined_up(bias, scores)
+            bias = nearness if bias is None else nearness + fitting_bias(bias, scores)
         return {
             "score": getattr(self.score, "compare", self.score),
             "bias": bias,
