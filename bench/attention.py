@@ -18,7 +18,7 @@ from torch.nn.functional import linear, scaled_dot_product_attention
 
 from growth import growth
 from memory import cost
-from regard.attention import Additive, Bilinear, Cosine, Gaussian, MultiHead, attend, look
+from regard.attention import Additive, Bilinear, Cosine, Gaussian, MultiHeadAttention, attend, look
 from regard.masks import causal
 from timing import ratio, rounds
 
@@ -122,7 +122,7 @@ def additive_memory(seconds: float, out: Path) -> Lines:
 
 
 def multihead(seconds: float, out: Path) -> Lines:
-    """MultiHead self-attention, against nn.MultiheadAttention (goals: 1.3 ×; in training 1 ×).
+    """MultiHeadAttention self-attention, against torch's (goals: 1.3 ×; in training 1 ×).
 
     The last column is how much faster it could be if all but the four projections took no time.
     """
@@ -130,7 +130,7 @@ def multihead(seconds: float, out: Path) -> Lines:
     yield "|---|---|---|---|---|"
     for batch, n, width, heads in MULTIHEAD_SIZES:
         theirs = nn.MultiheadAttention(width, heads, batch_first=True)
-        ours = MultiHead.from_torch(theirs)
+        ours = MultiHeadAttention.from_torch(theirs)
         x = torch.randn(batch, n, width)
         projections = (ours.query, ours.key, ours.value, ours.out)
 

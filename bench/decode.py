@@ -16,13 +16,13 @@ from ctranslate2.specs import transformer_spec
 from torch import Tensor, nn
 from transformers import MarianConfig, MarianMTModel
 
-from regard.config import Model
+from regard._support.threads import side_by_side
+from regard.config import ModelConfig
+from regard.data.special_tokens import END, PADDING, START
+from regard.decoding.search import LengthLimits, beam, greedy
 from regard.models import Transformer, build
-from regard.models.translator import encoded
-from regard.parallel import side_by_side
+from regard.models.protocols import encoded
 from regard.positions import sinusoidal
-from regard.search import Limits, beam, greedy
-from regard.tokens import END, PADDING, START
 from timing import ratio, rounds
 
 VOCABULARY, WIDTH, LAYERS, HEADS, HIDDEN = 8000, 256, 4, 4, 1024
@@ -35,8 +35,8 @@ NUMBERS = {word: number for number, word in enumerate(WORDS)}
 def make_model() -> Transformer:
     """Make a translator with random weights, strong enough to prefer some words."""
     torch.manual_seed(0)
-    settings = Model(
-        width=WIDTH, layers=LAYERS, heads=HEADS, hidden=HIDDEN, norm="pre", dropout=0.0
+    settings = ModelConfig(
+        width=WIDTH, layers=LAYERS, heads=HEADS, ffn_width=HIDDEN, norm="pre", dropout=0.0
     )
     model = build(settings, (VOCABULARY, VOCABULARY)).eval()
     assert isinstance(model, Transformer)
@@ -61,7 +61,7 @@ def _ours(model: Transformer, beams: int, part: list[Tensor]) -> list[tuple[int,
     lengths = torch.tensor([len(source) for source in part])
     padded = nn.utils.rnn.pad_sequence(part, batch_first=True, padding_value=PADDING)
     past = model.start(encoded(model, padded, lengths))
-    limits = Limits(shortest=OUT - 1, longest=OUT - 1)  # and the end makes OUT steps
+    limits = LengthLimits(shortest=OUT - 1, longest=OUT - 1)  # and the end makes OUT steps
     found = beam(model, past, len(part), beams=beams, limits=limits)
     return [texts[0].tokens for texts in found]
 
@@ -186,7 +186,7 @@ def growth(model: Transformer, sources: list[Tensor], seconds: float) -> float:
     @torch.inference_mode()
     def say(out: int) -> None:
         past = model.start(model.encode(batch, torch.full((16,), 8)))
-        greedy(model, past, 16, Limits(shortest=out, longest=out))
+        greedy(model, past, 16, LengthLimits(shortest=out, longest=out))
 
     times = rounds({"50": partial(say, 50), "400": partial(say, 400)}, seconds, least=3)
     return ratio(times, "400", "50")

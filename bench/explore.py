@@ -20,8 +20,8 @@ from statistics import median, quantiles
 
 import httpx2
 
-from regard.lesson import kept
-from regard.text.phrasebook import phrases
+from regard.data.phrasebook import phrases
+from regard.demo.models import kept
 
 SENTENCES = [phrase.source for phrase in phrases(count=64)]
 

@@ -19,7 +19,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
 from regard import watch
-from regard.watching import Seen
+from regard.capture import Capture
 
 SIZES = {
     32: "hidden_size d_model n_embd dim embedding_size word_embed_proj_dim",
@@ -112,7 +112,7 @@ def first(out: hf.utils.ModelOutput) -> Tensor:
     return next(value for value in out.values() if isinstance(value, Tensor))
 
 
-def agrees(weights: Tensor, seen: Seen) -> bool:
+def agrees(weights: Tensor, seen: Capture) -> bool:
     """Tell whether weights were seen."""
     same = (x.weights for x in seen if x.weights is not None and x.weights.shape == weights.shape)
     return any(bool(((ours - weights.float()).abs() < NEAR).all()) for ours in same)

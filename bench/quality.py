@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from regard import presets
-from regard.config import Settings, change
-from regard.run import Folder, Run, load
-from regard.text.corpus import read
-from regard.training import metrics, sizes
-from regard.translate import translate
+from regard.config import RunConfig, change
+from regard.data.corpus import read
+from regard.decoding.translation import translate
+from regard.evaluation import metrics
+from regard.runs.run import Run, RunFolder, load
+from regard.training import defaults as sizes
 
 HEAD = """\
 | run | BLEU | signature | seed | minutes | weights | command |
@@ -45,7 +46,7 @@ def row(run: Run, source: Path, reference: Path) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def seconds(folder: Folder) -> float:
+def seconds(folder: RunFolder) -> float:
     """Give how long the training took, by the last line of its log that says so."""
     entries = (json.loads(line) for line in folder.log.read_text(encoding="utf-8").splitlines())
     return max((entry["seconds"] for entry in entries if "seconds" in entry), default=0.0)
@@ -70,9 +71,9 @@ def command(run: Run) -> str:
     return shlex.join([*words, "--out", run.name])
 
 
-def _differences(pairs: int, preset: Mapping[str, Any], settings: Settings) -> Iterator[str]:
+def _differences(pairs: int, preset: Mapping[str, Any], settings: RunConfig) -> Iterator[str]:
     """Give what must be set after the defaults for so many pairs, and a preset."""
-    base = asdict(change(change(Settings(), sizes.defaults(pairs)), preset))
+    base = asdict(change(change(RunConfig(), sizes.defaults(pairs)), preset))
     for section, keys in asdict(settings).items():
         for key, value in keys.items():
             if value != base[section][key]:

@@ -54,11 +54,11 @@ from statistics import median
 import torch
 
 from regard import presets
-from regard.config import Model, Settings, change
-from regard.run import Folder
-from regard.text.corpus import Corpus
-from regard.text.encoded import Encoded
-from regard.training.prepare import Prepared, prepare
+from regard.config import ModelConfig, RunConfig, change
+from regard.data.corpus import Corpus
+from regard.data.dataset import Encoded
+from regard.runs.run import RunFolder
+from regard.training.setup import Prepared, prepare
 from turns import Turn, Worker
 
 HERE = Path(__file__).parent
@@ -68,7 +68,7 @@ SPECIAL = 4  # both have as many tokens that are no words
 SIDE = 2048  # of the square matrices whose product is the peak
 
 
-def recipe(inner: float = 0.0) -> Settings:
+def recipe(inner: float = 0.0) -> RunConfig:
     """Give the preset with JoeyNMT's optimizer and norms, without validations, states or an end."""
     train = {
         "optimizer": "adam",
@@ -77,19 +77,19 @@ def recipe(inner: float = 0.0) -> Settings:
         "patience": 0,
         "save_every": float(NEVER),
     }
-    settings = change(Settings(), presets.read("multi30k"))
+    settings = change(RunConfig(), presets.read("multi30k"))
     return change(settings, {"train": train, "model": {"inner_dropout": inner, "norm": "post"}})
 
 
-def prepared(folder: Path, data: Path, settings: Settings) -> Prepared:
+def prepared(folder: Path, data: Path, settings: RunConfig) -> Prepared:
     """Learn the pieces and encode the pairs, as a run that could begin."""
     corpus = Corpus.of_files([data / "train.en.gz", data / "train.de.gz"])
-    run = Folder(folder)
+    run = RunFolder(folder)
     run.write_settings(settings, {})
     return prepare(run, settings, corpus, None, sum(1 for _ in corpus.read()))
 
 
-def hand_over(pairs: Encoded, vocabulary: int, settings: Settings, folder: Path) -> None:
+def hand_over(pairs: Encoded, vocabulary: int, settings: RunConfig, folder: Path) -> None:
     """Write the same pairs for JoeyNMT, a token as a word."""
     folder.mkdir()
     both = [pairs.pair(number) for number in range(len(pairs))]
@@ -105,7 +105,7 @@ def hand_over(pairs: Encoded, vocabulary: int, settings: Settings, folder: Path)
     (folder / "sizes.json").write_text(json.dumps(sizes))
 
 
-def arithmetic(pairs: Encoded, model: Model, vocabulary: int) -> float:
+def arithmetic(pairs: Encoded, model: ModelConfig, vocabulary: int) -> float:
     """Count the operations of all matrix products in training, per target token."""
     source, target = pairs.lengths[0].astype(float), pairs.lengths[1] + 1.0
     square, forward = model.width**2, 2 * model.width * model.hidden
@@ -136,7 +136,7 @@ def workers(
     """Prepare the data and start all workers; give also the arithmetic of a target token."""
     ready = prepared(work / "recipe", data, recipe())
     shutil.copytree(work / "recipe", work / "same")
-    Folder(work / "same").write_settings(recipe(inner=ready.settings.model.dropout), {})
+    RunFolder(work / "same").write_settings(recipe(inner=ready.settings.model.dropout), {})
     vocabulary = len(ready.tokenizers.target)
     hand_over(ready.train, vocabulary, ready.settings, work / "joeynmt")
     started = {}

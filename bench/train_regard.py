@@ -11,16 +11,16 @@ from typing import Any
 
 import torch
 
-from regard.batch import Batch
-from regard.config import Settings
+from regard.config import RunConfig
+from regard.data.batching import Batch
 from regard.models import build
-from regard.run import Folder
-from regard.training import optimizer
-from regard.training.distributed import Crew, gathered
+from regard.runs.run import RunFolder
+from regard.training import optim
+from regard.training.distributed import Distributed, gathered
 from regard.training.loop import Hooks, Training
 from regard.training.objective import Objective
-from regard.training.prepare import Prepared, opened
-from regard.training.progress import Progress
+from regard.training.setup import Prepared, opened
+from regard.training.state import Progress
 from turns import Turns
 
 
@@ -29,13 +29,13 @@ def never(progress: Progress) -> float:
     raise AssertionError("no validation and no saving was planned")
 
 
-def make(prepared: Prepared, crew: Crew) -> Training:
+def make(prepared: Prepared, crew: Distributed) -> Training:
     """Make what `regard train` makes of such settings."""
-    settings: Settings = prepared.settings
+    settings: RunConfig = prepared.settings
     torch.manual_seed(settings.train.seed)
     model = build(settings.model, prepared.tokenizers.sizes)
-    objective = Objective(model, settings.train.smoothing).train()
-    moved_by = optimizer.build(model, settings.train, crew)
+    objective = Objective(model, settings.train.label_smoothing).train()
+    moved_by = optim.build(model, settings.train, crew)
     progress = Progress(planned=settings.train.steps)
     hooks = Hooks(report=Held(objective, crew), validate=never, save=never)
     return Training(objective, moved_by, prepared.train, settings.train, progress, crew, hooks)
@@ -44,7 +44,7 @@ def make(prepared: Prepared, crew: Crew) -> Training:
 class Held:
     """Told of each step, it holds the process that leads until its turn; the others wait for it."""
 
-    def __init__(self, objective: Objective, crew: Crew) -> None:
+    def __init__(self, objective: Objective, crew: Distributed) -> None:
         self.crew, self.cells = crew, 0
         objective.register_forward_pre_hook(self._count)
         self.turns = Turns() if crew.leads else None
@@ -63,7 +63,7 @@ class Held:
 
 def main() -> None:
     """Train in turns."""
-    folder = Folder(Path(sys.argv[1]))
+    folder = RunFolder(Path(sys.argv[1]))
     with gathered() as crew:
         training = make(opened(folder, folder.read_settings()[0]), crew)
         if crew.leads:

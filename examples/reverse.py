@@ -3,11 +3,11 @@
 import torch
 from torch.nn.functional import cross_entropy
 
-from regard.config import Model
+from regard.config import ModelConfig
+from regard.data.special_tokens import END, START
+from regard.decoding.search import LengthLimits, greedy
 from regard.models import build
-from regard.pictures import terminal
-from regard.search import Limits, greedy
-from regard.tokens import END, START
+from regard.viz import terminal
 
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 FIRST = 4  # the numbers before are padding, start, end and unknown
@@ -40,14 +40,16 @@ def learn(model: torch.nn.Module) -> None:
 def main() -> None:
     """Learn, reverse one sentence, and show where each word was looked for."""
     torch.manual_seed(0)
-    settings = Model(width=48, layers=1, heads=1, hidden=64, dropout=0.0, positions="learned")
+    settings = ModelConfig(
+        width=48, layers=1, heads=1, ffn_width=64, dropout=0.0, positions="learned"
+    )
     model = build(settings, (FIRST + len(WORDS), FIRST + len(WORDS)))
     learn(model)
     model.eval()
     source, lengths = sentences(1), torch.tensor([LENGTH])
     with torch.inference_mode():
         past = model.start(model.encode(source, lengths))
-        (found,) = greedy(model, past, 1, Limits(longest=8))
+        (found,) = greedy(model, past, 1, LengthLimits(longest=8))
         read = torch.tensor([[START, *found.tokens]])
         _, looks = model.look(source, lengths, read)
     heard = [WORDS[token - FIRST] for token in source[0].tolist()]

@@ -20,7 +20,7 @@ def main(page: Path = Path("watched.html")) -> None:
     with regard.watch(model) as seen:
         model(source, target)
     print(seen)
-    regard.pictures.save_page(seen.trace(SOURCE, TARGET), page)
+    regard.viz.save_page(seen.trace(SOURCE, TARGET), page)
     print(f"\nEvery layer and head: {page}")
 
 

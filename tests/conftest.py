@@ -35,10 +35,10 @@ def same_numbers_every_time():
 )
 def spoken(request):
     """A model of nine words with strong opinions, and the memory of three sentences."""
-    from regard.config import Model
+    from regard.config import ModelConfig
     from regard.models import build
 
-    settings = Model(width=12, layers=1, heads=3, hidden=8, **request.param)
+    settings = ModelConfig(width=12, layers=1, heads=3, ffn_width=8, **request.param)
     model = build(settings, (9, 9)).eval()
     for parameter in model.parameters():
         parameter.data *= 2

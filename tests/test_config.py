@@ -4,33 +4,39 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.config import Data, Model, Settings, Train, change, parse, read
+from regard.config import DataConfig, ModelConfig, RunConfig, TrainConfig, change, parse, read
 from regard.errors import RegardError
 
 
 def test_settings_cannot_be_changed_once_made():
     with pytest.raises(FrozenInstanceError, match="cannot assign to field 'width'"):
-        Model().width = 3
+        ModelConfig().width = 3
 
 
 def test_every_setting_has_a_default_and_is_named():
-    assert {field.name for field in fields(Model)} >= {"kind", "width", "layers", "heads", "score"}
+    assert {field.name for field in fields(ModelConfig)} >= {
+        "kind",
+        "width",
+        "layers",
+        "heads",
+        "score",
+    }
     with pytest.raises(TypeError, match="positional"):
-        Model("transformer")
+        ModelConfig("transformer")
 
 
 def test_a_change_leaves_all_else_as_it_was():
-    before = Settings()
+    before = RunConfig()
     after = change(before, {"train": {"steps": 7, "seed": 3}, "model": {"width": 24}})
     assert after.train == replace(before.train, steps=7, seed=3)
     assert after.model == replace(before.model, width=24)
     assert (after.data, after.search) == (before.data, before.search)
-    assert before == Settings()
+    assert before == RunConfig()
 
 
 def test_no_change_is_no_change():
-    assert change(Settings(), {}) == Settings()
-    assert change(Settings(), {"train": {}}) == Settings()
+    assert change(RunConfig(), {}) == RunConfig()
+    assert change(RunConfig(), {"train": {}}) == RunConfig()
 
 
 @pytest.mark.parametrize(
@@ -39,7 +45,10 @@ def test_no_change_is_no_change():
         ({"trian": {}}, r"no section is called 'trian'\. Did you mean 'train'\?"),
         ({"zzz": {}}, r"no section is called 'zzz'\. Choose from: data, model, search, train\."),
         ({"train": {"stepz": 3}}, r"no setting is called 'train.stepz'\. Did you mean 'train.step"),
-        ({"data": {"pices": 3}}, r"no setting is called 'data.pices'\. Did you mean 'data.pieces"),
+        (
+            {"data": {"vocab_sizes": 3}},
+            r"no setting is called 'data.vocab_sizes'\. Did you mean 'data.vocab_size",
+        ),
         (
             {"model": {"norm": "pst"}},
             r"no choice for model.norm is called 'pst'.*'post'.*post, pre",
@@ -54,8 +63,14 @@ def test_no_change_is_no_change():
         ({"train": {"steps": True}}, "train.steps must be a whole number, but it is True"),
         ({"train": {"steps": "many"}}, "train.steps must be a whole number, but it is 'many'"),
         ({"train": {"steps": None}}, "train.steps must be a whole number, but it is None"),
-        ({"train": {"rate": "fast"}}, "train.rate must be a number, but it is 'fast'"),
-        ({"train": {"rate": False}}, "train.rate must be a number, but it is False"),
+        (
+            {"train": {"learning_rate": "fast"}},
+            "train.learning_rate must be a number, but it is 'fast'",
+        ),
+        (
+            {"train": {"learning_rate": False}},
+            "train.learning_rate must be a number, but it is False",
+        ),
         ({"train": {"compile": 1}}, "train.compile must be true or false, but it is 1"),
         ({"model": {"score": 1}}, "model.score must be text, but it is 1"),
         ({"model": {"key_heads": 2.5}}, "model.key_heads must be a whole number, but it is 2.5"),
@@ -66,33 +81,33 @@ def test_no_change_is_no_change():
 )
 def test_what_does_not_exist_or_fit_is_refused_with_its_name(changes, words):
     with pytest.raises(RegardError, match=words):
-        change(Settings(), changes)
+        change(RunConfig(), changes)
 
 
-@pytest.mark.parametrize("one", fields(Settings), ids=lambda one: one.name)
+@pytest.mark.parametrize("one", fields(RunConfig), ids=lambda one: one.name)
 def test_each_setting_is_offered_when_a_letter_is_missing(one):
     for setting in fields(one.default_factory):
         short = setting.name[:-1]
         with pytest.raises(RegardError, match="Did you mean"):
-            change(Settings(), {one.name: {short + "_": 1}})
+            change(RunConfig(), {one.name: {short + "_": 1}})
 
 
 def test_a_whole_number_may_stand_for_a_number():
-    rate = change(Settings(), {"train": {"rate": 2}}).train.rate
+    rate = change(RunConfig(), {"train": {"learning_rate": 2}}).train.learning_rate
     assert (rate, type(rate)) == (2.0, float)
 
 
 def test_two_numbers_come_as_a_tuple():
-    betas = change(Settings(), {"train": {"betas": [0, 0.5]}}).train.betas
+    betas = change(RunConfig(), {"train": {"betas": [0, 0.5]}}).train.betas
     assert betas == (0.0, 0.5)
     assert [type(beta) for beta in betas] == [float, float]
 
 
 @pytest.mark.parametrize("nothing", [None, "none"])
 def test_what_may_be_nothing_can_be_set_to_none(nothing):
-    given = replace(Settings(), train=Train(minutes=3.0), model=Model(key_heads=2))
+    given = replace(RunConfig(), train=TrainConfig(minutes=3.0), model=ModelConfig(key_heads=2))
     after = change(given, {"train": {"minutes": nothing}, "model": {"key_heads": nothing}})
-    assert after == Settings()
+    assert after == RunConfig()
     assert change(after, {"train": {"minutes": 5}}).train.minutes == 5.0
 
 
@@ -101,12 +116,12 @@ def test_what_may_be_nothing_can_be_set_to_none(nothing):
     [
         ("train.steps=200", {"train": {"steps": 200}}),
         (" train.steps = 200 ", {"train": {"steps": 200}}),
-        ("train.rate=2e-3", {"train": {"rate": 2e-3}}),
+        ("train.learning_rate=2e-3", {"train": {"learning_rate": 2e-3}}),
         ("train.compile=true", {"train": {"compile": True}}),
         ("train.betas=[0.9, 0.98]", {"train": {"betas": [0.9, 0.98]}}),
         ("model.score=scaled dot", {"model": {"score": "scaled dot"}}),
         ('model.score="additive"', {"model": {"score": "additive"}}),
-        ("train.schedule = inverse square root", {"train": {"schedule": "inverse square root"}}),
+        ("train.schedule = inverse_sqrt", {"train": {"schedule": "inverse_sqrt"}}),
         ("model.key_heads=none", {"model": {"key_heads": "none"}}),
         ("model.score=a=b", {"model": {"score": "a=b"}}),
         ("train.seed=", {"train": {"seed": ""}}),
@@ -126,14 +141,14 @@ def test_what_is_no_assignment_is_shown(assignment):
 
 
 settings = st.builds(
-    Settings,
-    data=st.builds(Data, pieces=st.integers(1, 10**7), ratio=st.floats(1)),
-    model=st.builds(Model, score=st.text(), key_heads=st.none() | st.integers()),
+    RunConfig,
+    data=st.builds(DataConfig, vocab_size=st.integers(1, 10**7), max_length_ratio=st.floats(1)),
+    model=st.builds(ModelConfig, score=st.text(), key_heads=st.none() | st.integers()),
     train=st.builds(
-        Train,
+        TrainConfig,
         minutes=st.none() | st.floats(0, 10**6, exclude_min=True),
         betas=st.tuples(*[st.floats(0, 1, exclude_max=True)] * 2),
-        schedule=st.sampled_from(["inverse square root", "cosine", "constant"]),
+        schedule=st.sampled_from(["inverse_sqrt", "cosine", "constant"]),
         compile=st.booleans(),
     ),
 )
@@ -141,14 +156,14 @@ settings = st.builds(
 
 @given(settings)
 def test_settings_come_back_from_json_as_they_were(some):
-    back = Settings.from_json(some.to_json())
+    back = RunConfig.from_json(some.to_json())
     assert back == some
     assert type(back.train.betas) is tuple
 
 
 def test_json_names_every_setting_defaults_included():
-    text = Settings().to_json()
-    for section in fields(Settings):
+    text = RunConfig().to_json()
+    for section in fields(RunConfig):
         for one in fields(section.default_factory):
             assert f'"{one.name}":' in text
 
@@ -174,32 +189,44 @@ def test_a_file_that_is_not_toml_is_one_sentence(tmp_path):
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ("train.tokens=0", "train.tokens must be 1 or more, but it is 0"),
+        ("train.batch_tokens=0", "train.batch_tokens must be 1 or more, but it is 0"),
         ("train.seed=-1", "train.seed must be 0 or more, but it is -1"),
-        ("train.rate=nan", "train.rate must be 0 or more, but it is nan"),
+        ("train.learning_rate=nan", "train.learning_rate must be 0 or more, but it is nan"),
         ("train.minutes=0.0", "train.minutes must be above 0 and at most 1000000, but it is 0.0"),
         ("train.minutes=inf", "train.minutes must be above 0 and at most 1000000, but it is inf"),
         ("train.betas=[0.9, 1.0]", "train.betas must be from 0 to below 1, but they are"),
-        ("train.smoothing=1", "train.smoothing must be from 0 to below 1, but it is 1.0"),
+        (
+            "train.label_smoothing=1",
+            "train.label_smoothing must be from 0 to below 1, but it is 1.0",
+        ),
         ("train.seed=9223372036854775808", "train.seed must be at most 9223372036854775807"),
         ("model.width=0", "model.width must be 1 or more, but it is 0"),
         ("model.layers=0", "model.layers must be 1 or more, but it is 0"),
         ("model.dropout=1.5", "model.dropout must be from 0 to below 1, but it is 1.5"),
-        ("train.rate=inf", "train.rate must be finite, but it is inf"),
+        ("train.learning_rate=inf", "train.learning_rate must be finite, but it is inf"),
         ("train.steps=1" + 400 * "0", "train.steps must be at most 1000000000000, but it is 1000"),
         ("train.steps=1" + 5000 * "0", "train.steps must be a whole number, but it is inf"),
         ("train.threads=10000000000", "train.threads must be at most 1024, but it is 10000000000"),
-        ("data.pieces=1000000000", "data.pieces must be at most 10000000, but it is 1000000000"),
+        (
+            "data.vocab_size=1000000000",
+            "data.vocab_size must be at most 10000000, but it is 1000000000",
+        ),
         ("model.width=100000000000", "model.width must be at most 1000000, but it is"),
-        ("search.penalty=nan", "search.penalty must be from -10 to 10, but it is nan"),
-        ("search.penalty=300", "search.penalty must be from -10 to 10, but it is 300.0"),
-        ("data.longest=0", "data.longest must be 1 or more, but it is 0"),
-        ("search.beams=0", "search.beams must be 1 or more, but it is 0"),
+        (
+            "search.length_penalty=nan",
+            "search.length_penalty must be from -10 to 10, but it is nan",
+        ),
+        (
+            "search.length_penalty=300",
+            "search.length_penalty must be from -10 to 10, but it is 300.0",
+        ),
+        ("data.max_length=0", "data.max_length must be 1 or more, but it is 0"),
+        ("search.beam_size=0", "search.beam_size must be 1 or more, but it is 0"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(setting, said):
     with pytest.raises(RegardError, match=said):
-        change(Settings(), parse(setting))
+        change(RunConfig(), parse(setting))
 
 
 @pytest.mark.parametrize(("text", "value"), [(".3", 0.3), ("-.5", -0.5), ("words", "words")])

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from regard import lesson
-from regard.config import Settings, change, parse
-from regard.text.phrasebook import corpus
-from regard.training.sizes import SIZES
+from regard.config import RunConfig, change, parse
+from regard.data.phrasebook import corpus
+from regard.demo import models
+from regard.training.defaults import SIZES
 
 ROOT = Path(__file__).parents[1]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
@@ -28,9 +28,9 @@ def blocks(name):
 @pytest.mark.usefixtures("unchecked")
 def test_every_line_of_the_tour_runs(tmp_path, monkeypatch):
     book = corpus("fr", train=300, valid=20, test=20)
-    monkeypatch.setattr("regard.lesson.corpus", lambda _: book)
+    monkeypatch.setattr("regard.demo.models.corpus", lambda _: book)
     monkeypatch.chdir(tmp_path)
-    lesson.learn(Path("demo"), minutes=0.05)
+    models.learn(Path("demo"), minutes=0.05)
     names: dict[str, object] = {}
     for block in blocks("tour.md"):
         exec(block, names)
@@ -92,7 +92,7 @@ def settings_rows(section):
 def test_the_page_of_settings_has_every_setting_with_its_default_and_meaning(name):
     page = (ROOT / "docs" / "settings.md").read_text()
     table = page.split(f"\n## {name}:")[1].split("\n## ")[0]
-    section = getattr(Settings(), name)
+    section = getattr(RunConfig(), name)
     rows = [line for line in table.splitlines() if line.startswith("| `")]
     assert rows == list(settings_rows(section))
     assert len(rows) == len(dataclasses.fields(section))
@@ -121,10 +121,10 @@ def defaults_by_size():
 def test_the_settings_that_the_page_shows_are_taken():
     page = (ROOT / "docs" / "settings.md").read_text()
     (file,) = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
-    by_file = change(Settings(), tomllib.loads(file))
-    by_command = Settings()
+    by_file = change(RunConfig(), tomllib.loads(file))
+    by_command = RunConfig()
     for one in re.findall(r"--set (\S+)", page.split("```")[1]):
         by_command = change(by_command, parse(one))
     for settings in (by_file, by_command):
-        assert (settings.model.layers, settings.train.rate) == (6, 1e-3)
+        assert (settings.model.layers, settings.train.learning_rate) == (6, 1e-3)
     assert by_file.train.betas == (0.9, 0.999)

@@ -2,33 +2,33 @@
 
 import pytest
 
-from regard.demo import choose_head
-from regard.lesson import paired
-from regard.run import load
-from regard.text.corpus import Corpus
-from regard.text.phrasebook import corpus
+from regard.data.corpus import Corpus
+from regard.data.phrasebook import corpus
+from regard.decoding.translation import translate
+from regard.demo.models import paired
+from regard.demo.showcase import choose_head
+from regard.evaluation.metrics import bleu, exact_match
+from regard.runs.run import load
 from regard.training import train
-from regard.training.metrics import bleu, exact_match
-from regard.translate import translate
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked")]
 
 BUDGET = {
-    "data": {"pieces": 2000},
-    "model": {"layers": 2, "width": 96, "hidden": 192, "dropout": 0.1},
+    "data": {"vocab_size": 2000},
+    "model": {"layers": 2, "width": 96, "ffn_width": 192, "dropout": 0.1},
     "train": {
         "steps": 700,
-        "tokens": 2048,
-        "rate": 3e-3,
+        "batch_tokens": 2048,
+        "learning_rate": 3e-3,
         "warmup": 100,
         "schedule": "cosine",
         "validate_every": 350,
-        "average": 1,
+        "average_checkpoints": 1,
     },
 }
 RECURRENT = {
     "model": {"kind": "recurrent", "score": "additive", "layers": 1, "width": 96, "dropout": 0.1},
-    "train": {"rate": 5e-3},
+    "train": {"learning_rate": 5e-3},
 }
 
 
@@ -69,6 +69,8 @@ def test_bahdanaus_model_does_too(book, bahdanau):
 
 
 def test_without_attention_the_same_model_does_clearly_worse(book, bahdanau, tmp_path):
-    _, score, exact = learned(book, tmp_path / "run", RECURRENT, {"model": {"attends": False}})
+    _, score, exact = learned(
+        book, tmp_path / "run", RECURRENT, {"model": {"use_attention": False}}
+    )
     assert score < bahdanau[1] - 10
     assert exact < bahdanau[2] - 0.1

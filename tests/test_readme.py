@@ -11,7 +11,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from regard.cli import app
+from regard.cli.commands import app
 
 ROOT = Path(__file__).parents[1]
 NAMES = ("README.md", "README.zh-CN.md")
@@ -31,7 +31,7 @@ PROGRAMS = r"regard|make|python3?|torchrun|pip|kill"
 # what is run here, on a few pairs: what it leaves to the reader, and what it answers
 HERE = {
     "regard train pairs.tsv --out run": (
-        "--set train.steps=5 --set data.pieces=300",  # or it takes its time
+        "--set train.steps=5 --set data.vocab_size=300",  # or it takes its time
         "",
     ),
     'regard translate run "A sentence."': ("", ""),
@@ -41,7 +41,7 @@ HERE = {
     "regard doctor": ("pairs.tsv", "60 pairs"),
 }
 ELSEWHERE = {
-    "regard explore run other": "explorer/test_serve.py::test_two_runs_are_served_side_by_side",
+    "regard explore run other": "explorer/test_server.py::test_two_runs_are_served_side_by_side",
     'regard look --hf MODEL "a text"': "test_gaze.py::test_the_verb_looks_at_a_hugging_face_model",
     "torchrun --nproc-per-node 2 -m regard train …": (
         "training/test_session.py::test_two_processes_learn_what_one_does"

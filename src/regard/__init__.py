@@ -6,72 +6,96 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from regard import analysis as analysis
     from regard import attention as attention
-    from regard import insight as insight
+    from regard import config as config
+    from regard import decoding as decoding
     from regard import masks as masks
     from regard import models as models
-    from regard import pictures as pictures
     from regard import positions as positions
-    from regard import search as search
     from regard import trace as trace
+    from regard import viz as viz
     from regard.attention import Additive as Additive
+    from regard.attention import AttentionOutput as AttentionOutput
     from regard.attention import Bilinear as Bilinear
     from regard.attention import Cosine as Cosine
     from regard.attention import Dot as Dot
     from regard.attention import Gaussian as Gaussian
     from regard.attention import Kernel as Kernel
-    from regard.attention import Looked as Looked
+    from regard.attention import KeyValues as KeyValues
+    from regard.attention import KVCache as KVCache
+    from regard.attention import MultiHeadAttention as MultiHeadAttention
+    from regard.attention import NadarayaWatson as NadarayaWatson
     from regard.attention import ScaledDot as ScaledDot
     from regard.attention import attend as attend
     from regard.attention import look as look
     from regard.attention import weights as weights
-    from regard.attention.memory import Cache as Cache
-    from regard.attention.memory import Memory as Memory
-    from regard.attention.multihead import MultiHead as MultiHead
-    from regard.attention.regression import NadarayaWatson as NadarayaWatson
+    from regard.capture import Capture as Capture
+    from regard.capture import recover_weights as recover_weights
+    from regard.capture import watch as watch
+    from regard.config import DataConfig as DataConfig
+    from regard.config import ModelConfig as ModelConfig
+    from regard.config import RunConfig as RunConfig
+    from regard.config import SearchConfig as SearchConfig
+    from regard.config import TrainConfig as TrainConfig
     from regard.errors import RegardError as RegardError
-    from regard.pictures import show as show
     from regard.trace import Trace as Trace
     from regard.trace import load_trace as load_trace
-    from regard.watching import probe as probe
-    from regard.watching import watch as watch
+    from regard.viz import show as show
 
-# Names are looked up when they are first used: torch takes seconds to import, and
-# `regard --help` needs none of it.
-_ROOMS = ("attention", "insight", "masks", "models", "pictures", "positions", "search", "trace")
-_NAMES = {
+# Resolved on first use: importing torch takes seconds, and `regard --help` needs none of it.
+_SUBPACKAGES = (
+    "analysis",
+    "attention",
+    "config",
+    "decoding",
+    "masks",
+    "models",
+    "positions",
+    "trace",
+    "viz",
+)
+_EXPORTS = {
     "Additive": "regard.attention",
+    "AttentionOutput": "regard.attention",
     "Bilinear": "regard.attention",
-    "Cache": "regard.attention.memory",
+    "Capture": "regard.capture",
     "Cosine": "regard.attention",
+    "DataConfig": "regard.config",
     "Dot": "regard.attention",
     "Gaussian": "regard.attention",
+    "KVCache": "regard.attention",
     "Kernel": "regard.attention",
-    "Looked": "regard.attention",
-    "Memory": "regard.attention.memory",
-    "MultiHead": "regard.attention.multihead",
-    "NadarayaWatson": "regard.attention.regression",
+    "KeyValues": "regard.attention",
+    "ModelConfig": "regard.config",
+    "MultiHeadAttention": "regard.attention",
+    "NadarayaWatson": "regard.attention",
     "RegardError": "regard.errors",
+    "RunConfig": "regard.config",
     "ScaledDot": "regard.attention",
+    "SearchConfig": "regard.config",
     "Trace": "regard.trace",
+    "TrainConfig": "regard.config",
     "attend": "regard.attention",
     "load_trace": "regard.trace",
     "look": "regard.attention",
-    "probe": "regard.watching",
-    "show": "regard.pictures",
-    "watch": "regard.watching",
+    "recover_weights": "regard.capture",
+    "show": "regard.viz",
+    "watch": "regard.capture",
     "weights": "regard.attention",
 }
 
+__all__ = ["__version__", *_SUBPACKAGES, *_EXPORTS]
+
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in _SUBPACKAGES:
         return import_module(f"regard.{name}")
-    if name not in _NAMES:
+    if name not in _EXPORTS:
         raise AttributeError(f"module 'regard' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_NAMES[name]), name)
+    value = globals()[name] = getattr(import_module(_EXPORTS[name]), name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ROOMS, *_NAMES})
+    return sorted({*globals(), *_SUBPACKAGES, *_EXPORTS})

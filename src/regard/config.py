@@ -19,31 +19,49 @@ PENALTY = 10  # the strongest; a length to a power of hundreds is no number any 
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Data:
+class DataConfig:
     """How text becomes tokens, and which pairs are left out."""
 
     tokenizer: Literal["bpe", "words", "characters"] = "bpe"  # what text is cut into
-    pieces: int = 8000  # in a vocabulary, at most
+    vocab_size: int = 8000  # in a vocabulary, at most
     joint: bool = True  # one vocabulary for both languages
-    longest: int = 128  # pieces of a sentence; pairs with a longer one are left out
-    ratio: float = 9.0  # of the two lengths; pairs beyond it are left out
-    held_out: int = 1000  # pairs kept for validation if none are given, at most a tenth
-    cuts: int = 0  # ways, drawn by chance, in which BPE cuts each pair to learn from; 0 for its own
-    skipped: float = 0.1  # share of BPE's merges that each of those ways leaves out
+    max_length: int = 128  # pieces of a sentence; pairs with a longer one are left out
+    max_length_ratio: float = 9.0  # of the two lengths; pairs beyond it are left out
+    validation_pairs: int = 1000  # pairs kept for validation if none are given, at most a tenth
+    bpe_dropout_samples: int = (
+        0  # ways, drawn by chance, in which BPE cuts each pair to learn from; 0 for its own
+    )
+    bpe_dropout: float = 0.1  # share of BPE's merges that each of those ways leaves out
 
     def __post_init__(self) -> None:
-        _check_least("data", self, pieces=1, longest=1, ratio=1, held_out=1, cuts=0)
-        _check_most("data", self, pieces=10**7, longest=10**9, held_out=10**9, cuts=10**4)
-        if self.cuts and self.tokenizer != "bpe":
+        _check_least(
+            "data",
+            self,
+            vocab_size=1,
+            max_length=1,
+            max_length_ratio=1,
+            validation_pairs=1,
+            bpe_dropout_samples=0,
+        )
+        _check_most(
+            "data",
+            self,
+            vocab_size=10**7,
+            max_length=10**9,
+            validation_pairs=10**9,
+            bpe_dropout_samples=10**4,
+        )
+        if self.bpe_dropout_samples and self.tokenizer != "bpe":
             raise RegardError(
-                f"data.cuts must be 0 unless data.tokenizer is bpe: {self.tokenizer} are never cut"
+                f"data.bpe_dropout_samples must be 0 unless data.tokenizer is bpe, but it is "
+                f"{self.tokenizer}"
             )
-        if not 0 <= self.skipped <= 1:
-            raise RegardError(f"data.skipped must be from 0 to 1, but it is {self.skipped}")
+        if not 0 <= self.bpe_dropout <= 1:
+            raise RegardError(f"data.bpe_dropout must be from 0 to 1, but it is {self.bpe_dropout}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Model:
+class ModelConfig:
     """What a translator is made of."""
 
     kind: Literal["transformer", "recurrent"] = "transformer"
@@ -51,61 +69,78 @@ class Model:
     layers: int = 4  # of encoder and decoder each
     heads: int = 4  # transformer only, as are the next five
     key_heads: int | None = None  # as many as heads, unless they are grouped
-    hidden: int = 256  # width inside the feed-forward
+    ffn_width: int = 256  # width inside the feed-forward
     norm: Literal["post", "pre"] = "post"  # after what a layer adds, as in the paper, or before
     positions: Literal["sinusoidal", "learned", "rotary", "alibi"] = "sinusoidal"
-    longest: int = 512  # positions of a learned table
+    max_positions: int = 512  # positions of a learned table
     score: str = "scaled dot"  # additive makes the recurrent one Bahdanau's
-    attends: bool = True  # recurrent only; without, it shows what attention is good for
+    use_attention: bool = True  # recurrent only; without, it shows what attention is good for
     dropout: float = 0.1  # of what a layer adds, and of embeddings
     inner_dropout: float = 0.0  # inside attention and feed-forward; transformer only
-    shared: bool = True  # one embedding for source and target, if their vocabularies are one
-    tied: bool = True  # the output layer is the target embedding
+    share_embeddings: bool = (
+        True  # one embedding for source and target, if their vocabularies are one
+    )
+    tie_output: bool = True  # the output layer is the target embedding
 
     def __post_init__(self) -> None:
-        _check_least("model", self, width=1, layers=1, heads=1, hidden=1, longest=1)
-        _check_most("model", self, width=10**6, layers=10**4, hidden=10**7, longest=10**8)
+        _check_least("model", self, width=1, layers=1, heads=1, ffn_width=1, max_positions=1)
+        _check_most("model", self, width=10**6, layers=10**4, ffn_width=10**7, max_positions=10**8)
         _check_shares("model", self, "dropout", "inner_dropout")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Train:
+class TrainConfig:
     """How a model learns."""
 
     steps: int = 8000  # updates of the weights, at most; with minutes, as many as there is time for
     minutes: float | None = None  # a time box; the schedule plans for it
-    tokens: int = 4096  # in a batch, padding included, on the longer side
-    accumulate: int = 1  # batches in an update
+    batch_tokens: int = 4096  # in a batch, padding included, on the longer side
+    accumulation_steps: int = 1  # batches in an update
     optimizer: Literal["adam", "muon"] = "adam"  # muon learns in fewer, somewhat slower steps
-    rate: float = 2e-3  # at its peak
+    learning_rate: float = 2e-3  # at its peak
     warmup: int = 400  # steps to climb to the peak
-    schedule: Literal["inverse square root", "cosine", "constant"] = "inverse square root"
+    schedule: Literal["inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"
     betas: tuple[float, float] = (0.9, 0.98)  # what Adam remembers of gradients, of their squares
-    decay: float = 0.0  # of weights, as in AdamW
-    clip: float = 1.0  # greatest norm of a gradient; 0 for none
-    smoothing: float = 0.1  # of labels
+    weight_decay: float = 0.0  # of weights, as in AdamW
+    max_grad_norm: float = 1.0  # greatest norm of a gradient; 0 for none
+    label_smoothing: float = 0.1  # of labels
     validate_every: int = 0  # steps; 0 is once per epoch
     patience: int = 10  # validations without progress before it stops; 0 for no end
-    judge: Literal["loss", "bleu"] = "loss"  # what progress is
-    average: int = 5  # checkpoints whose mean is the result
-    average_of: Literal["last", "best"] = "last"  # which they are
+    validation_metric: Literal["loss", "bleu"] = "loss"  # what progress is
+    average_checkpoints: int = 5  # checkpoints whose mean is the result
+    average_which: Literal["last", "best"] = "last"  # which they are
     save_every: float = 5.0  # minutes between states that a killed run goes on from
     snapshots: bool = False  # keep weights of steps 0, 25, 50, 100, 200 …, to look back at
-    guide: float = 0.0  # weight of the loss that pulls a head towards given alignments
-    guide_layer: int = -2  # of the decoder, counted from the last if negative
+    alignment_loss_weight: float = (
+        0.0  # weight of the loss that pulls a head towards given alignments
+    )
+    alignment_layer: int = -2  # of the decoder, counted from the last if negative
     threads: int = 0  # of one process; 0 is one for small models, which gain little from more
     compile: bool = False  # the model, with torch.compile
     precision: Literal["float32", "bfloat16"] = "float32"  # bfloat16 on a GPU only
     seed: int = 0  # of weights, order, dropout, pairs held out, cuts
 
     def __post_init__(self) -> None:
-        _check_least("train", self, steps=1, tokens=1, accumulate=1, average=0)
-        _check_least("train", self, rate=0, warmup=0, decay=0, clip=0, smoothing=0, guide=0)
+        _check_least(
+            "train", self, steps=1, batch_tokens=1, accumulation_steps=1, average_checkpoints=0
+        )
+        _check_least(
+            "train",
+            self,
+            learning_rate=0,
+            warmup=0,
+            weight_decay=0,
+            max_grad_norm=0,
+            label_smoothing=0,
+            alignment_loss_weight=0,
+        )
         _check_least("train", self, validate_every=0, patience=0, save_every=0, threads=0, seed=0)
-        _check_most("train", self, steps=10**12, warmup=10**12, tokens=10**9, accumulate=10**9)
+        _check_most(
+            "train", self, steps=10**12, warmup=10**12, batch_tokens=10**9, accumulation_steps=10**9
+        )
         _check_most("train", self, threads=1024, seed=LARGEST_SEED)
-        _check_finite("train", self, "rate", "decay", "guide")
-        _check_shares("train", self, "smoothing")
+        _check_finite("train", self, "learning_rate", "weight_decay", "alignment_loss_weight")
+        _check_shares("train", self, "label_smoothing")
         if self.minutes is not None and not 0 < self.minutes <= MINUTES:
             raise RegardError(
                 f"train.minutes must be above 0 and at most {MINUTES}, but it is {self.minutes}"
@@ -115,36 +150,37 @@ class Train:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Search:
+class SearchConfig:
     """How a trained model translates."""
 
-    beams: int = 5  # beginnings that are followed at a time; 1 is greedy
-    penalty: float = 1.0  # the power of the length by which log probabilities are divided
+    beam_size: int = 5  # beginnings that are followed at a time; 1 is greedy
+    length_penalty: float = 1.0  # the power of the length by which log probabilities are divided
 
     def __post_init__(self) -> None:
-        _check_least("search", self, beams=1)
-        _check_most("search", self, beams=10**6)
-        if not abs(self.penalty) <= PENALTY:
+        _check_least("search", self, beam_size=1)
+        _check_most("search", self, beam_size=10**6)
+        if not abs(self.length_penalty) <= PENALTY:
             raise RegardError(
-                f"search.penalty must be from -{PENALTY} to {PENALTY}, but it is {self.penalty}"
+                f"search.length_penalty must be from -{PENALTY} to {PENALTY}, "
+                f"but it is {self.length_penalty}"
             )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
+class RunConfig:
     """All settings, section by section."""
 
-    data: Data = field(default_factory=Data)
-    model: Model = field(default_factory=Model)
-    train: Train = field(default_factory=Train)
-    search: Search = field(default_factory=Search)
+    data: DataConfig = field(default_factory=DataConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
 
     def to_json(self) -> str:
         """Write every setting, defaults included."""
         return json.dumps(asdict(self), indent=2) + "\n"
 
     @classmethod
-    def from_json(cls, text: str) -> "Settings":
+    def from_json(cls, text: str) -> "RunConfig":
         """Read what `to_json` wrote."""
         return change(cls(), json.loads(text))
 

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from difflib import get_close_matches
 
 
-class RegardError(Exception):
+class RegardError(ValueError):
     """A mistake in a file, a setting or a name that the reader of the message can repair."""
 
 

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.transforms import transformed
+from regard._support.functorch import transformed
 
 Vectors = Float[Tensor, "*batch position width"]
 

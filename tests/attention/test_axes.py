@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from regard.attention import Memory
+from regard.attention import KeyValues
 from regard.attention.axes import Axes
 
-MEMORY = Memory(torch.zeros(2, 3, 5, 4), torch.zeros(2, 3, 5, 4))  # of three heads
+MEMORY = KeyValues(torch.zeros(2, 3, 5, 4), torch.zeros(2, 3, 5, 4))  # of three heads
 
 
 @pytest.mark.parametrize(

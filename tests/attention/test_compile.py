@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-CASES = Path(__file__).parent / "compiled_cases.py"
+CASES = Path(__file__).parents[1] / "helpers" / "compiled_cases.py"
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="torch.compile needs a C++ compiler")

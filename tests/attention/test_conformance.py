@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-CASES = Path(__file__).parent / "onnx_cases.py"
+CASES = Path(__file__).parents[1] / "helpers" / "onnx_cases.py"
 
 
 @pytest.mark.parametrize(("operator", "count"), [("Attention", 93), ("RotaryEmbedding", 8)])

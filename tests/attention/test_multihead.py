@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from regard.attention import NAMES, Cache, Memory, MultiHead, ScaledDot
+from regard.attention import NAMES, KeyValues, KVCache, MultiHeadAttention, ScaledDot
 from regard.masks import causal, lengths, padding
 from regard.positions import ALiBi, Rotary
 
@@ -15,7 +15,7 @@ def parted(rows, heads):
 
 
 def test_each_head_attends_in_its_own_space_and_the_results_are_joined():
-    attention = MultiHead(WIDTH, HEADS)
+    attention = MultiHeadAttention(WIDTH, HEADS)
     queries, keys = torch.randn(BATCH, QUERIES, WIDTH), torch.randn(BATCH, KEYS, WIDTH)
     q, k, v = (
         parted(project(rows), HEADS)
@@ -31,7 +31,7 @@ def test_each_head_attends_in_its_own_space_and_the_results_are_joined():
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("score", NAMES)
 def test_looking_never_changes_the_answer(score, training):
-    attention = MultiHead(WIDTH, HEADS, score=score, dropout=0.3).train(training)
+    attention = MultiHeadAttention(WIDTH, HEADS, score=score, dropout=0.3).train(training)
     rows = torch.randn(BATCH, QUERIES, WIDTH)
     torch.manual_seed(1)
     without = attention(rows, mask=lengths([2, 0]))
@@ -44,19 +44,23 @@ def test_looking_never_changes_the_answer(score, training):
 
 
 def test_weights_are_per_head_and_before_dropout():
-    attention = MultiHead(512, 8, dropout=0.9).train()
+    attention = MultiHeadAttention(512, 8, dropout=0.9).train()
     looks = attention.look(torch.randn(2, 5, 512)).weights
     assert looks.shape == (2, 8, 5, 5)
     torch.testing.assert_close(looks.sum(-1), torch.ones(2, 8, 5))
 
 
 def test_a_batch_of_twenty_four_wide_rows_keeps_its_shape():
-    attention = MultiHead(24, 8)
+    attention = MultiHeadAttention(24, 8)
     assert attention(torch.ones(2, 100, 24), mask=lengths([3, 2])).shape == (2, 100, 24)
 
 
 def test_the_first_row_of_causal_weights_sees_itself_only():
-    looks = MultiHead(WIDTH, HEADS).look(torch.randn(BATCH, QUERIES, WIDTH), mask=causal()).weights
+    looks = (
+        MultiHeadAttention(WIDTH, HEADS)
+        .look(torch.randn(BATCH, QUERIES, WIDTH), mask=causal())
+        .weights
+    )
     first = torch.zeros(QUERIES)
     first[0] = 1
     assert torch.equal(looks[:, :, 0], first.expand(BATCH, HEADS, QUERIES))
@@ -67,12 +71,12 @@ def test_the_first_row_of_causal_weights_sees_itself_only():
 @pytest.mark.parametrize("score", NAMES)
 def test_step_by_step_with_a_cache_is_all_at_once(score, positions, key_heads):
     made = {"rotary": Rotary(4), "alibi": ALiBi(6), None: None}[positions]
-    attention = MultiHead(24, 6, key_heads=key_heads, score=score, positions=made).eval()
+    attention = MultiHeadAttention(24, 6, key_heads=key_heads, score=score, positions=made).eval()
     rows = torch.randn(BATCH, QUERIES + 3, 24)
     at_once = attention(rows, mask=causal())
     for sizes in ([1] * 8, [3, 1, 4], [8]):
         for gradients in (torch.no_grad, torch.enable_grad):
-            cache, contexts = Cache(), []
+            cache, contexts = KVCache(), []
             with gradients():
                 for part in rows.split(sizes, dim=1):
                     context, cache = attention.step(part, cache)
@@ -82,11 +86,11 @@ def test_step_by_step_with_a_cache_is_all_at_once(score, positions, key_heads):
 
 
 def test_a_step_takes_a_mask_over_all_keys_so_far():
-    attention = MultiHead(WIDTH, HEADS)
+    attention = MultiHeadAttention(WIDTH, HEADS)
     rows = torch.randn(BATCH, QUERIES, WIDTH)
     keep = torch.tensor([[True, False, True, True, True], [True, True, False, False, True]])
     at_once = attention(rows, mask=causal() & padding(keep))
-    cache = Cache()
+    cache = KVCache()
     for i in range(QUERIES):
         mask = causal() & padding(keep[:, : i + 1])
         context, cache = attention.step(rows[:, i : i + 1], cache, mask=mask)
@@ -94,11 +98,11 @@ def test_a_step_takes_a_mask_over_all_keys_so_far():
 
 
 def test_a_reordered_cache_goes_on_as_the_chosen_sentences():
-    attention = MultiHead(WIDTH, HEADS)
+    attention = MultiHeadAttention(WIDTH, HEADS)
     rows = torch.randn(3, QUERIES, WIDTH)
     order = torch.tensor([2, 0, 2, 1])
     with torch.no_grad():
-        _, cache = attention.step(rows[:, :-1], Cache())
+        _, cache = attention.step(rows[:, :-1], KVCache())
         context, _ = attention.step(rows[order, -1:], cache.reorder(order))
     at_once = attention(rows[order], mask=causal())
     torch.testing.assert_close(context, at_once[:, -1:])
@@ -106,11 +110,11 @@ def test_a_reordered_cache_goes_on_as_the_chosen_sentences():
 
 @pytest.mark.parametrize("score", ["scaled dot", "additive"])
 def test_a_projected_memory_is_looked_at_without_projecting_anew(score, monkeypatch):
-    attention = MultiHead(WIDTH, HEADS, score=score)
+    attention = MultiHeadAttention(WIDTH, HEADS, score=score)
     queries, keys = torch.randn(BATCH, QUERIES, WIDTH), torch.randn(BATCH, KEYS, WIDTH)
     expected = attention(queries, keys, mask=lengths([3, 7]))
     memory = attention.project(keys)
-    assert isinstance(memory, Memory)
+    assert isinstance(memory, KeyValues)
 
     def refuse(*_):
         raise AssertionError("keys or values were projected again")
@@ -128,7 +132,9 @@ def test_a_projected_memory_is_looked_at_without_projecting_anew(score, monkeypa
 
 
 def test_widths_may_all_differ():
-    attention = MultiHead(12, 2, key_heads=1, head_width=5, key_width=8, value_width=3, bias=False)
+    attention = MultiHeadAttention(
+        12, 2, key_heads=1, head_width=5, key_width=8, value_width=3, bias=False
+    )
     context, looks = attention.look(
         torch.randn(2, 5, 12), torch.randn(2, 7, 8), torch.randn(2, 7, 3)
     )
@@ -140,7 +146,7 @@ def test_widths_may_all_differ():
 
 
 def test_rows_without_a_batch_keep_no_batch():
-    attention = MultiHead(WIDTH, HEADS)
+    attention = MultiHeadAttention(WIDTH, HEADS)
     rows = torch.randn(QUERIES, WIDTH)
     looked, batched = attention.look(rows, mask=causal()), attention.look(rows[None], mask=causal())
     torch.testing.assert_close(looked.context, batched.context[0])
@@ -150,7 +156,7 @@ def test_rows_without_a_batch_keep_no_batch():
 
 
 def test_a_memory_of_rows_without_a_batch_is_looked_at_without_one():
-    attention = MultiHead(WIDTH, HEADS)
+    attention = MultiHeadAttention(WIDTH, HEADS)
     queries, keys = torch.randn(QUERIES, WIDTH), torch.randn(KEYS, WIDTH)
     memory = attention.project(keys)
     torch.testing.assert_close(attention(queries, memory), attention(queries, keys))
@@ -162,7 +168,7 @@ def test_a_memory_of_rows_without_a_batch_is_looked_at_without_one():
 
 
 def test_rotary_attention_sees_distance_only():
-    attention = MultiHead(WIDTH, HEADS, positions=Rotary(4))
+    attention = MultiHeadAttention(WIDTH, HEADS, positions=Rotary(4))
     word = torch.randn(1, 1, WIDTH).expand(1, 9, WIDTH)
     looks = attention.look(word).weights[0]
     shifted = looks[:, 3:, 3:] / looks[:, 3:, 3:].sum(-1, keepdim=True)
@@ -172,8 +178,8 @@ def test_rotary_attention_sees_distance_only():
 
 
 def test_alibi_adds_to_a_bias():
-    attention = MultiHead(WIDTH, HEADS, positions=ALiBi(HEADS))
-    plain = MultiHead(WIDTH, HEADS)
+    attention = MultiHeadAttention(WIDTH, HEADS, positions=ALiBi(HEADS))
+    plain = MultiHeadAttention(WIDTH, HEADS)
     plain.load_state_dict(attention.state_dict())
     rows, bias = torch.randn(BATCH, QUERIES, WIDTH), torch.randn(QUERIES, QUERIES)
     nearness = ALiBi(HEADS)(QUERIES, QUERIES)
@@ -183,7 +189,7 @@ def test_alibi_adds_to_a_bias():
 @pytest.mark.parametrize("axes", [3, 4])
 def test_alibi_adds_to_the_bias_of_each_sentence_apart(axes):
     batch = HEADS  # a batch of as many sentences as heads could be taken for heads
-    attention = MultiHead(WIDTH, HEADS, positions=ALiBi(HEADS))
+    attention = MultiHeadAttention(WIDTH, HEADS, positions=ALiBi(HEADS))
     rows, bias = torch.randn(batch, QUERIES, WIDTH), torch.randn(batch, 1, QUERIES, QUERIES)
     bias = bias[:, 0] if axes == 3 else bias
     apart = [attention(rows[[n]], bias=bias[[n]]) for n in range(batch)]
@@ -191,8 +197,8 @@ def test_alibi_adds_to_the_bias_of_each_sentence_apart(axes):
 
 
 def test_alibi_takes_steps_without_a_batch():
-    attention = MultiHead(WIDTH, HEADS, positions=ALiBi(HEADS))
-    rows, cache, steps = torch.randn(QUERIES, WIDTH), Cache(), []
+    attention = MultiHeadAttention(WIDTH, HEADS, positions=ALiBi(HEADS))
+    rows, cache, steps = torch.randn(QUERIES, WIDTH), KVCache(), []
     for row in rows.split(1):
         context, cache = attention.step(row, cache)
         steps.append(context)
@@ -200,7 +206,7 @@ def test_alibi_takes_steps_without_a_batch():
 
 
 def test_alibi_and_a_bias_for_a_batch_of_keys_alone():
-    attention = MultiHead(WIDTH, HEADS, positions=ALiBi(HEADS))
+    attention = MultiHeadAttention(WIDTH, HEADS, positions=ALiBi(HEADS))
     queries, keys = torch.randn(1, KEYS, WIDTH), torch.randn(3, KEYS, WIDTH)
     bias = torch.randn(3, KEYS, KEYS)
     want = attention(queries.expand(3, -1, -1), keys, bias=bias)
@@ -208,14 +214,14 @@ def test_alibi_and_a_bias_for_a_batch_of_keys_alone():
 
 
 def test_a_bias_that_does_not_fit_is_told_of_beside_alibi_too():
-    attention = MultiHead(WIDTH, HEADS, positions=ALiBi(HEADS))
+    attention = MultiHeadAttention(WIDTH, HEADS, positions=ALiBi(HEADS))
     rows, bias = torch.randn(2, QUERIES, WIDTH), torch.zeros(QUERIES, QUERIES + 1)
     with pytest.raises(ValueError, match="bias must broadcast to .* but its shape is"):
         attention(rows, bias=bias)
 
 
 def test_alibi_knows_its_heads_behind_any_number_of_batch_axes():
-    attention = MultiHead(WIDTH, HEADS, positions=ALiBi(HEADS))
+    attention = MultiHeadAttention(WIDTH, HEADS, positions=ALiBi(HEADS))
     rows, bias = torch.randn(2, HEADS, QUERIES, WIDTH), torch.randn(2, HEADS, QUERIES, QUERIES)
     for added in (None, bias):
         flat = attention(rows.flatten(0, 1), bias=None if added is None else added.flatten(0, 1))
@@ -225,7 +231,7 @@ def test_alibi_knows_its_heads_behind_any_number_of_batch_axes():
 def test_one_head_without_projections_is_attend():
     from regard import attend
 
-    attention = MultiHead(WIDTH, heads=1, bias=False)
+    attention = MultiHeadAttention(WIDTH, heads=1, bias=False)
     for projection in (attention.query, attention.key, attention.value, attention.out):
         nn.init.eye_(projection.weight)
     rows = torch.randn(BATCH, QUERIES, WIDTH)
@@ -233,10 +239,10 @@ def test_one_head_without_projections_is_attend():
 
 
 def test_nothing_is_kept_on_the_module():
-    attention = MultiHead(WIDTH, HEADS, score="additive", dropout=0.5)
+    attention = MultiHeadAttention(WIDTH, HEADS, score="additive", dropout=0.5)
     before = set(vars(attention)) | {name for name, _ in attention.named_buffers()}
     attention.look(torch.randn(BATCH, QUERIES, WIDTH))
-    attention.step(torch.randn(BATCH, 1, WIDTH), Cache())
+    attention.step(torch.randn(BATCH, 1, WIDTH), KVCache())
     assert set(vars(attention)) | {name for name, _ in attention.named_buffers()} == before
 
 
@@ -251,11 +257,11 @@ REFUSALS = [
 @pytest.mark.parametrize(("settings", "words"), REFUSALS)
 def test_heads_that_do_not_divide_are_refused(settings, words):
     with pytest.raises(ValueError, match=words):
-        MultiHead(WIDTH, **settings)
+        MultiHeadAttention(WIDTH, **settings)
 
 
 def test_rows_of_another_width_are_refused_by_name():
-    attention = MultiHead(WIDTH, HEADS)
+    attention = MultiHeadAttention(WIDTH, HEADS)
     rows = torch.randn(BATCH, QUERIES, WIDTH)
     with pytest.raises(ValueError, match=r"queries must have a width of 12.*\(2, 5, 8\)"):
         attention(rows[..., :8], rows)
@@ -268,15 +274,15 @@ def test_rows_of_another_width_are_refused_by_name():
 
 
 def test_a_score_module_is_trained_with_the_heads():
-    attention = MultiHead(WIDTH, HEADS, score="bilinear")
+    attention = MultiHeadAttention(WIDTH, HEADS, score="bilinear")
     assert "score.matrix" in dict(attention.named_parameters())
-    assert MultiHead(WIDTH, HEADS, score=ScaledDot(cap=5.0)).score.cap == 5.0
-    own = MultiHead(WIDTH, HEADS, score=lambda q, k: q @ k.mT)
+    assert MultiHeadAttention(WIDTH, HEADS, score=ScaledDot(cap=5.0)).score.cap == 5.0
+    own = MultiHeadAttention(WIDTH, HEADS, score=lambda q, k: q @ k.mT)
     assert own(torch.randn(BATCH, QUERIES, WIDTH)).shape == (BATCH, QUERIES, WIDTH)
 
 
 def test_a_memory_comes_with_its_values():
-    attention, words = MultiHead(WIDTH, heads=HEADS), torch.randn(2, 5, WIDTH)
+    attention, words = MultiHeadAttention(WIDTH, heads=HEADS), torch.randn(2, 5, WIDTH)
     memory = attention.project(words)
     with pytest.raises(ValueError, match="a memory has values of its own, but values= came"):
         attention(words, memory, words)

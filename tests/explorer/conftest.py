@@ -11,19 +11,19 @@ from contextlib import contextmanager
 import jaxtyping
 import pytest
 import uvicorn
-from small import SMALL, corpus
 from starlette.testclient import TestClient
 
+from helpers.tiny_corpus import SMALL, corpus
 from regard.config import parse
-from regard.explorer import gold
+from regard.data import phrasebook
+from regard.explorer import gold_alignments
 from regard.explorer.app import create_app
-from regard.explorer.door import Address, Door
-from regard.explorer.line import Line
-from regard.explorer.saved import Saved
-from regard.explorer.serve import _config
-from regard.explorer.shelf import Shelf
-from regard.run import load
-from regard.text import phrasebook
+from regard.explorer.middleware import Address, Door
+from regard.explorer.runs import Shelf
+from regard.explorer.server import _config
+from regard.explorer.traces import Saved
+from regard.explorer.workers import Line
+from regard.runs.run import load
 from regard.training import train
 
 PORT = 8765
@@ -59,10 +59,10 @@ def few():
 @pytest.fixture(autouse=True)
 def book(few, monkeypatch):
     """Let the explorer read the short phrasebook, as it would the long one."""
-    gold._phrases.cache_clear()
-    monkeypatch.setattr(gold, "corpus", few.__getitem__)
+    gold_alignments._phrases.cache_clear()
+    monkeypatch.setattr(gold_alignments, "corpus", few.__getitem__)
     yield few
-    gold._phrases.cache_clear()
+    gold_alignments._phrases.cache_clear()
 
 
 @pytest.fixture

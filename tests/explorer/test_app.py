@@ -5,12 +5,12 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 
-from regard.explorer import saved
+from regard.explorer import traces as saved
 from regard.explorer.app import STATIC, create_app
-from regard.explorer.door import Address, Door
+from regard.explorer.middleware import Address, Door
 from regard.explorer.playground import known
-from regard.explorer.saved import Saved
-from regard.explorer.shelf import Shelf
+from regard.explorer.runs import Shelf
+from regard.explorer.traces import Saved
 
 FORMS = {("POST", "/api/translate"), ("POST", "/api/traces"), ("POST", "/api/attend")}
 OPERATIONS = {
@@ -95,7 +95,7 @@ def test_the_page_is_served(client):
 
 
 def test_the_pages_modules_are_served_as_what_they_are(client):
-    answer = client.get("/pictures/page.js")
+    answer = client.get("/viz/page.js")
     assert answer.status_code == 200
     assert answer.headers["content-type"].split(";")[0] in (
         "text/javascript",
@@ -103,9 +103,7 @@ def test_the_pages_modules_are_served_as_what_they_are(client):
     )
 
 
-@pytest.mark.parametrize(
-    "path", ["/pictures/../page.py", "/pictures/..%2fpage.py", "/static/%2e%2e/app.py"]
-)
+@pytest.mark.parametrize("path", ["/viz/../page.py", "/viz/..%2fpage.py", "/static/%2e%2e/app.py"])
 def test_no_other_file_of_the_package_is_served(client, path):
     assert client.get(path).status_code == 404
 

@@ -6,10 +6,10 @@ import re
 import numpy as np
 import pytest
 
-from regard.pictures.pieces import readable
-from regard.retrace import retrace
+from regard.decoding.translation import translate
+from regard.runs.tracing import retrace
 from regard.trace import load_trace, translation
-from regard.translate import translate
+from regard.viz.detokenize import readable
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 

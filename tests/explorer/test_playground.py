@@ -6,14 +6,14 @@ import torch
 import regard
 from regard import masks
 from regard.attention import NadarayaWatson, named
-from regard.attention.scores import NAMES
-from regard.explorer.forms import AttendForm
+from regard.attention.scores.registry import NAMES
+from regard.explorer.errors import Refused
 from regard.explorer.playground import attend
-from regard.explorer.refused import Refused
+from regard.explorer.schemas import AttendForm
 from regard.positions import ALiBi, Rotary, Sinusoidal
 
 QUERIES, KEYS, WIDTH = 3, 5, 4
-FIXED = [name for name in NAMES if name not in ("bilinear", "additive")]
+PARAMETER_FREE = [name for name in NAMES if name not in ("bilinear", "additive")]
 
 
 def vectors(count, width=WIDTH, seed=0):
@@ -34,7 +34,7 @@ def close(told, wanted):
     torch.testing.assert_close(tensor(told), wanted.double(), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("score", FIXED)
+@pytest.mark.parametrize("score", PARAMETER_FREE)
 def test_every_score_is_the_librarys(score):
     told = ask(score=score, values=vectors(KEYS, 2, seed=2))
     queries, keys = tensor(vectors(QUERIES)), tensor(vectors(KEYS, seed=1))

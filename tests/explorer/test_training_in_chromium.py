@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from regard.retrace import retrace
+from regard.runs.tracing import retrace
 from regard.trace import merged
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect

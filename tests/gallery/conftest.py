@@ -3,16 +3,22 @@
 import jaxtyping
 import pytest
 
-from regard.lesson import MODELS, paired
-from regard.run import load
-from regard.text.corpus import Corpus
-from regard.text.phrasebook import corpus
+from regard.data.corpus import Corpus
+from regard.data.phrasebook import corpus
+from regard.demo.models import MODELS, paired
+from regard.runs.run import load
 from regard.training import train
 
 SMALL = {
-    "data": {"pieces": 500},
-    "model": {"width": 16, "heads": 2, "hidden": 24},
-    "train": {"steps": 30, "tokens": 256, "warmup": 5, "rate": 1e-2, "snapshots": True},
+    "data": {"vocab_size": 500},
+    "model": {"width": 16, "heads": 2, "ffn_width": 24},
+    "train": {
+        "steps": 30,
+        "batch_tokens": 256,
+        "warmup": 5,
+        "learning_rate": 1e-2,
+        "snapshots": True,
+    },
 }
 
 

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
+from regard.data.phrasebook import Phrase, corpus
+from regard.decoding.translation import translate
+from regard.evaluation.metrics import bleu, exact_match
 from regard.gallery import bahdanau
 from regard.gallery.bahdanau import _compared, _most_moved, crossings
-from regard.gallery.the_cat import looks
-from regard.text.phrasebook import Phrase, corpus
-from regard.training.metrics import bleu, exact_match
-from regard.translate import translate
+from regard.gallery.example_sentence import looks
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 

@@ -3,9 +3,9 @@ import re
 import numpy as np
 import pytest
 
+from regard.analysis import between_words
 from regard.gallery import cross_attention
-from regard.gallery.the_cat import looks, the_cat
-from regard.insight import between_words
+from regard.gallery.example_sentence import looks, the_cat
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 

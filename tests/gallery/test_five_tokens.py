@@ -3,8 +3,8 @@ from math import exp, sqrt
 import pytest
 import torch
 
-from regard.five_words import TOKENS, WORDS
-from regard.gallery import plate
+from regard.demo.five_words import TOKENS, WORDS
+from regard.gallery import figure_page
 from regard.gallery.five_tokens import draw
 
 
@@ -50,5 +50,5 @@ def test_the_table_spells_out_the_first_row(pictures):
 
 def test_the_number_told_is_the_one_drawn():
     _, _, context = by_hand()
-    for text in plate.read("five_tokens").texts.values():
+    for text in figure_page.read("five_tokens").texts.values():
         assert f"{context[0][1]:.2f}" in " ".join(text.notice)

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from regard.gallery import plate
+from regard.gallery import figure_page
 from regard.gallery.kernel_regression import draw, fitted, points, truth
 
 
@@ -26,7 +26,7 @@ def test_the_learned_bandwidth_predicts_best_and_the_text_says_how_well():
     errors = [(model.predict(x) - truth(x)).square().mean().item() for model in models.values()]
     assert errors == sorted(errors, reverse=True)
     told = (models["learned"].bandwidth, errors[1], errors[2])
-    for text in plate.read("kernel_regression").texts.values():
+    for text in figure_page.read("kernel_regression").texts.values():
         assert all(f"{number:.2f}" in " ".join(text.notice) for number in told)
 
 
@@ -43,5 +43,5 @@ def test_the_average_is_the_same_everywhere_and_kernels_end_at_a_bandwidth(pictu
 
 
 def test_captions_are_those_of_the_pictures(pictures):
-    for text in plate.read("kernel_regression").texts.values():
+    for text in figure_page.read("kernel_regression").texts.values():
         assert list(text.pictures) == list(pictures)

@@ -4,12 +4,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from regard.gallery import page, plate
-from regard.gallery.plate import Plate, Text
+from regard.gallery import figure_page, page
+from regard.gallery.figure_page import Plate, Text
 
 VOID = {"meta", "link", "img", "br"}
 SPIKY = '<b>&" `a < b`'
-PICTURES = ["pictures/n/1-one.png", "pictures/n/1-one.svg", "pictures/n/2-two.gif"]
+PICTURES = ["viz/n/1-one.png", "viz/n/1-one.svg", "viz/n/2-two.gif"]
 
 
 class Nested(HTMLParser):
@@ -55,14 +55,14 @@ def test_texts_and_code_are_never_markup(spiky, language):
 
 
 def test_the_code_shown_is_the_file_itself():
-    known = plate.read("five_tokens")
+    known = figure_page.read("five_tokens")
     html = page.page(known, PICTURES, ["five_tokens"], "en", True)
     block = re.search(r'<div class="code"><pre>(.*?)</pre>', html, re.DOTALL).group(1)
     assert unescape(re.sub("<[^>]+>", "", block)) == known.code
 
 
 def test_words_in_a_formula_are_those_of_the_page():
-    known = plate.read("scores")
+    known = figure_page.read("scores")
     english, chinese = (
         page.page(known, PICTURES, ["scores"], language, True) for language in ("en", "zh")
     )
@@ -73,8 +73,8 @@ def test_words_in_a_formula_are_those_of_the_page():
 def test_each_picture_is_shown_once_and_offered_in_all_its_kinds(spiky):
     seen = parsed(page.page(spiky, PICTURES, ["scores"], "zh", True))
     assert [at["src"] for tag, at in seen if tag == "img"] == [
-        "pictures/n/1-one.png",
-        "pictures/n/2-two.gif",
+        "viz/n/1-one.png",
+        "viz/n/2-two.gif",
     ]
     links = {at["href"] for tag, at in seen if tag == "a"}
     assert set(PICTURES) <= links

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from regard.data.phrasebook import corpus
 from regard.gallery import self_attention
-from regard.gallery.the_cat import looks
-from regard.text.phrasebook import corpus
+from regard.gallery.example_sentence import looks
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 

@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from regard.cli import app
+from regard.cli.commands import app
 from regard.errors import RegardError
-from regard.gallery import plate, site
-from regard.gallery.wording import told
-from regard.pictures.figure import blank
+from regard.gallery import figure_page, site
+from regard.gallery.localize import told
+from regard.viz.heatmap import blank
 
 QUICK = ("five_tokens", "residual_and_norm")
 
@@ -34,7 +34,7 @@ def written(folder):
 @pytest.fixture
 def stubbed(monkeypatch):
     """Figures that take no time, and no translators to learn for them."""
-    monkeypatch.setattr(plate, "draw", lambda name: {"one": blank(1.0, 1.0)})
+    monkeypatch.setattr(figure_page, "draw", lambda name: {"one": blank(1.0, 1.0)})
     monkeypatch.setattr(site, "found", lambda to: None)
 
 
@@ -82,13 +82,13 @@ def test_captions_are_those_of_the_pictures(built):
     for name, language in itertools.product(QUICK, ("en", "zh")):
         folder = out / ("" if language == "en" else language) / "pictures" / name
         drawn = {path.stem.split("-", 1)[1] for path in folder.iterdir()}
-        assert drawn == set(plate.read(name).texts[language].pictures)
+        assert drawn == set(figure_page.read(name).texts[language].pictures)
 
 
 @pytest.mark.parametrize("name", QUICK)
 def test_pictures_speak_the_language_of_their_page(built, name):
     out, _ = built
-    words = plate.read(name).texts["zh"].words
+    words = figure_page.read(name).texts["zh"].words
     english, chinese = (written(folder / "pictures" / name) for folder in (out, out / "zh"))
     assert {phrase for phrase in words if phrase in english}  # and none is left:
     assert not {text for text in chinese if told(text, words) != text}
@@ -143,8 +143,8 @@ def test_a_page_whose_twin_is_not_there_has_no_link_to_it(tmp_path, stubbed):
 
 
 def test_letters_without_a_font_are_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(plate, "draw", lambda name: {"one": blank(1.0, 1.0)})
-    monkeypatch.setattr(plate, "_lacking", lambda picture: "猫")
+    monkeypatch.setattr(figure_page, "draw", lambda name: {"one": blank(1.0, 1.0)})
+    monkeypatch.setattr(figure_page, "_lacking", lambda picture: "猫")
     said = []
     site.build(tmp_path, ["scores", "complexity"], say=said.append)
     assert len(said) == 3
@@ -181,17 +181,17 @@ def test_what_the_other_languages_folder_holds_is_left_alone_too(tmp_path, stubb
 
 
 def test_a_site_that_was_stopped_on_the_way_can_be_gone_on_with(tmp_path, stubbed, monkeypatch):
-    drawn = plate.draw
+    drawn = figure_page.draw
 
     def stopped(name):
         if name == "complexity":
             raise KeyboardInterrupt
         return drawn(name)
 
-    monkeypatch.setattr(plate, "draw", stopped)
+    monkeypatch.setattr(figure_page, "draw", stopped)
     with pytest.raises(KeyboardInterrupt):
         site.build(tmp_path, ["scores", "complexity"], say=lambda _: None)
-    monkeypatch.setattr(plate, "draw", drawn)
+    monkeypatch.setattr(figure_page, "draw", drawn)
     site.build(tmp_path, ["scores", "complexity"], say=lambda _: None)
     assert 'href="complexity.html"' in (tmp_path / "index.html").read_text("utf-8")
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
+from regard.data.special_tokens import START
 from regard.gallery import three_attentions
 from regard.gallery.three_attentions import difference, look
-from regard.tokens import START
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 

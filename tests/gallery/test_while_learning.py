@@ -4,10 +4,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from regard.analysis import between_words
 from regard.gallery import while_learning
-from regard.gallery.the_cat import looks, the_cat
-from regard.insight import between_words
-from regard.run import load
+from regard.gallery.example_sentence import looks, the_cat
+from regard.runs.run import load
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from regard.gallery.word_map import word_map
-from regard.pictures.figure import blank
+from regard.viz.heatmap import blank
 
 
 @pytest.fixture

@@ -1,17 +1,17 @@
 import torch
 
-from regard.config import Model
+from regard.config import ModelConfig
 from regard.models import build_classifier
 
 BATCH, LENGTH, VOCABULARY = 3, 7, 11
-SETTINGS = {"width": 24, "layers": 2, "heads": 6, "hidden": 20}
+SETTINGS = {"width": 24, "layers": 2, "heads": 6, "ffn_width": 20}
 
 
 LENGTHS = torch.tensor([7, 3, 5])
 
 
 def test_a_classifier_does_not_hear_padding():
-    model = build_classifier(Model(**SETTINGS), VOCABULARY, classes=3).eval()
+    model = build_classifier(ModelConfig(**SETTINGS), VOCABULARY, classes=3).eval()
     source = torch.randint(4, VOCABULARY, (BATCH, LENGTH))
     together = model(source, LENGTHS)
     assert together.shape == (BATCH, 3)

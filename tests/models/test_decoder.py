@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from regard.attention import MultiHead
-from regard.attention.branches import FEW
+from regard.attention import MultiHeadAttention
+from regard.attention.beam_cache import FEW
 from regard.models import Decoder, FeedForward, Layer
 
 SENTENCES, BEAMS, LENGTH, WIDTH = 2, 3, 4, 12
@@ -10,7 +10,9 @@ SENTENCES, BEAMS, LENGTH, WIDTH = 2, 3, 4, 12
 
 def make():
     def layer():
-        return Layer(MultiHead(WIDTH, 3), FeedForward(WIDTH, 20), MultiHead(WIDTH, 3))
+        return Layer(
+            MultiHeadAttention(WIDTH, 3), FeedForward(WIDTH, 20), MultiHeadAttention(WIDTH, 3)
+        )
 
     return Decoder([layer(), layer()]).eval()
 
@@ -119,7 +121,9 @@ def test_sentences_that_leave_take_the_keys_along_that_no_one_sees():
 @pytest.mark.parametrize("looking", [(True, False), (False, True, False)])
 def test_some_layers_may_look_at_the_source_and_others_not(looking):
     layers = [
-        Layer(MultiHead(8, 2), FeedForward(8, 12), MultiHead(8, 2) if look else None)
+        Layer(
+            MultiHeadAttention(8, 2), FeedForward(8, 12), MultiHeadAttention(8, 2) if look else None
+        )
         for look in looking
     ]
     decoder = Decoder(layers).eval()

@@ -1,7 +1,7 @@
 import torch
 from torch import nn
 
-from regard.attention import MultiHead
+from regard.attention import MultiHeadAttention
 from regard.masks import padding
 from regard.models import Encoder, FeedForward, Layer
 
@@ -9,7 +9,7 @@ BATCH, LENGTH, WIDTH = 2, 5, 12
 
 
 def make(norm=None):
-    layers = [Layer(MultiHead(WIDTH, 3), FeedForward(WIDTH, 20)) for _ in range(2)]
+    layers = [Layer(MultiHeadAttention(WIDTH, 3), FeedForward(WIDTH, 20)) for _ in range(2)]
     return Encoder(layers, norm).eval()
 
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from regard.attention import Branches, Cache, MultiHead
+from regard.attention import BeamTree, KVCache, MultiHeadAttention
 from regard.masks import causal
 from regard.models import FeedForward, Layer
 
@@ -10,9 +10,9 @@ BATCH, LENGTH, WIDTH = 2, 5, 12
 
 def make(cross=False, pre=False):
     return Layer(
-        MultiHead(WIDTH, 3),
+        MultiHeadAttention(WIDTH, 3),
         FeedForward(WIDTH, 20),
-        MultiHead(WIDTH, 3) if cross else None,
+        MultiHeadAttention(WIDTH, 3) if cross else None,
         pre_norm=pre,
     ).eval()
 
@@ -36,7 +36,7 @@ def test_a_layer_is_what_the_paper_writes(pre):
 
 def test_steps_give_what_all_rows_at_once_give():
     layer, rows = make(), torch.randn(BATCH, LENGTH, WIDTH)
-    cache, states, branches = Cache(), [], Branches.begin(BATCH, rows.device)
+    cache, states, branches = KVCache(), [], BeamTree.begin(BATCH, rows.device)
     for row in rows.split(1, dim=1):
         branches = branches.grow(1)
         state, cache = layer.step(row, cache, branches)
@@ -56,9 +56,9 @@ def test_both_kinds_of_looks_are_noted_apart():
 
 def test_a_layer_with_cross_attention_needs_a_source():
     """Without one it would look at its own rows, those to come among them."""
-    layer = Layer(MultiHead(8, 2), FeedForward(8, 12), MultiHead(8, 2)).eval()
+    layer = Layer(MultiHeadAttention(8, 2), FeedForward(8, 12), MultiHeadAttention(8, 2)).eval()
     rows = torch.randn(2, 3, 8)
     with pytest.raises(ValueError, match="needs a source to look at, but none was given"):
         layer(rows, causal())
     with pytest.raises(ValueError, match="needs a source to look at, but none was given"):
-        layer.step(rows[:, :1], Cache(), Branches.begin(2, rows.device).grow(1))
+        layer.step(rows[:, :1], KVCache(), BeamTree.begin(2, rows.device).grow(1))

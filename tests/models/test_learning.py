@@ -4,14 +4,16 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from regard.config import Model
+from regard.config import ModelConfig
+from regard.data.special_tokens import END, START
+from regard.decoding.search import LengthLimits, greedy
 from regard.models import build
-from regard.search import Limits, greedy
-from regard.tokens import END, START
 
 VOCABULARY, LENGTH, BATCH = 12, 5, 64
-TRANSFORMER = Model(width=48, layers=1, heads=1, hidden=64, dropout=0.0, positions="learned")
-RECURRENT = Model(kind="recurrent", width=48, layers=1, score="additive", dropout=0.0)
+TRANSFORMER = ModelConfig(
+    width=48, layers=1, heads=1, ffn_width=64, dropout=0.0, positions="learned"
+)
+RECURRENT = ModelConfig(kind="recurrent", width=48, layers=1, score="additive", dropout=0.0)
 
 
 def some_words(batch):
@@ -43,7 +45,9 @@ def test_a_learned_task_is_seen_in_where_the_model_looks(settings, task, uncheck
     model = learn(model, change, steps=450 if settings.kind == "transformer" else 300)
     source, lengths = some_words(20), torch.full((20,), LENGTH)
     with torch.no_grad():
-        texts = greedy(model, model.start(model.encode(source, lengths)), 20, Limits(longest=8))
+        texts = greedy(
+            model, model.start(model.encode(source, lengths)), 20, LengthLimits(longest=8)
+        )
         wanted = change(source)
         right = [
             text.tokens == tuple(words) for text, words in zip(texts, wanted.tolist(), strict=True)

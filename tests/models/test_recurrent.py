@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from regard.attention import NAMES
-from regard.config import Model
+from regard.config import ModelConfig
 from regard.models import Embedding, Recurrent, build
 from regard.positions import Sinusoidal
 
@@ -17,7 +17,7 @@ def make(**changed):
         "layers": 2,
         "score": "additive",
     } | changed
-    return build(Model(**settings), (VOCABULARY, VOCABULARY)).eval()
+    return build(ModelConfig(**settings), (VOCABULARY, VOCABULARY)).eval()
 
 
 def sentences(length):
@@ -100,13 +100,13 @@ def test_a_target_with_positions_is_refused():
 
 
 def test_an_empty_target_has_no_states():
-    model = build(Model(kind="recurrent", width=12, layers=1), (9, 9)).eval()
+    model = build(ModelConfig(kind="recurrent", width=12, layers=1), (9, 9)).eval()
     memory = model.encode(torch.tensor([[4, 5], [6, 7]]), torch.tensor([2, 2]))
     assert model.decode(torch.zeros(2, 0, dtype=torch.long), memory).shape == (2, 0, 12)
 
 
 def test_another_number_of_sentences_than_were_read_is_refused():
-    model = build(Model(kind="recurrent", width=12, layers=1), (9, 9)).eval()
+    model = build(ModelConfig(kind="recurrent", width=12, layers=1), (9, 9)).eval()
     memory = model.encode(torch.tensor([[4, 5], [6, 7]]), torch.tensor([2, 2]))
     with pytest.raises(ValueError, match=r"a token for each of 2 continuations, .* \(3, 1\)"):
         model.step(torch.full((3, 1), 4), model.start(memory))

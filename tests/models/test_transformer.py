@@ -3,16 +3,16 @@ import torch
 from torch import nn
 
 from regard.attention import NAMES
-from regard.config import Model
+from regard.config import ModelConfig
 from regard.models import build
-from regard.models.exchange import from_torch
+from regard.models.convert import from_torch
 
 BATCH, SOURCE, TARGET, WIDTH, VOCABULARY = 3, 7, 5, 24, 11
-SETTINGS = {"width": WIDTH, "layers": 2, "heads": 6, "hidden": 20}
+SETTINGS = {"width": WIDTH, "layers": 2, "heads": 6, "ffn_width": 20}
 
 
 def make(**changed):
-    return build(Model(**(SETTINGS | changed)), (VOCABULARY, VOCABULARY)).eval()
+    return build(ModelConfig(**(SETTINGS | changed)), (VOCABULARY, VOCABULARY)).eval()
 
 
 def sentences(length, batch=BATCH):
@@ -55,7 +55,7 @@ CHANGES = [
     *({"score": score} for score in NAMES),
     *({"positions": positions} for positions in ("learned", "rotary", "alibi")),
     {"key_heads": 2, "norm": "pre"},
-    {"shared": False, "tied": False},
+    {"share_embeddings": False, "tie_output": False},
 ]
 
 
@@ -150,7 +150,7 @@ def test_looking_tells_every_layer_head_and_kind_and_changes_nothing():
 
 
 def test_what_cannot_be_read_is_refused():
-    model = make(positions="learned", longest=6)
+    model = make(positions="learned", max_positions=6)
     with pytest.raises(ValueError, match="source must be numbers from 0 to 10.*one is 11"):
         model.encode(torch.full((1, 2), VOCABULARY), torch.tensor([2]))
     with pytest.raises(ValueError, match="sentence 1 has 0"):

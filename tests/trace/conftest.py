@@ -7,7 +7,7 @@ HEADS, QUERIES, KEYS = 2, 4, 5
 
 
 def sample():
-    """Build the trace of tests/data/trace.json: the same numbers on every machine."""
+    """Build the trace of tests/fixtures/trace.json: the same numbers on every machine."""
     source = Tokens(("▁The", "▁cat", "▁sit", "s", "</s>"), words=(0, 1, 2, 2, None), special=(4,))
     target = Tokens(
         ("<s>", "▁猫", "▁坐", "着"),

@@ -8,9 +8,9 @@ import pytest
 from regard import RegardError
 from regard.trace import Tokens, Trace, file, load_trace, translation
 from regard.trace.file import _REDUCED
-from regard.trace.numbers import pack, unpack
+from regard.trace.quantize import pack, unpack
 
-FIXTURE = Path(__file__).parents[1] / "data" / "trace.json"  # the page's tests read it, too
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "trace.json"  # the page's tests read it, too
 
 
 def assert_same(one, other):

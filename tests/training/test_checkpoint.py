@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from regard.training.checkpoint import Checkpoints
-from regard.training.progress import Progress
+from regard.training.state import Progress
 
 
 @pytest.fixture

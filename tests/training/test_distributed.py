@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from regard.errors import RegardError
-from regard.training.distributed import Crew, gathered
+from regard.training.distributed import Distributed, gathered
 
 
 def test_alone_there_is_a_crew_of_one(monkeypatch):
@@ -28,7 +28,7 @@ def test_work_is_shared_out_and_everybody_gets_all_of_it(world, monkeypatch):
     items, parts = torch.arange(8.0).reshape(4, 2), []
     monkeypatch.setattr("torch.distributed.all_gather", lambda _, part: parts.append(part))
     for rank in range(world):  # what each hands in
-        whole = Crew(rank, world).share_out(torch.square, items)
+        whole = Distributed(rank, world).share_out(torch.square, items)
     if world > 1:
         assert {len(part) for part in parts} == {-(-4 // world)}
         monkeypatch.setattr(
@@ -37,7 +37,7 @@ def test_work_is_shared_out_and_everybody_gets_all_of_it(world, monkeypatch):
                 place.copy_(part) for place, part in zip(places, parts, strict=True)
             ],
         )
-        whole = Crew(0, world).share_out(torch.square, items)
+        whole = Distributed(0, world).share_out(torch.square, items)
     assert torch.equal(whole, items**2)
 
 
@@ -63,4 +63,4 @@ def test_other_errors_keep_their_traceback(two):
 
 
 def test_a_crew_computes_where_it_is_told():
-    assert Crew().device == torch.device("cpu")
+    assert Distributed().device == torch.device("cpu")

@@ -2,21 +2,21 @@ from itertools import accumulate
 from types import SimpleNamespace
 
 import pytest
-from small import SMALL, corpus
 
+from helpers.tiny_corpus import SMALL, corpus
 from regard.models import build
-from regard.run import Folder
-from regard.training import estimate, prepare
+from regard.runs.run import RunFolder
+from regard.training import estimate, setup
 from regard.training.distributed import gathered
 from regard.training.objective import Objective
 
 
 @pytest.fixture
 def prepared(tmp_path):
-    folder = Folder(tmp_path / "run")
-    settings, count = prepare.settle(corpus(), [*SMALL, {"train": {"accumulate": 3}}])
-    prepare.prepare(folder, settings, corpus(), None, count)
-    return prepare.opened(folder, settings)
+    folder = RunFolder(tmp_path / "run")
+    settings, count = setup.settle(corpus(), [*SMALL, {"train": {"accumulation_steps": 3}}])
+    setup.prepare(folder, settings, corpus(), None, count)
+    return setup.opened(folder, settings)
 
 
 def test_a_step_takes_what_some_batches_take_but_for_the_first(prepared, monkeypatch):

@@ -3,25 +3,25 @@ import math
 import numpy as np
 import pytest
 import torch
-from small import SMALL, corpus
 
-from regard import batch as batches
-from regard.config import Settings, change
+from helpers.tiny_corpus import SMALL, corpus
+from regard.config import RunConfig, change
+from regard.data import batching
 from regard.models import build
-from regard.run import Folder
-from regard.training.distributed import Crew
+from regard.runs.run import RunFolder
+from regard.training.distributed import Distributed
 from regard.training.loop import Hooks, Training, validation_loss
 from regard.training.objective import Objective
-from regard.training.prepare import prepare
-from regard.training.progress import Progress
+from regard.training.setup import prepare
+from regard.training.state import Progress
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
 
 @pytest.fixture
 def prepared(tmp_path):
-    settings = change(Settings(), SMALL[0])
-    return prepare(Folder(tmp_path), settings, corpus(), None, 225)
+    settings = change(RunConfig(), SMALL[0])
+    return prepare(RunFolder(tmp_path), settings, corpus(), None, 225)
 
 
 def training(prepared, progress=None, crew=None, validate=None, save=None, **train):
@@ -38,28 +38,28 @@ def training(prepared, progress=None, crew=None, validate=None, save=None, **tra
         prepared.train,
         settings.train,
         progress or Progress(planned=settings.train.steps),
-        crew or Crew(),
+        crew or Distributed(),
         Hooks(entries.append, validate or (lambda _: 1.0), save or (lambda _: None)),
     ), entries
 
 
 def test_every_pair_is_learned_once_in_an_epoch(prepared, monkeypatch):
-    order = batches.plan(prepared.train, 256, seed=3, epoch=0)
-    seen, plain = [], batches.collate
+    order = batching.plan(prepared.train, 256, seed=3, epoch=0)
+    seen, plain = [], batching.collate
 
     def noted(pairs, rows, linked=False):
         seen.extend(rows.tolist())
         return plain(pairs, rows, linked)
 
-    monkeypatch.setattr(batches, "collate", noted)
+    monkeypatch.setattr(batching, "collate", noted)
     training(prepared, steps=len(order), validate_every=1000)[0].run()
     assert sorted(seen) == list(range(len(prepared.train)))
 
 
 def test_accumulated_batches_make_the_step_of_one_large_batch(prepared):
     """Two batches in an update, and one batch of both, change the weights alike."""
-    order = batches.plan(prepared.train, 256, seed=3, epoch=0)
-    one, _ = training(prepared, steps=1, accumulate=2)
+    order = batching.plan(prepared.train, 256, seed=3, epoch=0)
+    one, _ = training(prepared, steps=1, accumulation_steps=2)
     one.run()
     two, _ = training(prepared, steps=1)
     two._updates = lambda: iter([[np.concatenate(order[:2])]])
@@ -72,13 +72,13 @@ def test_accumulated_batches_make_the_step_of_one_large_batch(prepared):
 
 
 def test_the_parts_of_a_crew_sum_to_the_gradient_of_the_whole(prepared):
-    rows = batches.plan(prepared.train, 256, seed=3, epoch=0)[0]
+    rows = batching.plan(prepared.train, 256, seed=3, epoch=0)[0]
     whole, _ = training(prepared)
     whole.objective(whole._part(rows)[0]).learned.backward()
     wanted = [weight.grad.clone() for weight in whole.objective.parameters()]
     whole.objective.zero_grad()
     for rank in range(3):
-        part, _ = training(prepared, crew=Crew(rank, 3))
+        part, _ = training(prepared, crew=Distributed(rank, 3))
         mine, weight = part._part(rows)
         (whole.objective(mine).learned * weight).backward()
     for weight, grad in zip(whole.objective.parameters(), wanted, strict=True):
@@ -86,8 +86,8 @@ def test_the_parts_of_a_crew_sum_to_the_gradient_of_the_whole(prepared):
 
 
 def test_a_process_without_pairs_counts_nothing(prepared):
-    rows = batches.plan(prepared.train, 256, seed=3, epoch=0)[0][:2]
-    assert training(prepared, crew=Crew(2, 3))[0]._part(rows)[1] == 0.0
+    rows = batching.plan(prepared.train, 256, seed=3, epoch=0)[0][:2]
+    assert training(prepared, crew=Distributed(2, 3))[0]._part(rows)[1] == 0.0
 
 
 def test_it_validates_and_saves_when_due_and_at_the_end(prepared):
@@ -109,14 +109,14 @@ def test_it_validates_and_saves_when_due_and_at_the_end(prepared):
 def test_it_validates_at_the_end_of_each_epoch_however_many_batches_it_has(prepared):
     ends, count = [], 0
     for epoch in range(6):
-        count += -(-len(batches.plan(prepared.train, 256, seed=3, epoch=epoch)) // 2)
+        count += -(-len(batching.plan(prepared.train, 256, seed=3, epoch=epoch)) // 2)
         ends.append(count)
     assert len({b - a for a, b in zip([0, *ends], ends, strict=False)}) > 1  # or nothing is shown
     validated = []
     run, _ = training(
         prepared,
         steps=ends[-1],
-        accumulate=2,
+        accumulation_steps=2,
         validate_every=0,
         validate=lambda progress: validated.append(progress.step) or 1.0,
     )
@@ -126,8 +126,8 @@ def test_it_validates_at_the_end_of_each_epoch_however_many_batches_it_has(prepa
 
 def test_the_loss_that_is_told_is_the_plain_one_per_token(prepared):
     run, entries = training(prepared, steps=1)
-    rows = batches.plan(prepared.train, 256, seed=3, epoch=0)[0]
-    part = batches.collate(prepared.train, rows)
+    rows = batching.plan(prepared.train, 256, seed=3, epoch=0)[0]
+    part = batching.collate(prepared.train, rows)
     with torch.no_grad():
         wanted = float(run.objective(part).plain) / part.tokens
     run.run()
@@ -137,12 +137,12 @@ def test_the_loss_that_is_told_is_the_plain_one_per_token(prepared):
 
 def test_validation_weighs_every_token_alike_and_leaves_the_mode_as_it_was(prepared):
     objective = training(prepared)[0].objective
-    everything = batches.collate(prepared.valid, np.arange(len(prepared.valid)))
+    everything = batching.collate(prepared.valid, np.arange(len(prepared.valid)))
     objective.eval()
     with torch.no_grad():
         wanted = float(objective(everything).plain) / everything.tokens
     objective.train()
     for tokens in (40, 4096):
-        told = validation_loss(objective, prepared.valid, tokens, Crew())
+        told = validation_loss(objective, prepared.valid, tokens, Distributed())
         assert told == pytest.approx(wanted, rel=1e-5)
     assert objective.training and math.isfinite(wanted)

@@ -5,23 +5,23 @@ import subprocess
 import sys
 
 import pytest
-from small import NOUNS, TRICKS, VERBS
 
-from regard.run import Folder
-from regard.text import encoded
+from helpers.tiny_corpus import NOUNS, TRICKS, VERBS
+from regard.data import dataset
+from regard.runs.run import RunFolder
 
 SMALL_MODEL = (
-    "data.pieces=500",
+    "data.vocab_size=500",
     "model.layers=1",
     "model.width=16",
-    "model.hidden=16",
+    "model.ffn_width=16",
     "model.heads=1",
     "train.steps=3",
     "train.validate_every=3",
 )
 MEASURED = """
 import resource, sys
-from regard.cli import app
+from regard.cli.commands import app
 try:
     app()
 finally:
@@ -51,7 +51,7 @@ def peak(tmp_path, count):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    learned = encoded.load(Folder(out).data / "train")
+    learned = dataset.load(RunFolder(out).data / "train")
     assert len(learned) == count - 1000  # those held out
     return int(done.stdout.split()[-1]) / 1024
 

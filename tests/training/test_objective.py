@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from regard.batch import Batch
-from regard.config import Model
+from regard.config import ModelConfig
+from regard.data.batching import Batch
+from regard.data.special_tokens import END, PADDING, START
 from regard.models import build
-from regard.tokens import END, PADDING, START
 from regard.training.objective import Objective, guidance
 
 SIZES = (17, 23)
@@ -25,7 +25,9 @@ def batch():
 @pytest.fixture(params=["transformer", "recurrent"])
 def model(request):
     score = "additive" if request.param == "recurrent" else "scaled dot"
-    settings = Model(kind=request.param, width=12, layers=2, heads=3, hidden=20, score=score)
+    settings = ModelConfig(
+        kind=request.param, width=12, layers=2, heads=3, ffn_width=20, score=score
+    )
     return build(settings, SIZES)
 
 
@@ -73,7 +75,7 @@ def test_guidance_is_least_where_the_head_looks_where_the_links_are():
 def test_guidance_turns_the_head_towards_the_links(batch):
     """In a few steps the first head of the last layer looks where it is told to."""
     torch.manual_seed(1)
-    model = build(Model(width=12, layers=1, heads=3, hidden=20, dropout=0.0), SIZES)
+    model = build(ModelConfig(width=12, layers=1, heads=3, ffn_width=20, dropout=0.0), SIZES)
     links = torch.zeros(3, 4, 4)
     for row, (target, source) in enumerate(((3, 0), (1, 1), (2, 0))):
         links[row, target, source] = 1.0

@@ -2,15 +2,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.config import Train
+from regard.config import TrainConfig
 from regard.training.schedule import rate
 
-SCHEDULES = ("inverse square root", "cosine", "constant")
+SCHEDULES = ("inverse_sqrt", "cosine", "constant")
 steps = st.integers(1, 3000)
 
 
 def of(schedule, **more):
-    return Train(schedule=schedule, **({"rate": 0.5, "warmup": 40, "steps": 1000} | more))
+    return TrainConfig(
+        schedule=schedule, **({"learning_rate": 0.5, "warmup": 40, "steps": 1000} | more)
+    )
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -35,7 +37,7 @@ def test_after_the_peak_the_rate_never_climbs(schedule, step):
 
 
 def test_four_times_the_steps_halve_the_inverse_square_root():
-    settings = of("inverse square root")
+    settings = of("inverse_sqrt")
     assert rate(160, settings) == pytest.approx(0.25)
     assert rate(640, settings) == pytest.approx(0.125)
 
@@ -54,7 +56,7 @@ def test_a_constant_stays():
 def test_another_plan_moves_the_end_of_a_cosine_alone():
     assert rate(300, of("cosine"), steps=300) == pytest.approx(0, abs=1e-12)
     assert rate(300, of("cosine"), steps=600) > 0.2
-    for schedule in ("inverse square root", "constant"):
+    for schedule in ("inverse_sqrt", "constant"):
         assert rate(300, of(schedule), steps=300) == rate(300, of(schedule))
 
 

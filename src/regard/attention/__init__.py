@@ -9,26 +9,26 @@ recurrence      n d²    n      n
 convolution     k n d²  1      n / k
 """
 
-from regard.attention.additive import Additive as Additive
-from regard.attention.attend import Looked as Looked
-from regard.attention.attend import attend as attend
-from regard.attention.attend import look as look
-from regard.attention.attend import weights as weights
-from regard.attention.bilinear import Bilinear as Bilinear
-from regard.attention.branches import Branches as Branches
+from regard.attention.beam_cache import BeamTree as BeamTree
 from regard.attention.complexity import Cost as Cost
 from regard.attention.complexity import complexity as complexity
 from regard.attention.complexity import complexity_table as complexity_table
-from regard.attention.cosine import Cosine as Cosine
-from regard.attention.dot import Dot as Dot
-from regard.attention.dot import ScaledDot as ScaledDot
-from regard.attention.fold import Folded as Folded
-from regard.attention.gaussian import Gaussian as Gaussian
-from regard.attention.kernels import Kernel as Kernel
-from regard.attention.memory import Cache as Cache
-from regard.attention.memory import Memory as Memory
-from regard.attention.multihead import MultiHead as MultiHead
-from regard.attention.regression import NadarayaWatson as NadarayaWatson
-from regard.attention.scores import NAMES as NAMES
-from regard.attention.scores import Score as Score
-from regard.attention.scores import named as named
+from regard.attention.functional import AttentionOutput as AttentionOutput
+from regard.attention.functional import attend as attend
+from regard.attention.functional import look as look
+from regard.attention.functional import weights as weights
+from regard.attention.kernel_regression import NadarayaWatson as NadarayaWatson
+from regard.attention.kv_cache import KeyValues as KeyValues
+from regard.attention.kv_cache import KVCache as KVCache
+from regard.attention.multihead import MultiHeadAttention as MultiHeadAttention
+from regard.attention.scores.additive import Additive as Additive
+from regard.attention.scores.base import DotProductForm as DotProductForm
+from regard.attention.scores.bilinear import Bilinear as Bilinear
+from regard.attention.scores.cosine import Cosine as Cosine
+from regard.attention.scores.dot import Dot as Dot
+from regard.attention.scores.dot import ScaledDot as ScaledDot
+from regard.attention.scores.gaussian import Gaussian as Gaussian
+from regard.attention.scores.kernels import Kernel as Kernel
+from regard.attention.scores.registry import NAMES as NAMES
+from regard.attention.scores.registry import Score as Score
+from regard.attention.scores.registry import named as named

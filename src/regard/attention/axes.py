@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from regard.attention.memory import Memory
+from regard.attention.kv_cache import KeyValues
 
 
 class Axes(NamedTuple):
@@ -14,12 +14,12 @@ class Axes(NamedTuple):
     unbatched: bool = False
 
     @classmethod
-    def of(cls, queries: Tensor, keys: Tensor | Memory | None) -> "Axes":
+    def of(cls, queries: Tensor, keys: Tensor | KeyValues | None) -> "Axes":
         """Find out by comparing queries with keys; None for queries that look at themselves."""
         if keys is None:
             axes = queries.ndim
         else:
-            axes = keys.keys.ndim - 1 if isinstance(keys, Memory) else keys.ndim
+            axes = keys.keys.ndim - 1 if isinstance(keys, KeyValues) else keys.ndim
         if axes < 2 or queries.ndim not in (axes, axes - 1):
             raise ValueError(
                 "queries must be (batch, query, width), with one axis fewer for a single query, "

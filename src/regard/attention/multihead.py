@@ -6,18 +6,18 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 
-from regard.attention.attend import Looked, attend, look
 from regard.attention.axes import Axes
-from regard.attention.branches import Branches
-from regard.attention.job import fitting_bias
-from regard.attention.memory import Cache, Memory
-from regard.attention.scores import Score, named
-from regard.masks.distance import causal
-from regard.masks.expression import Mask
+from regard.attention.beam_cache import BeamTree
+from regard.attention.call import fitting_bias
+from regard.attention.functional import AttentionOutput, attend, look
+from regard.attention.kv_cache import KeyValues, KVCache
+from regard.attention.scores.registry import Score, named
+from regard.masks.base import Mask
+from regard.masks.positional import causal
 from regard.positions import ALiBi, Rotary
 
 
-class MultiHead(nn.Module):
+class MultiHeadAttention(nn.Module):
     """Multi-head attention (Vaswani et al. 2017, section 3.2.2) around any score.
 
     `attention(x)` is self-attention, `attention(x, y)` looks from x at y. With fewer
@@ -68,7 +68,7 @@ class MultiHead(nn.Module):
     def forward(
         self,
         queries: Tensor,
-        keys: Tensor | Memory | None = None,
+        keys: Tensor | KeyValues | None = None,
         values: Tensor | None = None,
         *,
         mask: Mask | Tensor | None = None,
@@ -83,21 +83,21 @@ class MultiHead(nn.Module):
     def look(
         self,
         queries: Tensor,
-        keys: Tensor | Memory | None = None,
+        keys: Tensor | KeyValues | None = None,
         values: Tensor | None = None,
         *,
         mask: Mask | Tensor | None = None,
         bias: Tensor | None = None,
-    ) -> Looked:
+    ) -> AttentionOutput:
         """Attend, and tell where: weights are per head, (batch, head, query, key), undropped."""
         axes = Axes.of(queries, keys)
         looking, memory = self._looking(queries, axes), self._memory(queries, keys, values, axes)
         context, looks = look(looking, *memory, mask=mask, **self._settings(looking, memory, bias))
-        return Looked(axes.drop(self._joined(context)), axes.drop(looks))
+        return AttentionOutput(axes.drop(self._joined(context)), axes.drop(looks))
 
     def project(
         self, keys: Tensor, values: Tensor | None = None, offset: int | Tensor = 0
-    ) -> Memory:
+    ) -> KeyValues:
         """Project keys and values once, to be looked at again and again in place of keys.
 
         Args:
@@ -106,27 +106,27 @@ class MultiHead(nn.Module):
         parted = self._parted("keys", self.key, keys, offset)
         project = getattr(self.score, "project_keys", None)
         values = keys if values is None else values
-        return Memory(
+        return KeyValues(
             parted if project is None else project(parted),
             self._parted("values", self.value, values),
         )
 
     def step(
-        self, queries: Tensor, cache: Cache, *, mask: Mask | Tensor | None = None
-    ) -> tuple[Tensor, Cache]:
+        self, queries: Tensor, cache: KVCache, *, mask: Mask | Tensor | None = None
+    ) -> tuple[Tensor, KVCache]:
         """Attend from new positions to themselves and all before; return the longer cache too.
 
         The mask speaks of all keys so far and is causal by default.
         """
         offset = len(cache)
         cache = cache.extend(*self.project(queries, offset=offset))
-        memory = Memory(cache.keys, cache.values)
+        memory = KeyValues(cache.keys, cache.values)
         looking = self._looking(queries, Axes(), offset)
         settings = self._settings(looking, memory, None, offset)
         context = attend(looking, *memory, mask=causal() if mask is None else mask, **settings)
         return self._joined(context), cache
 
-    def branch(self, queries: Tensor, cache: Cache, branches: Branches) -> tuple[Tensor, Cache]:
+    def branch(self, queries: Tensor, cache: KVCache, branches: BeamTree) -> tuple[Tensor, KVCache]:
         """Attend from continuations side by side, each to itself and its own past.
 
         Queries are (sentence, continuation, width), and the branches have grown by them already.
@@ -134,7 +134,7 @@ class MultiHead(nn.Module):
         start = len(cache)
         here = branches.places.new_full(queries.shape[1:2], branches.steps - 1)
         cache = cache.extend(*self.project(queries, offset=here))
-        memory = Memory(cache.keys, cache.values)
+        memory = KeyValues(cache.keys, cache.values)
         looking = self._looking(queries, Axes(), here)
         # whoever is alone stands on the last key
         offset = start if branches.mask is None else None
@@ -143,15 +143,15 @@ class MultiHead(nn.Module):
         return self._joined(context), cache
 
     @classmethod
-    def from_torch(cls, theirs: nn.MultiheadAttention) -> "MultiHead":
+    def from_torch(cls, theirs: nn.MultiheadAttention) -> "MultiHeadAttention":
         """Take over the weights of torch's multi-head attention."""
-        from regard.attention.exchange import from_torch
+        from regard.attention.convert import from_torch
 
         return from_torch(theirs)
 
     def to_torch(self) -> nn.MultiheadAttention:
         """Hand the weights over to torch's multi-head attention."""
-        from regard.attention.exchange import to_torch
+        from regard.attention.convert import to_torch
 
         return to_torch(self)
 
@@ -161,12 +161,12 @@ class MultiHead(nn.Module):
         return looking if project is None else project(looking)
 
     def _memory(
-        self, queries: Tensor, keys: Tensor | Memory | None, values: Tensor | None, axes: Axes
-    ) -> Memory:
-        if isinstance(keys, Memory):
+        self, queries: Tensor, keys: Tensor | KeyValues | None, values: Tensor | None, axes: Axes
+    ) -> KeyValues:
+        if isinstance(keys, KeyValues):
             if values is not None:
                 raise ValueError("a memory has values of its own, but values= came with it")
-            return Memory(axes.batched(keys.keys), axes.batched(keys.values))
+            return KeyValues(axes.batched(keys.keys), axes.batched(keys.values))
         keys = queries if keys is None else keys
         values = keys if values is None else values
         return self.project(axes.batched(keys), axes.batched(values))
@@ -188,7 +188,7 @@ class MultiHead(nn.Module):
     def _settings(
         self,
         looking: Tensor,
-        memory: Memory,
+        memory: KeyValues,
         bias: Tensor | None,
         offset: int | None = None,
         places: tuple[Tensor, Tensor] | None = None,

@@ -11,15 +11,16 @@ from fastapi.responses import FileResponse, HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
 
 from regard import __version__
-from regard.explorer import docs, forms, gold, history, playground, reader, saved
+from regard.explorer import api_docs, gold_alignments, inference, playground, schemas, training_log
+from regard.explorer import traces as saved
+from regard.explorer.cancellation import Stop
+from regard.explorer.error_handlers import RESPONSES, explain
+from regard.explorer.errors import Refused
 from regard.explorer.limits import LIMITS, Limits
-from regard.explorer.line import Line
-from regard.explorer.problems import RESPONSES, explain
-from regard.explorer.refused import Refused
-from regard.explorer.saved import Saved
-from regard.explorer.shelf import Shelf
-from regard.explorer.stop import Stop
-from regard.pictures.page import STATIC as PICTURES
+from regard.explorer.runs import Shelf
+from regard.explorer.traces import Saved
+from regard.explorer.workers import Line
+from regard.viz.page import STATIC as PICTURES
 
 STATIC = FilePath(__file__).parent / "static"
 
@@ -59,7 +60,7 @@ def create_app(
 
 
 def _add_runs(app: FastAPI, shelf: Shelf, limits: Limits) -> None:
-    @app.get("/api/runs", response_model=forms.RunsAnswer)
+    @app.get("/api/runs", response_model=schemas.RunsAnswer)
     def runs() -> Response:
         """List the runs named at start, and what may be asked for."""
         return _json(
@@ -70,12 +71,12 @@ def _add_runs(app: FastAPI, shelf: Shelf, limits: Limits) -> None:
             }
         )
 
-    @app.get("/api/runs/{run}/log", response_model=forms.LogAnswer)
+    @app.get("/api/runs/{run}/log", response_model=schemas.LogAnswer)
     def log(run: Name, since: Since = 0) -> Response:
         """Give the lines of a run's log that were written since."""
-        return _json(history.log(shelf.folder(run), since))
+        return _json(training_log.log(shelf.folder(run), since))
 
-    @app.get("/api/runs/{run}/checkpoints", response_model=forms.CheckpointsAnswer)
+    @app.get("/api/runs/{run}/checkpoints", response_model=schemas.CheckpointsAnswer)
     def checkpoints(run: Name) -> Response:
         """List the weights that a run has kept, in order of steps."""
         kept = [{"id": each.id, "step": each.step} for each in shelf.checkpoints(run)]
@@ -83,37 +84,37 @@ def _add_runs(app: FastAPI, shelf: Shelf, limits: Limits) -> None:
 
 
 def _add_model(app: FastAPI, shelf: Shelf, answer: Answers, limits: Limits) -> None:
-    @app.post("/api/translate", response_model=forms.TranslateAnswer)
-    async def translate(form: forms.TranslateForm, request: Request) -> Response:
+    @app.post("/api/translate", response_model=schemas.TranslateAnswer)
+    async def translate(form: schemas.TranslateForm, request: Request) -> Response:
         """Translate a text; a blank one has no translations."""
 
         def work(stop: Stop) -> dict[str, Any]:
             run = shelf.run(form.run)
-            found = reader.translations(run, form.text, form.beams, form.nbest, stop, limits)
+            found = inference.translations(run, form.text, form.beams, form.nbest, stop, limits)
             return {"translations": found}
 
         return await answer(work, request)
 
-    @app.post("/api/traces", response_model=forms.TraceAnswer)
-    async def trace(form: forms.TraceForm, request: Request) -> Response:
+    @app.post("/api/traces", response_model=schemas.TraceAnswer)
+    async def trace(form: schemas.TraceForm, request: Request) -> Response:
         """Tell where every layer and head looks while the model is made to say the target."""
 
         def work(stop: Stop) -> dict[str, Any]:
             run = shelf.run(form.run, form.checkpoint)
             source, target = form.source.strip(), form.target.strip()
-            words = gold.words(shelf.phrasebook(form.run), source, target)
-            return reader.trace(run, source, target, words, limits)
+            words = gold_alignments.words(shelf.phrasebook(form.run), source, target)
+            return inference.trace(run, source, target, words, limits)
 
         return await answer(work, request)
 
 
 def _add_traces(app: FastAPI, traces: Saved, answer: Answers, limits: Limits) -> None:
-    @app.get("/api/traces", response_model=forms.TracesAnswer)
+    @app.get("/api/traces", response_model=schemas.TracesAnswer)
     def list_traces() -> Response:
         """List the traces named at start."""
         return _json({"traces": traces.list()})
 
-    @app.get("/api/traces/{name}", response_model=forms.TraceAnswer)
+    @app.get("/api/traces/{name}", response_model=schemas.TraceAnswer)
     async def read_trace(name: Name, request: Request) -> Response:
         """Give a trace that was named at start."""
         return await answer(lambda _: traces.read(name), request)
@@ -122,7 +123,7 @@ def _add_traces(app: FastAPI, traces: Saved, answer: Answers, limits: Limits) ->
 
     @app.post(
         "/api/traces/open",
-        response_model=forms.TraceAnswer,
+        response_model=schemas.TraceAnswer,
         openapi_extra={"requestBody": {"content": file, "required": True}},
     )
     async def open_trace(request: Request, number: Number = 1) -> Response:
@@ -132,7 +133,7 @@ def _add_traces(app: FastAPI, traces: Saved, answer: Answers, limits: Limits) ->
 
     @app.post(
         "/api/traces/contents",
-        response_model=forms.TracesAnswer,
+        response_model=schemas.TracesAnswer,
         openapi_extra={"requestBody": {"content": file, "required": True}},
     )
     async def list_contents(request: Request) -> Response:
@@ -142,8 +143,8 @@ def _add_traces(app: FastAPI, traces: Saved, answer: Answers, limits: Limits) ->
 
 
 def _add_playground(app: FastAPI, answer: Answers, limits: Limits) -> None:
-    @app.post("/api/attend", response_model=forms.AttendAnswer)
-    async def attend(form: forms.AttendForm, request: Request) -> Response:
+    @app.post("/api/attend", response_model=schemas.AttendAnswer)
+    async def attend(form: schemas.AttendForm, request: Request) -> Response:
         """Let a few vectors look at each other, and show every step."""
         return await answer(lambda _: playground.attend(form, limits), request)
 
@@ -155,10 +156,10 @@ def _add_pages(app: FastAPI) -> None:
 
     @app.api_route("/docs", methods=["GET", "HEAD"], include_in_schema=False)
     def read_docs() -> HTMLResponse:
-        return HTMLResponse(docs.page(app.openapi()))
+        return HTMLResponse(api_docs.page(app.openapi()))
 
     app.mount("/static", StaticFiles(directory=STATIC))
-    app.mount("/pictures", StaticFiles(directory=PICTURES))
+    app.mount("/viz", StaticFiles(directory=PICTURES))
 
 
 def _json(content: Any) -> Response:

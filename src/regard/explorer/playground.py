@@ -7,11 +7,11 @@ from torch import Tensor, nn
 
 from regard import masks
 from regard.attention import Additive, Bilinear, Gaussian, Kernel, ScaledDot, look, named
-from regard.attention.regression import HEIGHTS, KERNELS
-from regard.attention.scores import NAMES
-from regard.explorer.forms import AttendForm, MaskForm
+from regard.attention.kernel_regression import HEIGHTS, KERNELS
+from regard.attention.scores.registry import NAMES
+from regard.explorer.errors import Refused
 from regard.explorer.limits import LIMITS, Limits
-from regard.explorer.refused import Refused
+from regard.explorer.schemas import AttendForm, MaskForm
 from regard.positions import ALiBi, Rotary, Sinusoidal
 
 MASKS = ("none", "causal", "window", "lengths", "cells")

@@ -6,14 +6,14 @@ from math import ceil
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from regard.gallery.the_cat import looks
+from regard.analysis import between_words
+from regard.data.phrasebook import Phrase, corpus
+from regard.decoding.translation import translate
+from regard.evaluation.metrics import bleu, exact_match
+from regard.gallery.example_sentence import looks
 from regard.gallery.translators import with_and_without
-from regard.insight import between_words
-from regard.pictures.figure import blank, heat_map
-from regard.run import Run
-from regard.text.phrasebook import Phrase, corpus
-from regard.training.metrics import bleu, exact_match
-from regard.translate import translate
+from regard.runs.run import Run
+from regard.viz.heatmap import blank, heat_map
 
 HELD_OUT = 200  # phrases
 PARTS = 4  # into which they are cut, by length

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 import regard
 from regard.attention import complexity
 from regard.gallery.one_thread import one_thread
-from regard.pictures.figure import blank
+from regard.viz.heatmap import blank
 
 LENGTHS = (16, 32, 64, 128, 256, 512, 1024, 2048)
 WIDTH, REACH = 64, 3
@@ -21,7 +21,7 @@ def layers() -> dict[str, Callable[[Tensor], object]]:
     """Make one layer of each kind, for rows (batch, position, width)."""
     convolution = nn.Conv1d(WIDTH, WIDTH, REACH, padding="same")
     return {
-        "self-attention": regard.MultiHead(WIDTH, heads=1),
+        "self-attention": regard.MultiHeadAttention(WIDTH, heads=1),
         "recurrence": nn.GRU(WIDTH, WIDTH, batch_first=True),
         "convolution": lambda rows: convolution(rows.mT),
     }

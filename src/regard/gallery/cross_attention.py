@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from regard.gallery.the_cat import looks, the_cat
+from regard.analysis import best_head, best_reading, between_words
+from regard.data.phrasebook import Phrase, corpus
+from regard.decoding.translation import translate
+from regard.demo.models import kept
+from regard.gallery.example_sentence import looks, the_cat
 from regard.gallery.word_map import word_map
-from regard.insight import best_head, best_reading, between_words
-from regard.lesson import kept
-from regard.pictures.figure import blank, heat_map
-from regard.run import Run
-from regard.text.phrasebook import Phrase, corpus
-from regard.trace.numbers import Array
-from regard.translate import translate
+from regard.runs.run import Run
+from regard.trace.quantize import Array
+from regard.viz.heatmap import blank, heat_map
 
 JUDGED = 100  # held-out phrases over which heads are compared
 

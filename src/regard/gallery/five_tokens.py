@@ -6,9 +6,9 @@ from matplotlib.transforms import Bbox
 from torch import Tensor
 
 import regard
-from regard.five_words import TOKENS, TRAITS, WORDS
-from regard.gallery.panels import cells
-from regard.pictures.figure import blank
+from regard.demo.five_words import TOKENS, TRAITS, WORDS
+from regard.gallery.plots import cells
+from regard.viz.heatmap import blank
 
 HEADER = ("it looks at", "score  q · k / √4", "exp", "weight: share of the sum", "weight × value")
 

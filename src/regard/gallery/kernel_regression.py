@@ -7,8 +7,8 @@ from torch import Tensor
 
 import regard
 from regard.attention import named
-from regard.gallery.plate import BLUE, GREEN, GREY, ORANGE, PURPLE
-from regard.pictures.figure import blank
+from regard.gallery.figure_page import BLUE, GREEN, GREY, ORANGE, PURPLE
+from regard.viz.heatmap import blank
 
 POINTS, NOISE, BANDWIDTH = 60, 0.35, 1.0
 KERNELS = ("average", "boxcar", "triangular", "epanechnikov", "gaussian")

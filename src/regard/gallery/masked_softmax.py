@@ -10,9 +10,9 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 
 import regard
-from regard.gallery.panels import cells
+from regard.gallery.plots import cells
 from regard.masks import Mask, causal, lengths, padding, window
-from regard.pictures.figure import blank
+from regard.viz.heatmap import blank
 
 WORDS = ("the", "cat", "sat", "down", ".", "[pad]")
 KEEP = [[True] * 5 + [False]]

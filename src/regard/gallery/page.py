@@ -6,8 +6,8 @@ from html import escape
 from pathlib import Path
 
 from regard.gallery import FIGURES, LANGUAGES
-from regard.gallery.plate import Plate
-from regard.gallery.wording import told
+from regard.gallery.figure_page import Plate
+from regard.gallery.localize import told
 
 MARK = '<meta name="generator" content="regard gallery">'
 # "file:" because some browsers say that no two files are of the same origin

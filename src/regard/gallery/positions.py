@@ -9,10 +9,10 @@ from matplotlib.patches import Circle
 from torch import Tensor
 
 from regard.attention import ScaledDot
-from regard.gallery.panels import SIGNED, cells
-from regard.gallery.plate import BLUE, GREY
-from regard.pictures.figure import blank
+from regard.gallery.figure_page import BLUE, GREY
+from regard.gallery.plots import SIGNED, cells
 from regard.positions import ALiBi, Rotary, sinusoidal
+from regard.viz.heatmap import blank
 
 LENGTH, WIDTH, STEP, REACH = 64, 32, 5, 20
 

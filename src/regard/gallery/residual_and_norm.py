@@ -6,9 +6,9 @@ from matplotlib.patches import Rectangle
 from torch import Tensor, nn
 
 import regard
-from regard.gallery.panels import cells
-from regard.models.blocks import FeedForward, Residual
-from regard.pictures.figure import blank
+from regard.gallery.plots import cells
+from regard.models.layers import FeedForward, Residual
+from regard.viz.heatmap import blank
 
 DEPTH, WIDTH, TRIES = 24, 32, 5
 WAYS = ("plain", "post", "pre")
@@ -25,7 +25,7 @@ class Layer(nn.Module):
 
     def __init__(self, way: str) -> None:
         super().__init__()
-        self.attention = regard.MultiHead(WIDTH, heads=4)
+        self.attention = regard.MultiHeadAttention(WIDTH, heads=4)
         self.feed = FeedForward(WIDTH, 2 * WIDTH)
         wraps = [Residual(WIDTH, pre=way == "pre") for _ in range(2)]
         self.wraps = nn.ModuleList() if way == "plain" else nn.ModuleList(wraps)

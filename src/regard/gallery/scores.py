@@ -6,9 +6,9 @@ from matplotlib.patheffects import withStroke
 from torch import Tensor, nn
 
 import regard
-from regard.gallery.panels import SIGNED, cells
-from regard.gallery.plate import BLUE, GREY, ORANGE
-from regard.pictures.figure import blank
+from regard.gallery.figure_page import BLUE, GREY, ORANGE
+from regard.gallery.plots import SIGNED, cells
+from regard.viz.heatmap import blank
 
 QUERY = torch.tensor([[1.2, 0.8]])
 KEYS = torch.tensor([[1.5, 0.9], [0.45, 0.3], [2.4, 1.6], [-0.6, 1.6], [-1.6, -0.9]])

@@ -5,16 +5,16 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from regard.gallery.plate import BLUE, GREEN, ORANGE
-from regard.gallery.the_cat import looks, the_cat
+from regard.analysis import heads
+from regard.data.phrasebook import corpus
+from regard.demo.models import kept
+from regard.gallery.example_sentence import looks, the_cat
+from regard.gallery.figure_page import BLUE, GREEN, ORANGE
 from regard.gallery.word_map import word_map
-from regard.insight import heads
-from regard.lesson import kept
-from regard.pictures.figure import blank
-from regard.text.phrasebook import corpus
 from regard.trace import Trace
-from regard.trace.numbers import Array
+from regard.trace.quantize import Array
 from regard.trace.record import Kind
+from regard.viz.heatmap import blank
 
 JUDGED = 100  # held-out phrases over which shares are the mean
 PLACES = {"previous": BLUE, "itself": ORANGE, "following": GREEN}

@@ -9,11 +9,11 @@ from time import monotonic
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from regard import files
+from regard._support import files
+from regard.demo.models import found
 from regard.errors import RegardError, unknown_name
-from regard.gallery import FIGURES, LANGUAGES, page, plate, wording
+from regard.gallery import FIGURES, LANGUAGES, figure_page, localize, page
 from regard.gallery.translators import learning_meanwhile
-from regard.lesson import found
 
 STATIC = Path(__file__).parent / "static"
 
@@ -36,7 +36,7 @@ def build(
     languages = [language] if language else list(LANGUAGES)
     _refuse_what_is_not_ours(out, languages)
     chosen = [name for name in FIGURES if name in only or not only]
-    plate.check(chosen)
+    figure_page.check(chosen)
     _write(out, languages)  # a folder that is begun is marked, so that it can be gone on with
     unknown: dict[str, str] = {}
     # if another translator has yet to learn for the figures before, these must not take its time
@@ -52,10 +52,10 @@ def build(
 
 def _draw(name: str, folders: Mapping[str, Path]) -> str:
     """Draw a figure once, save it in each language, and give the letters that no font has."""
-    pictures, texts, unknown = plate.draw(name), plate.read(name).texts, ""
+    pictures, texts, unknown = figure_page.draw(name), figure_page.read(name).texts, ""
     for language, folder in folders.items():  # English, in which they are drawn, is the first
-        wording.put(pictures, texts[language].words)
-        unknown += plate.save(pictures, folder / "pictures" / name)
+        localize.put(pictures, texts[language].words)
+        unknown += figure_page.save(pictures, folder / "pictures" / name)
     return unknown
 
 
@@ -73,7 +73,7 @@ def _write(out: Path, languages: Sequence[str]) -> Path:
     written = [one for one in LANGUAGES if one in languages or _home(out, one).exists()]
     present = {one: _present(_folder(out, one)) for one in written}
     for one in written:
-        plates = [plate.read(name) for name in present[one]]
+        plates = [figure_page.read(name) for name in present[one]]
         covers = {name: _cover(pictures) for name, pictures in present[one].items()}
         for each in plates:
             twin = all(each.name in names for names in present.values()) and len(written) > 1
@@ -94,7 +94,7 @@ def _home(out: Path, language: str) -> Path:
 
 def _present(folder: Path) -> dict[str, list[str]]:
     """List the pictures of each figure that has some, PNG before SVG, as its page names them."""
-    found = {name: plate.saved(folder / "pictures" / name) for name in FIGURES}
+    found = {name: figure_page.saved(folder / "pictures" / name) for name in FIGURES}
     return {
         name: [path.relative_to(folder).as_posix() for path in paths]
         for name, paths in found.items()

@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from regard.attention import MultiHead
+from regard.attention import MultiHeadAttention
 from regard.gallery.one_thread import one_thread
 from regard.models import Decoder, Embedding, FeedForward, Layer, Residual
 from regard.positions import Learned, Sinusoidal
@@ -43,7 +43,7 @@ class Speller(nn.Module):
         self.patch, self.places = nn.Linear(4, width), Learned(16, width)
         self.around, self.change = Residual(width), FeedForward(width, 2 * width)
         self.letters = Embedding(len(LETTERS), width, Sinusoidal(width))
-        back, cross = MultiHead(width, heads), MultiHead(width, heads)
+        back, cross = MultiHeadAttention(width, heads), MultiHeadAttention(width, heads)
         self.decoder = Decoder([Layer(back, FeedForward(width, 2 * width), cross, dropout=0.1)])
         self.last = nn.Linear(width, len(LETTERS))
 

@@ -7,14 +7,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import nn
 
-from regard.batch import padded
+from regard.data.batching import padded
+from regard.data.special_tokens import PADDING, START
+from regard.data.tokenizer import SPECIAL
+from regard.decoding.translation import translate
+from regard.demo.models import kept
 from regard.gallery.word_map import word_map
-from regard.lesson import kept
-from regard.models.translator import Looks, Translator
-from regard.pictures.figure import blank, entitle
-from regard.text.tokenizer import SPECIAL
-from regard.tokens import PADDING, START
-from regard.translate import translate
+from regard.models.protocols import Looks, Seq2SeqModel
+from regard.viz.heatmap import blank, entitle
 
 SENTENCES = ("The cat sits on the mat.", "The dog sleeps.")
 TITLES = {
@@ -45,7 +45,7 @@ def draw() -> dict[str, Figure]:
 @torch.inference_mode()
 def look(model: nn.Module, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> Looks:
     """Pad sentences to a batch, and tell where every layer and head looks in it."""
-    assert isinstance(model, Translator)
+    assert isinstance(model, Seq2SeqModel)
     _, looks = model.look(*padded(sources), padded(targets)[0])
     return looks
 

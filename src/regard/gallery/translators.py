@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from subprocess import DEVNULL, Popen
 
-from regard.lesson import found, kept
-from regard.run import Run
+from regard.demo.models import found, kept
+from regard.runs.run import Run
 
 MODELS = ("bahdanau", "blind")
 MINUTES = 1.25  # each, on cores that other figures may share
-LEARN = "import sys; from regard.lesson import kept; kept('fr', sys.argv[1], float(sys.argv[2]))"
+LEARN = (
+    "import sys; from regard.demo.models import kept; kept('fr', sys.argv[1], float(sys.argv[2]))"
+)
 
 _learning: dict[str, "Popen[bytes]"] = {}
 

@@ -9,15 +9,15 @@ from typing import NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from regard.gallery.plate import GREY, ORANGE, Moving
-from regard.gallery.the_cat import looks, the_cat
+from regard.analysis import Reading, best_head, best_reading, between_words
+from regard.data.phrasebook import Phrase, corpus
+from regard.demo.models import kept
+from regard.gallery.example_sentence import looks, the_cat
+from regard.gallery.figure_page import GREY, ORANGE, Moving
 from regard.gallery.word_map import word_map
-from regard.insight import Reading, best_head, best_reading, between_words
-from regard.lesson import kept
-from regard.pictures.figure import blank
-from regard.run import Run, load
-from regard.text.phrasebook import Phrase, corpus
-from regard.trace.numbers import Array
+from regard.runs.run import Run, load
+from regard.trace.quantize import Array
+from regard.viz.heatmap import blank
 
 JUDGED = 50  # held-out phrases over which errors are measured
 ACROSS = 4  # frames side by side

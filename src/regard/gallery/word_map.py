@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from regard.gallery.panels import cells
-from regard.pictures.figure import outline
-from regard.pictures.grid import grid
+from regard.gallery.plots import cells
+from regard.viz.grid import grid
+from regard.viz.heatmap import outline
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,9 +8,9 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from regard.gallery.plate import GREY, ORANGE
+from regard.gallery.figure_page import GREY, ORANGE
 from regard.gallery.spelling import LONGEST, NAMES, Digits, Speller, digits, learn, right
-from regard.pictures.figure import blank, entitle
+from regard.viz.heatmap import blank, entitle
 
 SHOWN = (2, 3, 4, 5, 6, 7)  # two by two, their names begin alike
 TOP = 0.6  # the weight from which a patch is covered

@@ -10,15 +10,15 @@ the numbers, and then only for the rows it needs:
     'query 0 may not look at key 2: hidden by causal()'
 """
 
-from regard.masks.distance import Align as Align
-from regard.masks.distance import causal as causal
-from regard.masks.distance import window as window
-from regard.masks.expression import Mask as Mask
-from regard.masks.expression import as_mask as as_mask
-from regard.masks.foreign import from_hf as from_hf
-from regard.masks.foreign import from_torch as from_torch
-from regard.masks.frame import Frame as Frame
-from regard.masks.sentence import documents as documents
-from regard.masks.sentence import lengths as lengths
-from regard.masks.sentence import padding as padding
-from regard.masks.sentence import prefix as prefix
+from regard.masks.base import Mask as Mask
+from regard.masks.base import as_mask as as_mask
+from regard.masks.convert import from_hf as from_hf
+from regard.masks.convert import from_torch as from_torch
+from regard.masks.lengths import documents as documents
+from regard.masks.lengths import lengths as lengths
+from regard.masks.lengths import padding as padding
+from regard.masks.lengths import prefix as prefix
+from regard.masks.positional import Align as Align
+from regard.masks.positional import causal as causal
+from regard.masks.positional import window as window
+from regard.masks.shape import AttentionShape as AttentionShape

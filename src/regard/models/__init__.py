@@ -5,28 +5,28 @@ from typing import TypeVar
 
 from torch import nn
 
-from regard.attention import MultiHead
-from regard.config import Model
+from regard.attention import MultiHeadAttention
+from regard.config import ModelConfig
 from regard.errors import RegardError
-from regard.models.blocks import Embedding as Embedding
-from regard.models.blocks import FeedForward as FeedForward
-from regard.models.blocks import Residual as Residual
 from regard.models.classifier import Classifier as Classifier
 from regard.models.decoder import Decoder as Decoder
-from regard.models.describe import describe as describe
 from regard.models.encoder import Encoder as Encoder
 from regard.models.language_model import LanguageModel as LanguageModel
 from regard.models.layer import Layer as Layer
+from regard.models.layers import Embedding as Embedding
+from regard.models.layers import FeedForward as FeedForward
+from regard.models.layers import Residual as Residual
+from regard.models.protocols import Looks as Looks
 from regard.models.recurrent import Recurrent as Recurrent
+from regard.models.summary import describe as describe
 from regard.models.transformer import Transformer as Transformer
-from regard.models.translator import Looks as Looks
 from regard.positions import ALiBi, Learned, Rotary, Sinusoidal
 
 Size = TypeVar("Size")
 Made = TypeVar("Made")
 
 
-def build(settings: Model, vocabularies: tuple[int, int]) -> Transformer | Recurrent:
+def build(settings: ModelConfig, vocabularies: tuple[int, int]) -> Transformer | Recurrent:
     """Make the translator that the settings describe, for a source and a target vocabulary.
 
     Where `settings.shared` says so, vocabularies of one size are taken for one and the same.
@@ -34,36 +34,40 @@ def build(settings: Model, vocabularies: tuple[int, int]) -> Transformer | Recur
     return _explained(_translator, settings, vocabularies)
 
 
-def build_language_model(settings: Model, vocabulary: int) -> LanguageModel:
+def build_language_model(settings: ModelConfig, vocabulary: int) -> LanguageModel:
     """Make a decoder alone."""
 
-    def make(settings: Model, vocabulary: int) -> LanguageModel:
+    def make(settings: ModelConfig, vocabulary: int) -> LanguageModel:
         decoder = Decoder(_layers(settings), _final_norm(settings))
-        return LanguageModel(_embedding(settings, vocabulary), decoder, settings.tied)
+        return LanguageModel(_embedding(settings, vocabulary), decoder, settings.tie_output)
 
     return _explained(make, settings, vocabulary)
 
 
-def build_classifier(settings: Model, vocabulary: int, classes: int) -> Classifier:
+def build_classifier(settings: ModelConfig, vocabulary: int, classes: int) -> Classifier:
     """Make an encoder alone, with a layer that scores classes."""
 
-    def make(settings: Model, vocabulary: int) -> Classifier:
+    def make(settings: ModelConfig, vocabulary: int) -> Classifier:
         encoder = Encoder(_layers(settings), _final_norm(settings))
         return Classifier(_embedding(settings, vocabulary), encoder, classes)
 
     return _explained(make, settings, vocabulary)
 
 
-def _explained(make: Callable[[Model, Size], Made], settings: Model, size: Size) -> Made:
+def _explained(
+    make: Callable[[ModelConfig, Size], Made], settings: ModelConfig, size: Size
+) -> Made:
     try:
         return make(settings, size)
+    except RegardError:
+        raise
     except ValueError as problem:
         raise RegardError(f"the settings under [model] do not fit: {problem}") from problem
 
 
-def _translator(settings: Model, vocabularies: tuple[int, int]) -> Transformer | Recurrent:
+def _translator(settings: ModelConfig, vocabularies: tuple[int, int]) -> Transformer | Recurrent:
     source = _embedding(settings, vocabularies[0])
-    shared = settings.shared and vocabularies[0] == vocabularies[1]
+    shared = settings.share_embeddings and vocabularies[0] == vocabularies[1]
     target = source if shared else _embedding(settings, vocabularies[1])
     if settings.kind == "recurrent":
         return Recurrent(
@@ -71,30 +75,30 @@ def _translator(settings: Model, vocabularies: tuple[int, int]) -> Transformer |
             target,
             layers=settings.layers,
             score=settings.score,
-            attends=settings.attends,
+            attends=settings.use_attention,
             dropout=settings.dropout,
-            tied=settings.tied,
+            tied=settings.tie_output,
         )
     encoder = Encoder(_layers(settings), _final_norm(settings))
     decoder = Decoder(_layers(settings, cross=True), _final_norm(settings))
-    return Transformer(source, target, encoder, decoder, settings.tied)
+    return Transformer(source, target, encoder, decoder, settings.tie_output)
 
 
-def _embedding(settings: Model, vocabulary: int) -> Embedding:
+def _embedding(settings: ModelConfig, vocabulary: int) -> Embedding:
     tables: dict[str, Callable[[], nn.Module]] = {
         "sinusoidal": lambda: Sinusoidal(settings.width),
-        "learned": lambda: Learned(settings.longest, settings.width),
+        "learned": lambda: Learned(settings.max_positions, settings.width),
     }
     table = tables.get(settings.positions) if settings.kind == "transformer" else None
     positions = None if table is None else table()
     return Embedding(vocabulary, settings.width, positions, settings.dropout)
 
 
-def _layers(settings: Model, cross: bool = False) -> list[Layer]:
+def _layers(settings: ModelConfig, cross: bool = False) -> list[Layer]:
     return [
         Layer(
             _attention(settings, looks_back=True),
-            FeedForward(settings.width, settings.hidden, settings.inner_dropout),
+            FeedForward(settings.width, settings.ffn_width, settings.inner_dropout),
             _attention(settings, looks_back=False) if cross else None,
             dropout=settings.dropout,
             pre_norm=settings.norm == "pre",
@@ -103,14 +107,14 @@ def _layers(settings: Model, cross: bool = False) -> list[Layer]:
     ]
 
 
-def _attention(settings: Model, looks_back: bool) -> MultiHead:
+def _attention(settings: ModelConfig, looks_back: bool) -> MultiHeadAttention:
     """Make one attention; only within one text do distances between words mean something."""
     positions: Rotary | ALiBi | None = None
     if looks_back and settings.positions == "rotary":
         positions = Rotary(settings.width // settings.heads)
     if looks_back and settings.positions == "alibi":
         positions = ALiBi(settings.heads)
-    return MultiHead(
+    return MultiHeadAttention(
         settings.width,
         settings.heads,
         score=settings.score,
@@ -120,5 +124,5 @@ def _attention(settings: Model, looks_back: bool) -> MultiHead:
     )
 
 
-def _final_norm(settings: Model) -> nn.Module | None:
+def _final_norm(settings: ModelConfig) -> nn.Module | None:
     return nn.LayerNorm(settings.width) if settings.norm == "pre" else None

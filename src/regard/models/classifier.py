@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor, nn
 
+from regard.data.special_tokens import check_tokens
 from regard.masks import padding
-from regard.models.blocks import Embedding
 from regard.models.encoder import Encoder
 from regard.models.layer import Notes
-from regard.tokens import check_tokens
+from regard.models.layers import Embedding
 
 
 class Classifier(nn.Module):

@@ -6,16 +6,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from regard.attention import Branches, Cache, Memory
+from regard.attention import BeamTree, KeyValues, KVCache
 from regard.masks import Mask, causal, padding
+from regard.models.bucketing import placed
 from regard.models.layer import Layer, Notes
-from regard.models.portions import placed
 
 
 class Source(NamedTuple):
     """What was read of the source: a memory for each layer, and which of its keys may be seen."""
 
-    memories: tuple[Memory, ...]  # of those layers that look at it
+    memories: tuple[KeyValues, ...]  # of those layers that look at it
     keep: Tensor  # (sentence, key)
 
     def pick(self, sentences: Tensor) -> "Source":
@@ -28,7 +28,7 @@ class Source(NamedTuple):
         memories = zip(*(portion.memories for portion in portions), strict=True)
         return Source(
             tuple(
-                Memory(*(placed(parts, rows, axis=-2) for parts in zip(*layer, strict=True)))
+                KeyValues(*(placed(parts, rows, axis=-2) for parts in zip(*layer, strict=True)))
                 for layer in memories
             ),
             placed([portion.keep for portion in portions], rows, axis=-1),
@@ -39,16 +39,16 @@ class Source(NamedTuple):
 
         As they were projected, the heads lie side by side, and memory is read by leaps.
         """
-        memories = (Memory(m.keys.contiguous(), m.values.contiguous()) for m in self.memories)
+        memories = (KeyValues(m.keys.contiguous(), m.values.contiguous()) for m in self.memories)
         return self._replace(memories=tuple(memories))
 
 
 class Past(NamedTuple):
     """What a decoder knows after some steps: a cache for each layer, who sees what, the source."""
 
-    caches: tuple[Cache, ...]  # a sentence's continuations share one
+    caches: tuple[KVCache, ...]  # a sentence's continuations share one
     source: Source | None
-    branches: Branches | None = None  # none before the first step
+    branches: BeamTree | None = None  # none before the first step
 
     @property
     def steps(self) -> int:
@@ -75,7 +75,7 @@ class Past(NamedTuple):
             caches=tuple(cache.reorder(sentences) for cache in self.caches), branches=branches
         )
 
-    def _thinned(self, branches: Branches, sentences: Tensor) -> "Past":
+    def _thinned(self, branches: BeamTree, sentences: Tensor) -> "Past":
         """Copy of the sentences' keys those that someone still sees."""
         branches, keys = branches.thinned()
         caches = tuple(cache.pick(sentences, keys) for cache in self.caches)
@@ -108,11 +108,11 @@ class Decoder(nn.Module):
 
     def start(self, source: Source | None = None) -> Past:
         """Give the past before the first step."""
-        return Past(tuple(Cache() for _ in self.layers), source and source.laid_out())
+        return Past(tuple(KVCache() for _ in self.layers), source and source.laid_out())
 
     def step(self, rows: Tensor, past: Past) -> tuple[Tensor, Past]:
         """Change one new row per continuation, (sentence, beam, width)."""
-        branches = past.branches or Branches.begin(len(rows), rows.device)
+        branches = past.branches or BeamTree.begin(len(rows), rows.device)
         branches = branches.grow(rows.shape[1])
         caches, seen = [], _seen(past.source)
         for layer, cache, memory in zip(
@@ -124,7 +124,7 @@ class Decoder(nn.Module):
         rows = rows if self.norm is None else self.norm(rows)
         return rows, Past(tuple(caches), past.source, branches)
 
-    def _memories(self, source: Source | None) -> list[Memory | None]:
+    def _memories(self, source: Source | None) -> list[KeyValues | None]:
         """Hand each layer that looks at the source its memory; others need none."""
         memories = iter(() if source is None else source.memories)
         return [None if layer.cross is None else next(memories, None) for layer in self.layers]

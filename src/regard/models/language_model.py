@@ -3,10 +3,10 @@
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from regard.models.blocks import Embedding
+from regard.data.special_tokens import check_tokens
 from regard.models.decoder import Decoder, Past
 from regard.models.layer import Notes
-from regard.tokens import check_tokens
+from regard.models.layers import Embedding
 
 
 class LanguageModel(nn.Module):

@@ -2,9 +2,9 @@
 
 from torch import Tensor, nn
 
-from regard.attention import Branches, Cache, Memory, MultiHead
+from regard.attention import BeamTree, KeyValues, KVCache, MultiHeadAttention
 from regard.masks import Mask
-from regard.models.blocks import FeedForward, Residual
+from regard.models.layers import FeedForward, Residual
 
 Notes = list[Tensor] | None
 """Where to note the weights of a pass, layer by layer; None to pass without them."""
@@ -18,9 +18,9 @@ class Layer(nn.Module):
 
     def __init__(
         self,
-        attention: MultiHead,
+        attention: MultiHeadAttention,
         feed_forward: FeedForward,
-        cross: MultiHead | None = None,
+        cross: MultiHeadAttention | None = None,
         *,
         dropout: float = 0.0,
         pre_norm: bool = False,
@@ -38,7 +38,7 @@ class Layer(nn.Module):
         self,
         rows: Tensor,
         mask: Mask | None = None,
-        source: Memory | None = None,
+        source: KeyValues | None = None,
         source_mask: Mask | None = None,
         notes: tuple[Notes, Notes] = (None, None),
     ) -> Tensor:
@@ -51,11 +51,11 @@ class Layer(nn.Module):
     def step(
         self,
         rows: Tensor,
-        cache: Cache,
-        branches: Branches,
-        source: Memory | None = None,
+        cache: KVCache,
+        branches: BeamTree,
+        source: KeyValues | None = None,
         source_mask: Mask | None = None,
-    ) -> tuple[Tensor, Cache]:
+    ) -> tuple[Tensor, KVCache]:
         """Change one new row per continuation, (sentence, continuation, width)."""
         grown = cache
 
@@ -71,7 +71,7 @@ class Layer(nn.Module):
     def _finished(
         self,
         rows: Tensor,
-        source: Memory | None,
+        source: KeyValues | None,
         source_mask: Mask | None,
         notes: Notes,
     ) -> Tensor:
@@ -90,9 +90,9 @@ class Layer(nn.Module):
 
 
 def _noted(
-    attention: MultiHead,
+    attention: MultiHeadAttention,
     rows: Tensor,
-    source: Memory | None,
+    source: KeyValues | None,
     mask: Mask | None,
     notes: Notes,
 ) -> Tensor:

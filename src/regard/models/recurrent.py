@@ -10,18 +10,18 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from regard.attention import Memory, attend, look, named
+from regard.attention import KeyValues, attend, look, named
+from regard.data.special_tokens import check_tokens
 from regard.masks import Mask, padding
-from regard.models.blocks import Embedding
 from regard.models.dropout import dropout
-from regard.models.translator import Looks
-from regard.tokens import check_tokens
+from regard.models.layers import Embedding
+from regard.models.protocols import Looks
 
 
 class Source(NamedTuple):
     """The source as keys to compare with and values to gather, and the writer's first state."""
 
-    memory: Memory  # (sentence, key, width)
+    memory: KeyValues  # (sentence, key, width)
     keep: Tensor  # (sentence, key)
     first: Tensor  # (layer, sentence, width)
 
@@ -97,7 +97,7 @@ class Recurrent(nn.Module):
         keep = torch.arange(source.shape[1], device=source.device) < lengths[:, None]
         # the backward direction has just read the first word when the writer starts
         first = torch.tanh(self.bridge(last[1::2]))
-        return Source(Memory(self._keys(states), states), keep, first)
+        return Source(KeyValues(self._keys(states), states), keep, first)
 
     def decode(self, target: Tensor, memory: Source) -> Tensor:
         """Read a whole target (batch, position), word by word, since each look needs the last."""
@@ -172,7 +172,7 @@ class Recurrent(nn.Module):
         return dropout(written, self.dropout, self.training)
 
     def _context(
-        self, queries: Tensor, memory: Memory, mask: Mask, notes: list[Tensor] | None
+        self, queries: Tensor, memory: KeyValues, mask: Mask, notes: list[Tensor] | None
     ) -> Tensor:
         project = getattr(self.score, "project_queries", None)
         queries = queries if project is None else project(queries)

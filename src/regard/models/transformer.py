@@ -4,14 +4,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from regard.data.special_tokens import check_tokens
 from regard.masks import padding
-from regard.models.blocks import Embedding
+from regard.models.bucketing import portions
 from regard.models.decoder import Decoder, Past, Source
 from regard.models.encoder import Encoder
 from regard.models.layer import Notes
-from regard.models.portions import portions
-from regard.models.translator import Looks
-from regard.tokens import check_tokens
+from regard.models.layers import Embedding
+from regard.models.protocols import Looks
 
 
 class Transformer(nn.Module):

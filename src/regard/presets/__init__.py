@@ -5,7 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from regard import files as safe
+from regard._support import files as safe
 from regard.errors import RegardError, unknown_name
 
 

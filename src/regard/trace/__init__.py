@@ -51,6 +51,6 @@ from regard.trace.record import Reduced as Reduced
 from regard.trace.record import Tokens as Tokens
 from regard.trace.record import Trace as Trace
 from regard.trace.record import translation as translation
-from regard.trace.reduced import reduced as reduced
 from regard.trace.special import fold_special as fold_special
-from regard.trace.words import merged as merged
+from regard.trace.subwords import merged as merged
+from regard.trace.summary import reduced as reduced

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 
-from regard.trace.numbers import Array
+from regard.trace.quantize import Array
 
 
 def is_count(number: object) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.trace.numbers import Array, pack, unpack
+from regard.trace.quantize import Array, pack, unpack
 from regard.trace.record import Look, Reduced, Tokens, Trace
 
 FORMAT, VERSION = "regard trace", 1

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from regard.trace.checks import check_each, check_ndims, check_places, is_count, is_real, why
-from regard.trace.numbers import Array, array
+from regard.trace.quantize import Array, array
 
 Kind = Literal["self", "causal", "cross"]
 KINDS = get_args(Kind)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from regard.trace.numbers import Array
+from regard.trace.quantize import Array
 from regard.trace.record import Look, Tokens, Trace
 
 FOLDED = "⋯"

@@ -1,4 +1,4 @@
 """Training: from pairs of sentences to a run folder with a translator in it."""
 
-from regard.training.interrupt import Interrupted as Interrupted
-from regard.training.session import train as train
+from regard.training.signals import Interrupted as Interrupted
+from regard.training.trainer import train as train

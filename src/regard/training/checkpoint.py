@@ -8,9 +8,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from regard import files, store
+from regard._support import files
 from regard.errors import RegardError
-from regard.training.progress import Progress
+from regard.runs import parameters
+from regard.training.state import Progress
 
 GENERATIONS = 2  # states kept: if the last is torn, the one before is used
 
@@ -38,9 +39,9 @@ class Checkpoints:
         Those of later steps are what a training left behind that had to go back, since they are
         torn.
         """
-        store.save(self.weights_at(progress.step), store.of(model))
+        parameters.save(self.weights_at(progress.step), parameters.of(model))
         state = _momenta(model, optimizer)
-        store.save(self.state_at(progress.step), state, progress.to_dict())
+        parameters.save(self.state_at(progress.step), state, progress.to_dict())
         states = self.steps("state")
         kept = [step for step in states if step <= progress.step][-GENERATIONS:]
         for step in set(states) - {*kept}:
@@ -54,8 +55,10 @@ class Checkpoints:
         states = self.steps("state")
         for step in reversed(states):
             try:
-                state, about = store.load(self.state_at(step))
-                store.fill(model, store.load(self.weights_at(step))[0], self.weights_at(step))
+                state, about = parameters.load(self.state_at(step))
+                parameters.fill(
+                    model, parameters.load(self.weights_at(step))[0], self.weights_at(step)
+                )
             except RegardError as problem:
                 before = "starting anew" if step == states[0] else "going back to the state before"
                 warn(f"{problem}; {before}")

@@ -25,7 +25,7 @@ CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class Distributed:
     """The processes of a training, seen from one of them."""
 
     rank: int = 0
@@ -81,13 +81,13 @@ class Crew:
 
 
 @contextmanager
-def gathered() -> Iterator[Crew]:
+def gathered() -> Iterator[Distributed]:
     """Join the processes that torchrun started; alone, be a crew of one."""
     # a cluster may set the one without the other, where nobody is to be met
     world = int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
     on_gpu = torch.cuda.is_available()
     if world == 1:
-        yield Crew(device=torch.device("cuda" if on_gpu else "cpu"))
+        yield Distributed(device=torch.device("cuda" if on_gpu else "cpu"))
         return
     local = int(os.environ.get("LOCAL_RANK", "0"))
     device = torch.device("cuda", local) if on_gpu else CPU
@@ -96,7 +96,7 @@ def gathered() -> Iterator[Crew]:
     distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=PATIENCE)
     patient = distributed.new_group(backend="gloo", timeout=LONG)
     try:
-        yield Crew(distributed.get_rank(), world, device, patient)
+        yield Distributed(distributed.get_rank(), world, device, patient)
     except RuntimeError as problem:
         if _lost_someone(problem):
             raise RegardError(

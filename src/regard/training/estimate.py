@@ -4,31 +4,33 @@ import time
 from copy import deepcopy
 from itertools import islice
 
-from regard import batch as batches
-from regard.training import optimizer
-from regard.training.distributed import Crew
+from regard.data import batching
+from regard.training import optim
+from regard.training.distributed import Distributed
 from regard.training.objective import Objective
-from regard.training.prepare import Prepared
+from regard.training.setup import Prepared
 
 
-def seconds_per_step(objective: Objective, prepared: Prepared, crew: Crew) -> float:
+def seconds_per_step(objective: Objective, prepared: Prepared, crew: Distributed) -> float:
     """Time a few steps of a copy, on batches of middling length."""
     settings = prepared.settings.train
-    order = batches.plan(prepared.train, settings.tokens, settings.seed, epoch=0)
+    order = batching.plan(prepared.train, settings.batch_tokens, settings.seed, epoch=0)
     trial = deepcopy(objective)
-    moved_by = optimizer.build(trial.model, settings, crew)
+    moved_by = optim.build(trial.model, settings, crew)
     learning, moving = [], []
     for rows in islice(order, 4):
         start = time.perf_counter()
-        mine = batches.shard(rows, crew.rank, crew.world)
-        part = batches.collate(prepared.train, mine if len(mine) else rows, settings.guide > 0)
+        mine = batching.shard(rows, crew.rank, crew.world)
+        part = batching.collate(
+            prepared.train, mine if len(mine) else rows, settings.alignment_loss_weight > 0
+        )
         trial(part.to(crew.device)).learned.backward()
         learned = time.perf_counter()
         moved_by.step()
         moved_by.zero_grad(set_to_none=True)
         learning.append(learned - start)
         moving.append(time.perf_counter() - learned)
-    return settings.accumulate * _usual(learning) + _usual(moving)
+    return settings.accumulation_steps * _usual(learning) + _usual(moving)
 
 
 def _usual(times: list[float]) -> float:

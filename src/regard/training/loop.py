@@ -11,15 +11,15 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import clip_grad_norm_
 
-from regard import batch as batches
-from regard.batch import Batch, Rows
-from regard.config import LARGEST_SEED, Train
+from regard.config import LARGEST_SEED, TrainConfig
+from regard.data import batching
+from regard.data.batching import Batch, Rows
+from regard.data.dataset import Encoded
 from regard.errors import RegardError
-from regard.text.encoded import Encoded
-from regard.training.distributed import Crew
+from regard.training.distributed import Distributed
 from regard.training.objective import Objective
-from regard.training.progress import Progress
 from regard.training.schedule import rate
+from regard.training.state import Progress
 
 REPLAN = 10  # steps between looks at the clock of a time box
 
@@ -42,9 +42,9 @@ class Training:
     objective: Objective
     optimizer: torch.optim.Optimizer
     pairs: Encoded
-    settings: Train
+    settings: TrainConfig
     progress: Progress
-    crew: Crew
+    crew: Distributed
     hooks: Hooks
 
     def run(self) -> Progress:
@@ -71,10 +71,10 @@ class Training:
         """Give the batches of each update, from where the training stands, epoch after epoch."""
         settings, progress = self.settings, self.progress
         while True:
-            order = batches.plan(self.pairs, settings.tokens, settings.seed, progress.epoch)
+            order = batching.plan(self.pairs, settings.batch_tokens, settings.seed, progress.epoch)
             self.batches = len(order)  # of this epoch
             while progress.place < len(order):
-                yield order[progress.place : progress.place + settings.accumulate]
+                yield order[progress.place : progress.place + settings.accumulation_steps]
             progress.epoch, progress.place = progress.epoch + 1, 0
 
     def _step(self, wrapped: nn.Module, update: list[Rows]) -> tuple[float, int]:
@@ -102,10 +102,10 @@ class Training:
 
     def _part(self, rows: Rows) -> tuple[Batch, float]:
         """Give this process's part of a batch; if there is none, a pair that counts nothing."""
-        mine = batches.shard(rows, self.crew.rank, self.crew.world)
+        mine = batching.shard(rows, self.crew.rank, self.crew.world)
         weight = 1.0 if len(mine) else 0.0
         guided = self.objective.guide > 0
-        part = batches.collate(self.pairs, mine if len(mine) else rows[:1], guided)
+        part = batching.collate(self.pairs, mine if len(mine) else rows[:1], guided)
         return part.to(self.crew.device), weight
 
     def _precision(self) -> torch.autocast:
@@ -113,7 +113,7 @@ class Training:
         return torch.autocast(self.crew.device.type, torch.bfloat16, enabled=half)
 
     def _check(self, lost: float, step: int) -> None:
-        clip = self.settings.clip or float("inf")
+        clip = self.settings.max_grad_norm or float("inf")
         norm = clip_grad_norm_(self.objective.parameters(), clip)
         if not (norm.isfinite() and lost == lost):
             raise diverged(f"the loss of step {step}")
@@ -178,13 +178,13 @@ def _seed(seed: int, step: int, rank: int) -> int:
 
 
 @torch.no_grad()
-def validation_loss(objective: Objective, pairs: Encoded, tokens: int, crew: Crew) -> float:
+def validation_loss(objective: Objective, pairs: Encoded, tokens: int, crew: Distributed) -> float:
     """Give the plain loss per token over all pairs, shared out among the processes."""
     was_training = objective.training
     objective.eval()
     lost = told = 0.0
-    for rows in batches.plan(pairs, tokens, seed=0, epoch=0)[crew.rank :: crew.world]:
-        part = batches.collate(pairs, rows).to(crew.device)
+    for rows in batching.plan(pairs, tokens, seed=0, epoch=0)[crew.rank :: crew.world]:
+        part = batching.collate(pairs, rows).to(crew.device)
         lost += float(objective(part).plain)
         told += part.tokens
     objective.train(was_training)

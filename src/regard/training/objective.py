@@ -5,10 +5,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from regard.batch import Batch
-from regard.models.translator import Translator
-from regard.tokens import PADDING
-from regard.training.loss import cross_entropy
+from regard.data.batching import Batch
+from regard.data.special_tokens import PADDING
+from regard.models.protocols import Seq2SeqModel
+from regard.training.fused_cross_entropy import cross_entropy
 
 GUIDED_HEAD = 0
 
@@ -38,7 +38,7 @@ class Objective(nn.Module):
     def forward(self, batch: Batch) -> Losses:
         """Read sources and targets at once, and sum the loss over all target tokens."""
         model = self.model
-        assert isinstance(model, Translator)
+        assert isinstance(model, Seq2SeqModel)
         pulled = None
         if self.guide and batch.links is not None:
             states, looks = model.look(batch.source, batch.lengths, batch.inputs)

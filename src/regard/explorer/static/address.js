@@ -3,7 +3,7 @@
 /**
  * @typedef {Object<string, string>} Values
  * @typedef {{page: string, values: Values}} Address
- * @import { Start } from "../pictures/state.js"
+ * @import { Start } from "../viz/state.js"
  */
 
 /** Read what stands after the # of an address. @param {string} hash @returns {Address} */

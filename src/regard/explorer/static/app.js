@@ -1,6 +1,6 @@
 /** The explorer: five pages, one address for each of their states. */
-import { element } from "../pictures/controls.js";
-import { chosenLanguage } from "../pictures/language.js";
+import { element } from "../viz/controls.js";
+import { chosenLanguage } from "../viz/language.js";
 import { oneOf, read, write } from "./address.js";
 import { asker } from "./api.js";
 import { make as compare } from "./compare.js";

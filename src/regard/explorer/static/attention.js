@@ -1,6 +1,6 @@
 /** Attention of a few words, live: scores, mask, softmax, context, and the formula of a cell. */
-import { element } from "../pictures/controls.js";
-import { cividis, css, ink } from "../pictures/colour.js";
+import { element } from "../viz/controls.js";
+import { cividis, css, ink } from "../viz/colour.js";
 import { isStopped } from "./api.js";
 import { cellFormula } from "./formula.js";
 import { grid } from "./grid.js";

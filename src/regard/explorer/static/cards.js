@@ -1,11 +1,11 @@
 /** A translation as a card: its words, how sure the model was of each, and its score. */
-import { element } from "../pictures/controls.js";
-import { groups } from "../pictures/groups.js";
+import { element } from "../viz/controls.js";
+import { groups } from "../viz/groups.js";
 import { percent, plain } from "./numbers.js";
 import { doubt, segments } from "./segments.js";
 
 /**
- * @import { TokensRecord, TraceRecord } from "../pictures/trace.js"
+ * @import { TokensRecord, TraceRecord } from "../viz/trace.js"
  * @import { Texts } from "./texts.js"
  * @typedef {{text: string, probability: number}} Word
  * @typedef {{text: string, score: number, log_probability: number, words: Word[]}} Translation

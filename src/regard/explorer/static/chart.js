@@ -1,5 +1,5 @@
 /** A chart of curves over steps, read off with pointer or keyboard. */
-import { element } from "../pictures/controls.js";
+import { element } from "../viz/controls.js";
 import { svg } from "./parts.js";
 import { path, range, scale, tickText, ticks } from "./plot.js";
 import { nearest } from "./records.js";

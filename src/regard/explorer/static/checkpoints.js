@@ -1,5 +1,5 @@
 /** One sentence through a training: the same head at each checkpoint, with a slider. */
-import { element } from "../pictures/controls.js";
+import { element } from "../viz/controls.js";
 import { isStopped } from "./api.js";
 import { toLook } from "./address.js";
 import { headChooser, headOf, readHeads } from "./heads.js";
@@ -18,7 +18,7 @@ export function checkpoints(context, run, values) {
   let target = values.target ?? "";
   let kept = /** @type {{id: string, step: number}[]} */ ([]);
   let place = -1;
-  let start = /** @type {import("../pictures/state.js").Start} */ ({ layer: run.layers - 1, ...clean(toLook(values)) });
+  let start = /** @type {import("../viz/state.js").Start} */ ({ layer: run.layers - 1, ...clean(toLook(values)) });
   let timer = 0;
   const status = statusLine();
   const picture = map(context, { pointed: (query, key) => {

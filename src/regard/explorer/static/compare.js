@@ -1,5 +1,5 @@
 /** Compare: two runs, two sentences or two heads beside each other, and their difference. */
-import { element } from "../pictures/controls.js";
+import { element } from "../viz/controls.js";
 import { difference, differences, obstacle } from "./difference.js";
 import { map } from "./map.js";
 import { percent } from "./numbers.js";
@@ -65,7 +65,7 @@ export function make(context, values) {
   };
 }
 
-/** @param {import("../pictures/view.js").Cells} view */
+/** @param {import("../viz/view.js").Cells} view */
 function sizes({ queries, keys }) {
   return `${queries.length} × ${keys.length}`;
 }

@@ -1,5 +1,5 @@
 /** A small grid of numbers, one step of attention: pointed at, walked through and pressed. */
-import { element } from "../pictures/controls.js";
+import { element } from "../viz/controls.js";
 
 /** @type {Object<string, number[]>} */
 const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };

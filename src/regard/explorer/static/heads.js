@@ -1,16 +1,16 @@
 /** The heads of a trace, to choose one and see it. */
-import { element } from "../pictures/controls.js";
-import { stacks } from "../pictures/stacks.js";
-import { initial } from "../pictures/state.js";
-import { readTrace } from "../pictures/trace.js";
-import { headView } from "../pictures/view.js";
-import { TEXTS } from "../pictures/language.js";
+import { element } from "../viz/controls.js";
+import { stacks } from "../viz/stacks.js";
+import { initial } from "../viz/state.js";
+import { readTrace } from "../viz/trace.js";
+import { headView } from "../viz/view.js";
+import { TEXTS } from "../viz/language.js";
 import { chooser, field } from "./parts.js";
 
 /**
- * @import { Stack } from "../pictures/stacks.js"
- * @import { Start } from "../pictures/state.js"
- * @import { Trace, TraceRecord } from "../pictures/trace.js"
+ * @import { Stack } from "../viz/stacks.js"
+ * @import { Start } from "../viz/state.js"
+ * @import { Trace, TraceRecord } from "../viz/trace.js"
  * @typedef {{trace: Trace, stacks: Stack[]}} Heads
  * @typedef {{kind: string, layer: number, head: number}} Place of a head
  */
@@ -35,7 +35,7 @@ export function headOf(heads, start, language) {
   return { view: headView(heads.trace, look, state.head, { words: true }), names, start: placeOf(state, heads) };
 }
 
-/** @param {import("../pictures/state.js").State} state @param {Heads} heads @returns {Place} */
+/** @param {import("../viz/state.js").State} state @param {Heads} heads @returns {Place} */
 function placeOf({ tab, layer, head }, { stacks: all }) {
   return { kind: all[tab].name, layer, head: all[tab].looks[layer].heads[head] };
 }

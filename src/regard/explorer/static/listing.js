@@ -1,5 +1,5 @@
 /** A list of traces to choose from, by pointer or by keys. */
-import { element } from "../pictures/controls.js";
+import { element } from "../viz/controls.js";
 
 /** @typedef {{name: string, title: string, model: string}} About */
 

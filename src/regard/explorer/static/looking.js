@@ -1,11 +1,11 @@
 /** A trace within a page: every layer and head, as in the page that is one file. */
-import { element } from "../pictures/controls.js";
-import { open } from "../pictures/page.js";
+import { element } from "../viz/controls.js";
+import { open } from "../viz/page.js";
 import { sentenceOf } from "./parts.js";
 
 /**
- * @import { Start } from "../pictures/state.js"
- * @import { Shown } from "../pictures/page.js"
+ * @import { Start } from "../viz/state.js"
+ * @import { Shown } from "../viz/page.js"
  */
 
 /**
@@ -29,7 +29,7 @@ export function looking(context, changed) {
     element: place,
     /**
      * Show a trace, at the same head as the one before if there was one.
-     * @param {import("../pictures/trace.js").TraceRecord} record
+     * @param {import("../viz/trace.js").TraceRecord} record
      * @param {Start} start
      */
     show(record, start) {

@@ -1,19 +1,19 @@
 /** One head as a map within a page: weights, or the difference of two. */
-import { element } from "../pictures/controls.js";
-import { toCanvas } from "../pictures/download.js";
-import { fresh, Painter } from "../pictures/painter.js";
-import { canvasPen } from "../pictures/pen.js";
-import * as matrix from "../pictures/matrix.js";
-import { hit, layout } from "../pictures/placing.js";
-import { TEXTS } from "../pictures/language.js";
-import { sentence } from "../pictures/sentence.js";
-import { WHOLE } from "../pictures/state.js";
+import { element } from "../viz/controls.js";
+import { toCanvas } from "../viz/download.js";
+import { fresh, Painter } from "../viz/painter.js";
+import { canvasPen } from "../viz/pen.js";
+import * as matrix from "../viz/matrix.js";
+import { hit, layout } from "../viz/placing.js";
+import { TEXTS } from "../viz/language.js";
+import { sentence } from "../viz/sentence.js";
+import { WHOLE } from "../viz/state.js";
 
 /**
- * @import { Names, Placed, Size } from "../pictures/placing.js"
- * @import { Scale } from "../pictures/scale.js"
- * @import { Pointer } from "../pictures/state.js"
- * @import { Cells, View } from "../pictures/view.js"
+ * @import { Names, Placed, Size } from "../viz/placing.js"
+ * @import { Scale } from "../viz/scale.js"
+ * @import { Pointer } from "../viz/state.js"
+ * @import { Cells, View } from "../viz/view.js"
  * @typedef {{view: View, names: Names, scale?: undefined, top?: undefined}
  *   |{view: Cells, names: Names, scale: (theme: string) => Scale, top: number}} Shown
  * @typedef {ReturnType<typeof map>} Map

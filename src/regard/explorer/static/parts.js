@@ -1,5 +1,5 @@
 /** Small parts that several pages are made of. */
-import { element } from "../pictures/controls.js";
+import { element } from "../viz/controls.js";
 import { Problem } from "./api.js";
 import { brief } from "./numbers.js";
 

@@ -1,5 +1,5 @@
 /** A plane with vectors as arrows, moved by pointer or keyboard. */
-import { element } from "../pictures/controls.js";
+import { element } from "../viz/controls.js";
 import { vector as told } from "./numbers.js";
 import { svg } from "./parts.js";
 import { scale } from "./plot.js";

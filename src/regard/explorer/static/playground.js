@@ -1,5 +1,5 @@
 /** Playground: attention on a few vectors, and kernel regression on a few points. */
-import { element } from "../pictures/controls.js";
+import { element } from "../viz/controls.js";
 import { oneOf } from "./address.js";
 import { attention } from "./attention.js";
 import { segments } from "./parts.js";

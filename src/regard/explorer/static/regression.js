@@ -1,5 +1,5 @@
 /** Nadaraya-Watson: attention whose score is nearness, drawn as a curve through draggable points. */
-import { element } from "../pictures/controls.js";
+import { element } from "../viz/controls.js";
 import { isStopped } from "./api.js";
 import { newest } from "./newest.js";
 import { plain } from "./numbers.js";

@@ -1,5 +1,5 @@
 /** One side of a comparison: a run, a sentence, what it shall say, and the head that is looked at. */
-import { element } from "../pictures/controls.js";
+import { element } from "../viz/controls.js";
 import { number, whole } from "./address.js";
 import { isStopped } from "./api.js";
 import { headChooser, headOf, readHeads } from "./heads.js";
@@ -9,7 +9,7 @@ import { field, runChooser, runOf, sentenceOf, statusLine } from "./parts.js";
 import { EXAMPLES } from "./translate.js";
 
 /**
- * @import { Start } from "../pictures/state.js"
+ * @import { Start } from "../viz/state.js"
  * @import { Heads } from "./heads.js"
  * @typedef {ReturnType<typeof headOf>} Head
  * @typedef {(path: string, body: unknown) => Promise<any>} Ask

@@ -1,5 +1,5 @@
 /** Traces: those named at start, and those of any file that is opened or dropped on the page. */
-import { element } from "../pictures/controls.js";
+import { element } from "../viz/controls.js";
 import { ofLook, toLook } from "./address.js";
 import { isStopped } from "./api.js";
 import { listing } from "./listing.js";
@@ -8,7 +8,7 @@ import { brief } from "./numbers.js";
 import { sentenceOf, statusLine } from "./parts.js";
 
 /**
- * @import { TraceRecord } from "../pictures/trace.js"
+ * @import { TraceRecord } from "../viz/trace.js"
  * @import { About } from "./listing.js"
  * @typedef {{file: File|null, traces: About[], name: string, record: TraceRecord|null}} Held
  */

@@ -1,5 +1,5 @@
 /** Training: the curves of a run, live, and one head through its checkpoints. */
-import { element } from "../pictures/controls.js";
+import { element } from "../viz/controls.js";
 import { isStopped } from "./api.js";
 import { chart } from "./chart.js";
 import { checkpoints } from "./checkpoints.js";

@@ -1,5 +1,5 @@
 /** Translate: type, and see the translations and where the model looked for each. */
-import { element } from "../pictures/controls.js";
+import { element } from "../viz/controls.js";
 import { ofLook, toLook, whole } from "./address.js";
 import { isStopped } from "./api.js";
 import { card, ownCard } from "./cards.js";

@@ -1,0 +1,1 @@
+"""Support code that several packages use: files, progress, threads, functorch."""

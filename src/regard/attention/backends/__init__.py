@@ -1,0 +1,1 @@
+"""The three ways to compute attention: dense, fused and blockwise."""

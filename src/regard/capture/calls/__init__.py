@@ -1,0 +1,1 @@
+"""Captured attention calls, from which any weights can be recomputed."""

@@ -1,0 +1,3 @@
+"""The command line."""
+
+from regard.cli.commands import app as app

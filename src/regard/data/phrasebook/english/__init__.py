@@ -1,0 +1,3 @@
+"""English: from meanings to words."""
+
+from regard.data.phrasebook.english.sentence import sentence as sentence

@@ -1,0 +1,1 @@
+"""Decoding: beam search, greedy search and sampling, and translation of text."""

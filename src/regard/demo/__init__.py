@@ -1,0 +1,1 @@
+"""The demo and the small models that lessons use."""

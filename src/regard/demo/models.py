@@ -1,0 +1,124 @@
+"""The demo's translators: what they learn from the phrasebook, and where a trained one is kept."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from regard import __version__
+from regard.data.corpus import Corpus, Pair, spans
+from regard.data.phrasebook import Phrase, corpus
+from regard.errors import RegardError, unknown_name
+from regard.runs.run import Run, RunFolder, load
+from regard.runs.tracing import Words
+from regard.training import train
+
+Language = Literal["fr", "zh"]
+LANGUAGES = {"fr": "French", "zh": "Chinese"}
+
+COMMON: dict[str, Any] = {
+    "data": {"vocab_size": 2500},
+    "train": {
+        "batch_tokens": 1024,
+        "warmup": 100,
+        "schedule": "cosine",
+        "average_checkpoints": 1,
+        "validate_every": 400,
+        "patience": 0,
+        "snapshots": True,
+    },
+}
+RECURRENT = {"kind": "recurrent", "score": "additive", "layers": 1, "width": 128, "dropout": 0.0}
+MODELS: dict[str, dict[str, Any]] = {
+    "transformer": {
+        "model": {"layers": 2, "width": 128, "ffn_width": 256, "dropout": 0.0},
+        "train": {"learning_rate": 3e-3},
+    },
+    "bahdanau": {"model": RECURRENT, "train": {"learning_rate": 5e-3}},
+    "blind": {"model": {**RECURRENT, "use_attention": False}, "train": {"learning_rate": 5e-3}},
+}
+
+
+def learn(out: Path, to: str = "fr", model: str = "transformer", minutes: float = 1.5) -> Run:
+    """Train one of the models on the phrasebook, or go on; give it when it is trained."""
+    check(to, model)
+    book = corpus(cast(Language, to))
+    train(
+        Corpus.of_pairs(f"phrasebook {to}, training", paired(book.train)),
+        out,
+        valid=Corpus.of_pairs(f"phrasebook {to}, validation", paired(book.valid)),
+        changes=[COMMON, MODELS[model], {"train": {"minutes": minutes}}],
+    )
+    return load(out)
+
+
+def kept(
+    to: str = "fr", model: str = "transformer", minutes: float = 1.5, near: Path = Path("demo")
+) -> Run:
+    """Give a trained translator: the demo's, if it is near, or one that is trained once and kept.
+
+    It is kept in the user's cache, and trained again for another version or another time.
+    """
+    there = found(to, model, minutes, near)
+    return load(there) if there else learn(_place(to, model, minutes), to, model, minutes)
+
+
+def found(
+    to: str = "fr", model: str = "transformer", minutes: float = 1.5, near: Path = Path("demo")
+) -> Path | None:
+    """Tell where a translator is that `kept` need not train any more."""
+    check(to, model)
+    places = (near, _place(to, model, minutes))
+    return next((place for place in places if _knows(place, to, model)), None)
+
+
+def _place(to: str, model: str, minutes: float) -> Path:
+    return cache() / f"{to}-{model}-{minutes:g}"
+
+
+def cache() -> Path:
+    """Give the folder where this version keeps what it can make again."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "regard" / __version__
+
+
+def check(to: str, model: str) -> None:
+    """Refuse what the phrasebook or the lesson does not know."""
+    if model not in MODELS:
+        raise unknown_name("model of the demo", model, MODELS)
+    if to not in LANGUAGES:
+        raise unknown_name("language of the phrasebook", to, LANGUAGES)
+
+
+def paired(phrases: Sequence[Phrase]) -> list[Pair]:
+    """Give phrases as pairs of texts, with the parts that belong together."""
+    pairs = []
+    for phrase in phrases:
+        words = located(phrase)
+        links = tuple((words.source[s], words.target[t]) for s, t in phrase.links)
+        pairs.append(Pair(phrase.source, phrase.target, links))
+    return pairs
+
+
+def located(phrase: Phrase) -> Words:
+    """Find the words of a phrase in its texts."""
+    source, target = (
+        spans(phrase.source, phrase.source_words),
+        spans(phrase.target, phrase.target_words),
+    )
+    return Words(source, target, phrase.links)
+
+
+def _knows(place: Path, to: str, model: str) -> bool:
+    """Tell whether a folder holds this very translator, trained to its end."""
+    folder = RunFolder(place)
+    try:
+        settings, origin = folder.read_settings()
+    except RegardError:
+        return False
+    wanted = {"layers": 2, "use_attention": True, "kind": "transformer"} | MODELS[model]["model"]
+    return (
+        all(getattr(settings.model, name) == value for name, value in wanted.items())
+        and origin["texts"][:1] == [f"phrasebook {to}, training"]
+        and folder.card.exists()
+    )

@@ -1,0 +1,1 @@
+"""Evaluation: corpus metrics and the report on a trained translator."""

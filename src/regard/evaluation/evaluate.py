@@ -1,0 +1,85 @@
+"""How good a run is on texts with known translations."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from regard._support.progress import counted
+from regard.analysis import alignment_error_rate, best_reading, read_alignment
+from regard.config import DataConfig
+from regard.data import dataset
+from regard.data.corpus import Pair, read, spaced
+from regard.decoding.translation import translate
+from regard.errors import RegardError
+from regard.evaluation import metrics
+from regard.models.protocols import longest
+from regard.runs.run import Run
+from regard.runs.tracing import Words, retrace
+from regard.training.distributed import Distributed
+from regard.training.loop import validation_loss
+from regard.training.objective import Objective
+
+
+def report(
+    run: Run, source: Path, reference: Path, alignments: Path | None, beams: int | None
+) -> Iterator[str]:
+    """Translate the sources, and tell line by line how the result compares."""
+    pairs = list(read([source, reference], alignments))
+    if not pairs:
+        raise RegardError(f"{source} must have sentences, but it is empty")
+    settings = run.settings.search
+    settings = settings if beams is None else replace(settings, beam_size=beams)
+    sources = [pair.source for pair in pairs]
+    found = translate(run.model, run.tokenizers, sources, settings, told=True)
+    texts, references = [best[0].text for best in found], [pair.target for pair in pairs]
+    for score in metrics.scores(texts, references, zh=metrics.is_chinese(references)):
+        interval = "" if score.interval is None else f" ± {score.interval:.2f}"
+        yield f"{score.name} {score.value:.2f}{interval}  {score.signature}"
+    yield f"exact match {metrics.exact_match(texts, references):.1%}"
+    yield f"perplexity {metrics.perplexity(loss(run, pairs)):.3f} per piece"
+    if alignments is not None:
+        yield alignment(run, pairs)
+
+
+def alignment(run: Run, pairs: Sequence[Pair]) -> str:
+    """Tell how far the head that agrees best with itself is from the given links.
+
+    The head is chosen without them: a figure for text whose links are not known, too. Pairs with
+    an empty side are left out.
+    """
+    pairs = [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
+    traces, gold = [], []
+    for pair in counted(pairs, "sentences aligned", len(pairs)):
+        words = _words(pair)
+        traces.append(retrace(run.model, run.tokenizers, pair.source, pair.target, words=words))
+        gold.append(set(words.links or ()))
+    layer, head, step, *_ = best_reading(traces)
+    found = [read_alignment(trace, layer, head, step=step) for trace in traces]
+    rate = alignment_error_rate(*(_numbered(links) for links in (found, gold)))
+    return f"alignment error rate {rate:.3f} (cross-attention, layer {layer}, head {head})"
+
+
+def _words(pair: Pair) -> Words:
+    source, target = (spaced(text) for text in pair[:2])
+    links = [(source.index(left), target.index(right)) for left, right in pair.links]
+    return Words(source, target, links)
+
+
+def _numbered(sentences: Sequence[set[tuple[int, int]]]) -> list[tuple[int, int, int]]:
+    """Tell the links of all sentences apart, so that they count together."""
+    return [(number, *link) for number, links in enumerate(sentences) for link in links]
+
+
+def loss(run: Run, pairs: Sequence[Pair]) -> float:
+    """Give the loss per piece of the references; empty ones, and too long ones, are left out."""
+    room = longest(run.model)
+    everything = DataConfig(
+        max_length=10**9 if room is None else room - 1, max_length_ratio=float("inf")
+    )
+    with TemporaryDirectory() as folder:
+        some = dataset.encode(pairs, run.tokenizers, everything, Path(folder))
+        if not len(some):
+            raise RegardError("perplexity needs pairs with words on both sides, but there are none")
+        objective = Objective(run.model).eval()
+        return validation_loss(objective, some, run.settings.train.batch_tokens, Distributed())

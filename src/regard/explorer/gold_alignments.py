@@ -1,0 +1,35 @@
+"""Which words belong together, for the sentences of the phrasebook."""
+
+from collections.abc import Iterable
+from functools import cache
+from threading import Lock, Thread
+from typing import cast
+
+from regard.data.phrasebook import Phrase, corpus
+from regard.demo.models import Language, located
+from regard.runs.tracing import Words
+
+_LOCK = Lock()  # the phrasebook is written out once, by whoever asks first
+
+
+def words(language: str | None, source: str, target: str) -> Words | None:
+    """Find the words and links of a pair, if the phrasebook of that language has it."""
+    if language is None:
+        return None
+    with _LOCK:
+        phrase = _phrases(language).get((source, target))
+    return None if phrase is None else located(phrase)
+
+
+def prepare(languages: Iterable[str | None]) -> Thread:
+    """Write phrasebooks out meanwhile, so that the first who asks need not wait for seconds."""
+    wanted = sorted({language for language in languages if language})
+    thread = Thread(target=lambda: [words(each, "", "") for each in wanted], daemon=True)
+    thread.start()
+    return thread
+
+
+@cache
+def _phrases(language: str) -> dict[tuple[str, str], Phrase]:
+    book = corpus(cast(Language, language))
+    return {(phrase.source, phrase.target): phrase for part in book for phrase in part}

@@ -1,0 +1,123 @@
+"""What a run makes of a sentence: its translations, how sure it is, and where it looks."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from regard.data.batching import padded
+from regard.data.special_tokens import START
+from regard.data.tokenizer import Tokenizer
+from regard.decoding.translation import Translation, translate
+from regard.explorer.cancellation import Stop, Stoppable
+from regard.explorer.errors import Refused
+from regard.explorer.limits import LIMITS, Limits
+from regard.models.protocols import Seq2SeqModel, longest
+from regard.runs.run import Run
+from regard.runs.tracing import Words, numbered, retrace
+from regard.viz.page import fitted
+
+
+def translations(
+    run: Run,
+    text: str,
+    beams: int | None,
+    nbest: int,
+    stop: Stop | None = None,
+    limits: Limits = LIMITS,
+) -> list[dict[str, Any]]:
+    """Give the best translations of a text, with the probability of each piece and word."""
+    limits, text = _within(limits, run), text.strip()  # as `translate` reads it
+    ids = _checked(run.tokenizers.source, "text", text, limits)
+    if not ids:
+        return []
+    own = min(run.settings.search.beam_size, limits.beams)
+    beams = max(own, nbest) if beams is None else beams
+    if nbest > beams:
+        raise Refused(422, f"nbest must be at most beams, {beams}, but it is {nbest}")
+    settings = replace(run.settings.search, beam_size=beams)
+    model = Stoppable(run.model, stop or Stop())
+    found = translate(model, run.tokenizers, [text], settings, nbest=nbest)[0]
+    sure = log_probabilities(run, ids, [translation.tokens for translation in found])
+    return [
+        _told(run, translation, numbers) for translation, numbers in zip(found, sure, strict=True)
+    ]
+
+
+def trace(
+    run: Run, source: str, target: str, words: Words | None = None, limits: Limits = LIMITS
+) -> dict[str, Any]:
+    """Record where a run looks while it is made to say the target."""
+    limits = _within(limits, run)
+    source, target = source.strip(), target.strip()
+    for name, text, tokenizer in (
+        ("source", source, run.tokenizers.source),
+        ("target", target, run.tokenizers.target),
+    ):
+        if not _checked(tokenizer, name, text, limits):
+            raise Refused(422, f"{name} must have a word or more, but it is empty")
+    return fitted(
+        retrace(run.model, run.tokenizers, source, target, words=words, title=source, name=run.name)
+    )
+
+
+@torch.inference_mode()
+def log_probabilities(
+    run: Run, source: Sequence[int], targets: Sequence[Sequence[int]]
+) -> list[list[float]]:
+    """Tell how likely the model finds each piece of some translations, after those before it."""
+    model = run.model
+    assert isinstance(model, Seq2SeqModel)
+    read, lengths = padded([source] * len(targets))
+    said, _ = padded([[START, *target] for target in targets])
+    states = model.decode(said, model.encode(read, lengths))
+    likely = model.output(states).float().log_softmax(dim=-1)
+    return [
+        likely[row, range(len(target)), list(target)].tolist() if target else []
+        for row, target in enumerate(targets)
+    ]
+
+
+def _within(limits: Limits, run: Run) -> Limits:
+    """Allow no more tokens than the run's model has positions for, one of them the start's."""
+    room = longest(run.model)
+    return limits if room is None else replace(limits, tokens=min(limits.tokens, room - 1))
+
+
+def _checked(tokenizer: Tokenizer, name: str, text: str, limits: Limits) -> list[int]:
+    ids = tokenizer.encode(text)
+    if len(ids) > limits.tokens:
+        raise Refused(
+            422, f"{name} must be at most {limits.tokens} tokens long, but it has {len(ids)}"
+        )
+    return ids
+
+
+def _told(run: Run, translation: Translation, likely: list[float]) -> dict[str, Any]:
+    tokenizer = run.tokenizers.target
+    return {
+        "text": translation.text,
+        "score": translation.score,
+        "log_probability": translation.log_probability,
+        "pieces": tokenizer.show(translation.tokens),
+        "log_probabilities": likely,
+        "words": _words(tokenizer, translation, likely),
+    }
+
+
+def _words(
+    tokenizer: Tokenizer, translation: Translation, likely: list[float]
+) -> list[dict[str, Any]]:
+    """Give each word the probability of all its pieces."""
+    words = tokenizer.words(translation.text)
+    sums = [0.0] * len(words)
+    pieces = tokenizer.spread(translation.tokens).spans
+    for word, number in zip(numbered(pieces, words), likely, strict=True):
+        if word is not None:
+            sums[word] += number
+    return [
+        {"text": translation.text[start:end], "probability": math.exp(total)}
+        for (start, end), total in zip(words, sums, strict=True)
+    ]

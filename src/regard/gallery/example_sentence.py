@@ -1,0 +1,28 @@
+"""The cat sits on the mat: a sentence in two languages, and where a translator looks in it."""
+
+from regard.data.phrasebook import Phrase, french
+from regard.data.phrasebook.lexicon.frames import ACTIONS
+from regard.data.phrasebook.lexicon.nouns import NOUN
+from regard.data.phrasebook.lexicon.verbs import VERB
+from regard.data.phrasebook.meaning import Clause, Nominal, Place
+from regard.data.phrasebook.phrases import phrase
+from regard.demo.models import located
+from regard.gallery.one_thread import one_thread
+from regard.runs.run import Run
+from regard.runs.tracing import retrace
+from regard.trace import Trace, merged
+
+
+def the_cat() -> Phrase:
+    """Say it by the phrasebook's grammar, which knows the words that belong together."""
+    cat, mat = NOUN["cat"], NOUN["mat"]
+    sit = next(one for one in ACTIONS if one.verb == VERB["sit"] and cat in one.subjects)
+    meaning = Clause(sit, Nominal(cat), place=Place("on", Nominal(mat)))
+    return phrase(meaning, "fr", french.sentence)
+
+
+@one_thread()
+def looks(run: Run, said: Phrase) -> Trace:
+    """Let a translator say the book's translation; tell, word by word, where it looks."""
+    words = located(said)
+    return merged(retrace(run.model, run.tokenizers, said.source, said.target, words=words))

@@ -1,0 +1,1 @@
+"""Run folders: settings, tokenizer, parameters, checkpoints, and a loaded run."""

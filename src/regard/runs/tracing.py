@@ -1,0 +1,134 @@
+"""The attention of an actual output: one forced pass over a sentence and its translation."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from regard._support import files
+from regard.data.batching import padded
+from regard.data.corpus import Span
+from regard.data.dataset import touching
+from regard.data.special_tokens import END, START
+from regard.data.tokenizer import SPECIAL, Tokenizer, Tokenizers
+from regard.decoding.translation import Translation
+from regard.models.protocols import Looks, Seq2SeqModel, longest
+from regard.runs.run import Run
+from regard.trace import Tokens, Trace, translation
+
+
+class Words(NamedTuple):
+    """Where the words of a pair are in its texts, and which belong together."""
+
+    source: Sequence[Span]
+    target: Sequence[Span]
+    links: Iterable[tuple[int, int]] | None = None  # (source word, target word)
+
+
+def retrace(
+    model: nn.Module,
+    tokenizers: Tokenizers,
+    source: str,
+    target: str | Sequence[int],
+    *,
+    words: Words | None = None,
+    title: str = "",
+    name: str = "",
+) -> Trace:
+    """Record where every layer and head looks while the model is made to say the target.
+
+    A Transformer looks at the translation of a word when it reads it, one step after it chose
+    it; a recurrent model, before it writes it. Rows are named by the word in either case. A source
+    is cut to as many tokens as the model has positions, as `translate` cuts it.
+
+    Args:
+        target: a text, or the tokens that a search found.
+        words: the words to merge pieces to; by default what spaces and marks part.
+    """
+    assert isinstance(model, Seq2SeqModel)
+    tokens = tokenizers.target.encode(target) if isinstance(target, str) else list(target)
+    text = tokenizers.target.decode(tokens)
+    ids = tokenizers.source.encode(source)[: longest(model)]
+    log_probabilities, looks = _pass(model, ids, tokens)
+    spans = words or Words(tokenizers.source.words(source), tokenizers.target.words(text))
+    return translation(
+        _tokens(tokenizers.source, ids, spans.source),
+        _target(tokenizers.target, tokens, spans.target, log_probabilities, model.looks_late),
+        encoder=[layer[0] for layer in looks.encoder],
+        decoder=[layer[0] for layer in looks.decoder],
+        cross=[layer[0] for layer in looks.cross],
+        gold=spans.links,
+        title=title,
+        model=name,
+    )
+
+
+@torch.inference_mode()
+def _pass(model: Seq2SeqModel, ids: list[int], tokens: list[int]) -> tuple[Tensor, Looks]:
+    """Give the log probabilities of the tokens and the end, and all looks."""
+    device = model.output_weight.device
+    source, lengths = padded([ids])
+    inputs = torch.tensor([[START, *tokens]], device=device)
+    states, looks = model.look(source.to(device), lengths.to(device), inputs)
+    chosen = torch.tensor([*tokens, END], device=device)
+    scores = model.output(states[0]).log_softmax(dim=-1)
+    return scores.gather(1, chosen[:, None])[:, 0], looks
+
+
+def _tokens(tokenizer: Tokenizer, ids: Sequence[int], words: Sequence[Span]) -> Tokens:
+    located = tokenizer.spread(ids)
+    return Tokens(tuple(tokenizer.show(located.ids)), numbered(located.spans, words))
+
+
+def _target(
+    tokenizer: Tokenizer,
+    ids: Sequence[int],
+    words: Sequence[Span],
+    log_probabilities: Tensor,
+    late: bool,
+) -> Tokens:
+    """Name the rows: the start and each token as it is read, or each token and the end."""
+    plain = _tokens(tokenizer, ids, words)
+    likely, numbers = log_probabilities.tolist(), plain.words or ()
+    if late:
+        return Tokens(
+            (SPECIAL[START], *plain.pieces),
+            (None, *numbers),
+            special=(0,),
+            log_probabilities=(None, *likely[:-1]),
+        )
+    return Tokens(
+        (*plain.pieces, SPECIAL[END]),
+        (*numbers, None),
+        special=(len(plain),),
+        log_probabilities=tuple(likely),
+    )
+
+
+def numbered(pieces: Sequence[Span], words: Sequence[Span]) -> tuple[int | None, ...]:
+    """Give each piece the number of the first word it touches; spaces belong to what follows."""
+    numbers: list[int | None] = [None] * len(pieces)
+    for word in reversed(range(len(words))):
+        for piece in touching(pieces, words[word]):
+            numbers[piece] = word
+    for piece in reversed(range(len(pieces) - 1)):
+        if numbers[piece] is None:
+            numbers[piece] = numbers[piece + 1]
+    return tuple(numbers)
+
+
+def note(path: Path, run: Run, sources: Sequence[str], translations: Sequence[Translation]) -> None:
+    """Append the traces of translations to a file, one JSON object a line."""
+    with files.explained(path), path.open("a", encoding="utf-8") as file:
+        for source, translation in zip(sources, translations, strict=True):
+            file.write(_traced(run, source, translation).to_json() + "\n")
+
+
+def _traced(run: Run, source: str, translation: Translation) -> Trace:
+    if not translation.tokens:  # nothing was read, or nothing said: nobody looked
+        nothing = {"source": Tokens(()), "target": Tokens(())}
+        return Trace(tokens=nothing, looks=(), title=source, model=run.name)
+    read = source.strip()  # as `translate` reads it
+    return retrace(run.model, run.tokenizers, read, translation.tokens, title=read, name=run.name)

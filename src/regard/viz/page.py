@@ -1,0 +1,97 @@
+"""A trace as one HTML page that needs no network, for any browser."""
+
+import base64
+import hashlib
+import json
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from regard.errors import RegardError
+from regard.trace.quantize import pack
+from regard.trace.record import Look, Trace
+from regard.trace.summary import reduced
+from regard.viz.grid import safe
+from regard.viz.js_bundle import bundle, embedded, name_of
+from regard.viz.view import stack, view
+
+STATIC = Path(__file__).parent / "static"  # the modules; a server may hand out the same
+
+EXACT = 250_000  # so many weights are kept to 16 bits: under 1 MB of text
+WHOLE = 2_500_000  # and so many whole, to 8 bits: under 3.5 MB; more are reduced
+
+# what the page draws of a reduced look, in bits; the rest stays in the trace
+_DRAWN = {"top": 32, "top_weights": 8, "left_out": 8, "tiles": 8}
+
+
+def page(trace: Trace, kind: str | None = None, layer: int = 0, head: int | None = None) -> str:
+    """Write a page that opens at the given head; its weights are rounded to fit into it.
+
+    The page forbids itself every connection (Content-Security-Policy).
+    """
+    chosen = stack(trace, kind)
+    view(trace, chosen.name, layer, head)  # refuses what is not there
+    place = range(len(chosen.looks))[layer]
+    start = {"kind": chosen.name, "layer": place, "head": head}
+    script = (
+        f"{bundle(STATIC, 'page')}\n"
+        "const told = (name) => JSON.parse(document.getElementById(name).textContent);\n"
+        f'{name_of("page")}.open(document.getElementById("page"), told("trace"), '
+        '{ start: told("start") });\n'
+    )
+    style = (STATIC / "style.css").read_text("utf-8")
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(safe(trace.title or trace.model or 'regard'))}</title>\n"
+        f"<style>{style}</style>\n</head>\n<body>\n"
+        '<div id="page"></div>\n'
+        f'<script type="application/json" id="trace">{embedded(fitted(trace))}</script>\n'
+        f'<script type="application/json" id="start">{embedded(start)}</script>\n'
+        f"<script>{script}</script>\n</body>\n</html>\n"
+    )
+
+
+def save_page(
+    trace: Trace,
+    path: Path | str,
+    kind: str | None = None,
+    layer: int = 0,
+    head: int | None = None,
+) -> None:
+    """Write a page to a file."""
+    text = page(trace, kind, layer, head)
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RegardError(f"cannot write {path}: {error.strerror}") from error
+
+
+def fitted(trace: Trace) -> dict[str, Any]:
+    """Give the trace as its JSON, with as many weights and bits as a page can carry."""
+    count = sum(look.weights.size for look in trace.looks if look.weights is not None)
+    if count > WHOLE:
+        trace = reduced(trace)
+    record: dict[str, Any] = json.loads(replace(trace, looks=()).to_json())
+    bits = 16 if count <= EXACT else 8
+    record["looks"] = [_look(look, bits) for look in trace.looks]
+    return record
+
+
+def _look(look: Look, bits: int) -> dict[str, Any]:
+    names = ("name", "kind", "queries", "keys", "call", "place", "heads", "sizes")
+    record: dict[str, Any] = {name: getattr(look, name) for name in names}
+    if look.weights is not None:
+        return record | {"weights": pack(look.weights, bits)}
+    drawn = {name: pack(getattr(look.reduced, name), bits) for name, bits in _DRAWN.items()}
+    return record | {"reduced": drawn}
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -1,0 +1,211 @@
+import json
+import resource
+
+import numpy as np
+import pytest
+
+from regard._support import files
+from regard.config import DataConfig
+from regard.data import dataset
+from regard.data.corpus import Pair
+from regard.data.dataset import encode, load, touching, unfit
+from regard.data.tokenizer import Tokenizer, Tokenizers
+from regard.data.vocabulary import train
+from regard.errors import RegardError
+
+PAIRS = [
+    Pair("the red cat", "le chat rouge", (((0, 3), (0, 2)), ((4, 7), (8, 13)))),
+    Pair("tea", "du thé"),
+    Pair("我喜欢茶", "I like tea", (((0, 1), (0, 1)),)),
+    Pair("two men are talking", "deux hommes parlent"),
+    Pair("a", "b"),
+]
+TEXTS = [text for pair in PAIRS for text in pair[:2]]
+BOTH = train(TEXTS * 2, "bpe", 320)
+JOINT = Tokenizers(BOTH, BOTH)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 10_000])
+def test_mapped_pairs_equal_a_plain_encode(tmp_path, monkeypatch, chunk):
+    monkeypatch.setattr(dataset, "CHUNK", chunk)
+    apart = Tokenizers(BOTH, train(TEXTS, "characters", 300))
+    some = encode(PAIRS, apart, DataConfig(), tmp_path / "new" / "folder")
+    assert len(some) == len(PAIRS)
+    for number, pair in enumerate(PAIRS):
+        source, target = some.pair(number)
+        assert source.tolist() == apart.source.encode(pair.source)
+        assert target.tolist() == apart.target.encode(pair.target)
+    assert some.lengths[0].tolist() == [len(apart.source.encode(p.source)) for p in PAIRS]
+    assert some.lengths[1].tolist() == [len(apart.target.encode(p.target)) for p in PAIRS]
+    assert isinstance(some.source, np.memmap)
+    assert some.dropped == {}
+
+
+def test_what_was_encoded_is_loaded(tmp_path):
+    some, back = encode(PAIRS, JOINT, DataConfig(max_length=9), tmp_path), load(tmp_path)
+    assert back.dropped == some.dropped != {}
+    for one, other in zip(some[:-1], back[:-1], strict=True):
+        assert one.tolist() == other.tolist()
+
+
+def test_links_of_letters_become_links_of_pieces(tmp_path):
+    letters = train(TEXTS, "characters", 300)
+    some = encode(PAIRS, Tokenizers(letters, letters), DataConfig(), tmp_path)
+    # one token more than letters: a text starts with a space
+    linked = {(source - 1, target - 1) for source, target in some.linked(0).tolist()}
+    assert linked == {(i, j) for i in range(3) for j in range(2)} | {
+        (i, j) for i in range(4, 7) for j in range(8, 13)
+    }
+    assert some.linked(1).shape == (0, 2)
+    assert (some.linked(2) - 1).tolist() == [[0, 0]]
+
+
+def test_no_pairs_are_no_error(tmp_path):
+    some = encode([], JOINT, DataConfig(), tmp_path)
+    assert len(some) == 0
+    assert [len(lengths) for lengths in some.lengths] == [0, 0]
+
+
+def test_large_vocabularies_have_room_for_their_numbers(tmp_path):
+    words = Tokenizer("words", [f" w{n}" for n in range(66_000)] + [" w", "w"])
+    numbers = [words.encode(text) for text in ("w", "wwww")]
+    assert max(numbers[1]) > np.iinfo(np.uint16).max
+    some = encode([Pair("w", "wwww")], Tokenizers(BOTH, words), DataConfig(), tmp_path)
+    assert some.pair(0)[1].tolist() == numbers[1]
+
+
+def test_what_is_left_out_is_counted_by_its_reason(tmp_path):
+    letters = train(TEXTS, "characters", 300)
+    pairs = [
+        Pair("kept", "gardé"),
+        Pair("", "vide"),
+        Pair("empty", "  "),
+        Pair("", ""),
+        Pair("x" * 40, "y" * 10),
+        Pair("x" * 10, "y" * 40),
+        Pair("x" * 11, "y"),
+        Pair("x", "y" * 11),
+        Pair("kept", "too"),
+    ]
+    settings = DataConfig(max_length=30, max_length_ratio=2.0)
+    some = encode(pairs, Tokenizers(letters, letters), settings, tmp_path)
+    assert some.dropped == {
+        "empty source": 2,
+        "empty target": 1,
+        "source longer than 30 pieces": 1,
+        "target longer than 30 pieces": 1,
+        "one side more than 2 times the other": 2,
+    }
+    assert [letters.decode(some.pair(n)[0].tolist()) for n in range(len(some))] == ["kept", "kept"]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "reason"),
+    [
+        (128, 128, None),
+        (129, 128, "source longer than 128 pieces"),
+        (128, 129, "target longer than 128 pieces"),
+        (14, 1, None),
+        (15, 1, "one side more than 9 times the other"),
+        (1, 15, "one side more than 9 times the other"),
+        (95, 10, None),
+        (96, 10, "one side more than 9 times the other"),
+    ],
+)
+def test_limits_are_the_last_that_is_kept(source, target, reason):
+    assert unfit(Pair("a", "b"), source, target, DataConfig()) == reason
+
+
+def test_an_empty_side_is_told_first():
+    assert unfit(Pair(" ", "b"), 500, 1, DataConfig()) == "empty source"
+    assert unfit(Pair("a", "\u2003"), 1, 500, DataConfig()) == "empty target"
+
+
+@pytest.mark.parametrize(
+    ("span", "pieces"), [((0, 2), [1, 2]), ((2, 3), [3]), ((1, 9), [2, 3, 4]), ((3, 3), [])]
+)
+def test_pieces_touch_a_span_that_they_share_a_letter_with(span, pieces):
+    assert touching([(0, 0), (0, 1), (1, 2), (2, 3), (3, 5)], span) == pieces
+
+
+def test_an_error_while_reading_leaves_the_pairs_that_were_there(tmp_path):
+    before = encode(PAIRS, JOINT, DataConfig(), tmp_path)
+    names = sorted(path.name for path in tmp_path.iterdir())
+
+    def broken():
+        yield PAIRS[0]
+        raise RegardError("line 2 is broken")
+
+    with pytest.raises(RegardError, match="line 2 is broken"):
+        encode(broken(), JOINT, DataConfig(), tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert load(tmp_path).source.tolist() == before.source.tolist()
+
+
+@pytest.mark.parametrize("fatal", range(4))
+def test_an_error_while_files_are_replaced_is_not_taken_for_complete(tmp_path, monkeypatch, fatal):
+    encode(PAIRS, JOINT, DataConfig(), tmp_path)
+    write, calls = files.write, []
+
+    def killed(path, content):
+        if len(calls) == fatal:
+            raise KeyboardInterrupt
+        calls.append(path)
+        write(path, content)
+
+    monkeypatch.setattr(files, "write", killed)
+    with pytest.raises(KeyboardInterrupt):
+        encode(PAIRS[:2], JOINT, DataConfig(), tmp_path)
+    with pytest.raises(RegardError, match=r"the encoded pairs in .* are damaged: .*about\.json"):
+        load(tmp_path)
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    (tmp_path / ".source.tokens.12.draft").write_bytes(b"half")
+    encode(PAIRS, JOINT, DataConfig(), tmp_path)
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_no_drafts(tmp_path):
+    before, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, most))
+    try:
+        with pytest.raises(RegardError, match=r"^cannot write .*: File too large$"):
+            encode(PAIRS * 5000, JOINT, DataConfig(), tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (before, most))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("old")
+    with pytest.raises(RegardError, match=r"^cannot write .*file/source.tokens: "):
+        encode(PAIRS, JOINT, DataConfig(), tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    "name", [f"{n}.{end}" for n in dataset.COLUMNS for end in ("tokens", "starts")]
+)
+@pytest.mark.parametrize("kept", [0, 2, 3, 8])
+def test_files_that_were_cut_are_refused(tmp_path, name, kept):
+    encode(PAIRS, JOINT, DataConfig(), tmp_path)
+    data = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(data[:kept])
+    with pytest.raises(RegardError, match="the encoded pairs in .* are damaged: "):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["about.json", "source.tokens", "links.starts"])
+def test_a_missing_file_is_one_sentence(tmp_path, name):
+    encode(PAIRS, JOINT, DataConfig(), tmp_path)
+    (tmp_path / name).unlink()
+    with pytest.raises(RegardError, match=f"the encoded pairs in .* are damaged: .*{name}"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("about", [[], {}, None, {"kinds": {}}, {"kinds": {"source": "?!"}}])
+def test_notes_of_something_else_are_refused(tmp_path, about):
+    encode(PAIRS, JOINT, DataConfig(), tmp_path)
+    (tmp_path / "about.json").write_text(json.dumps(about))
+    with pytest.raises(RegardError, match="the encoded pairs in .* are damaged: "):
+        load(tmp_path)

@@ -1,0 +1,66 @@
+import pytest
+
+from regard.data.phrasebook import corpus
+from regard.demo import models
+from regard.demo.models import found, kept, learn, located, paired
+from regard.errors import RegardError
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+
+@pytest.fixture
+def little(tmp_path, monkeypatch):
+    """A phrasebook of a few sentences, and a cache of its own; give what was trained."""
+    book = corpus("fr", train=200, valid=20, test=20)
+    monkeypatch.setattr("regard.demo.models.corpus", lambda _: book)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    trained = []
+
+    def counted(out, to, model, minutes):
+        trained.append(out)
+        return learn(out, to, model, minutes)
+
+    monkeypatch.setattr(models, "learn", counted)
+    return trained
+
+
+def test_phrases_become_pairs_whose_parts_are_the_linked_words():
+    phrase = corpus("fr", train=10, valid=1, test=1).train[0]
+    (pair,) = paired([phrase])
+    found = [(pair.source[slice(*s)], pair.target[slice(*t)]) for s, t in pair.links]
+    wanted = [(phrase.source_words[s], phrase.target_words[t]) for s, t in phrase.links]
+    assert found == wanted
+    assert len(located(phrase).source) == len(phrase.source_words)
+
+
+def test_a_translator_is_trained_once_and_kept(little):
+    assert found(minutes=0.02) is None
+    first = kept(minutes=0.02)
+    assert found(minutes=0.02) == first.folder.path
+    again = kept(minutes=0.02)
+    assert little == [first.folder.path] and again.folder == first.folder
+    assert first.folder.path.is_relative_to(models.cache())
+    assert kept(model="bahdanau", minutes=0.02).settings.model.kind == "recurrent"
+    assert len(little) == 2
+
+
+def test_the_demo_nearby_is_used_if_it_is_the_same_translator(little, tmp_path):
+    learn(tmp_path / "demo", minutes=0.02)
+    assert kept().folder.path.name == "demo" and not little
+    assert kept(model="blind", minutes=0.02).settings.model.use_attention is False
+    assert len(little) == 1
+
+
+def test_a_run_that_was_interrupted_goes_on(little, tmp_path):
+    run = learn(tmp_path / "demo", minutes=0.02)
+    run.folder.card.unlink()  # written at the very end
+    assert kept(minutes=0.02).folder.path != run.folder.path and len(little) == 1
+
+
+def test_what_the_lesson_does_not_know_is_refused(little):
+    with pytest.raises(RegardError, match="no model of the demo is called 'lstm'"):
+        kept(model="lstm")
+    with pytest.raises(RegardError, match="no language of the phrasebook is called 'de'"):
+        kept(to="de")
+    assert not little

@@ -1,0 +1,159 @@
+import re
+
+import pytest
+
+from regard.gallery import FIGURES, bahdanau, complexity, figure_page, words_and_image
+from regard.gallery.figure_page import Moving, labels
+from regard.gallery.localize import put, told
+from regard.gallery.spelling import learn
+from regard.viz import fonts
+from regard.viz.heatmap import blank
+
+WORDS = {
+    "layer {}: {}": "第 {} 层：{}",
+    "layer {}": "第 {} 层",
+    "flat": "平坦",
+    "{} of {}": "{1}/{0}",
+}
+# what a Chinese picture says in Latin letters, since it is a name or code
+NAMED = {
+    "kernel_regression": {"Nadaraya", "Watson", "Epanechnikov"},
+    "scores": {"softmax"},
+    "masked_softmax": {
+        *("softmax", "regard", "lengths", "padding", "causal", "window", "ahead", "pad", "NaN")
+    },
+    "five_tokens": {"softmax", "exp", "XXᵀ"},
+    "bahdanau": {"BLEU"},
+    "positions": {"sin", "cos", "ALiBi"},
+    "three_attentions": {"start", "end", "padding"},
+    "residual_and_norm": {"layer", "norm"},
+}
+SENTENCES = {"cross_attention", "self_attention", "bahdanau", "three_attentions", "while_learning"}
+# which of these a picture shows depends on what a model has learned
+DEPENDING = {
+    "self_attention": {"previous", "itself", "following", "sink", "sharp", "flat", "mixed"},
+    "cross_attention": {"read", "chosen"},
+}
+
+pytestmark = [
+    pytest.mark.usefixtures("unchecked"),
+    # what pictures say does not depend on the fonts of a computer; those here are not looked at
+    pytest.mark.filterwarnings("ignore:Glyph .* missing from:UserWarning"),
+]
+
+
+@pytest.fixture
+def every_letter(monkeypatch):
+    """Let there be fonts for all letters, as far as words are chosen by it."""
+    monkeypatch.setattr("regard.gallery.localize.missing", lambda texts: "")
+
+
+@pytest.fixture
+def drawn(translators, kept, every_letter, monkeypatch):
+    """Draw any figure by a model of a second's training."""
+    both = translators["bahdanau"], translators["blind"]
+    monkeypatch.setattr(bahdanau, "with_and_without", lambda: both)
+    monkeypatch.setattr(bahdanau, "HELD_OUT", 6)
+    monkeypatch.setattr(complexity, "LENGTHS", (4, 8))
+    monkeypatch.setattr(words_and_image, "learn", lambda some: learn(some, steps=2))
+    return figure_page.draw
+
+
+def figures_of(pictures):
+    return [figure for one in pictures.values() for figure in getattr(one, "frames", [one])]
+
+
+def written(pictures):
+    for figure in figures_of(pictures):
+        figure.draw_without_rendering()  # ticks are written when they are drawn
+    return [label.get_text() for figure in figures_of(pictures) for label in labels(figure)]
+
+
+def words_of(texts):
+    plain = re.sub(r"\$[^$]*\$", "", " ".join(texts))  # without formulas
+    return set(re.findall(r"[^\W\d_]{2,}", re.sub("[\u4e00-\u9fff]", " ", plain)))
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_no_english_is_left_in_a_chinese_picture_and_no_phrase_is_idle(name, drawn):
+    found, pictures = figure_page.read(name), drawn(name)
+    words = found.texts["zh"].words
+    before = written(pictures)
+    put(pictures, words)
+    after = written(pictures)
+    assert [told(text, words) for text in before] == after
+    assert not {text for text in after if told(text, words) != text}
+    sentences = words_of(spoken(pictures)) if name in SENTENCES else set()
+    assert words_of(after) - sentences <= NAMED.get(name, set())
+    texts = [*before, *re.findall("<mtext>([^<]+)", found.formula)]
+    assert idle(words, texts) <= DEPENDING.get(name, set())
+
+
+def spoken(pictures):
+    """List the words of the sentences that a figure shows: they stay."""
+    for figure in figures_of(pictures):
+        yield figure.get_suptitle()
+        for axes in figure.axes:
+            if axes.images:
+                yield from (label.get_text() for label in axes.get_yticklabels())
+                yield from (label.get_text() for label in axes.get_xticklabels())
+            if not axes.axison:
+                yield from (text.get_text() for text in axes.texts[1::2])  # who said, and what
+
+
+def idle(words, texts):
+    """Name the phrases without which all would be said the same."""
+
+    def needed(phrase):
+        others = {one: said for one, said in words.items() if one != phrase}
+        return any(told(text, words) != told(text, others) for text in texts)
+
+    return {phrase for phrase in words if not needed(phrase)}
+
+
+def test_a_phrase_is_said_alike_in_all_figures():
+    said = {}
+    for name in FIGURES:
+        for phrase, words in figure_page.read(name).texts["zh"].words.items():
+            said.setdefault(phrase, set()).add(words)
+    differing = {phrase for phrase, ways in said.items() if len(ways) > 1}
+    assert differing <= {"gaussian"}  # a kernel here, a score there
+
+
+def test_what_varies_in_a_phrase_is_said_too_and_what_is_no_phrase_stays():
+    assert told("layer 3: flat", WORDS) == "第 3 层：平坦"
+    assert told("layer 3", WORDS) == "第 3 层"
+    assert told("2 of 5", WORDS) == "5/2"
+    assert told("layers", WORDS) == "layers"
+    assert told("a layer 3", WORDS) == "a layer 3"
+
+
+def test_ticks_stay_as_they_are_said_when_they_are_drawn():
+    figure = blank(2.0, 2.0)
+    axes = figure.subplots()
+    axes.barh(["flat", "猫"], [1, 2])
+    axes.set_xticks([0, 1, 2], ["layer 0", "layer 1", "dog"])
+    put({"one": figure}, WORDS)
+    figure.draw_without_rendering()
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["第 0 层", "第 1 层", "dog"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["平坦", "猫"]
+    assert list(axes.get_yticks()) == [0, 1]
+
+
+def film():
+    frame = blank(1.0, 1.0)
+    frame.text(0.5, 0.5, "flat")
+    return Moving([frame], [100])
+
+
+def test_what_moves_is_said_in_chinese_where_fonts_have_the_letters(every_letter):
+    moving = film()
+    put({"one": moving}, WORDS)
+    assert moving.frames[0].texts[0].get_text() == "平坦"
+
+
+def test_what_moves_stays_in_english_where_no_font_has_the_letters(monkeypatch):
+    monkeypatch.setattr(fonts, "families", lambda: ["DejaVu Sans"])
+    moving = film()
+    put({"one": moving}, WORDS)
+    assert moving.frames[0].texts[0].get_text() == "flat"

@@ -1,0 +1,156 @@
+"""Run the ONNX cases of one operator: `python onnx_cases.py Attention` prints who passed."""
+
+import json
+import os
+import sys
+import warnings
+
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+
+import ml_dtypes
+import numpy as np
+import onnx
+import torch
+from einops import rearrange
+from onnx.backend.test.case.node import collect_testcases
+from onnx.backend.test.runner import Runner
+from torch import Tensor
+
+from regard.attention import KVCache, ScaledDot, look
+from regard.masks import Mask, as_mask, causal, lengths, window
+from regard.positions import rotate
+
+RAW, CAPPED, ADDED, WEIGHED = range(4)  # the values of qk_matmul_output_mode
+
+
+def attention(inputs: dict[str, Tensor], attributes: dict[str, object]) -> dict[str, Tensor]:
+    """Answer one Attention node by `look`, a `Cache` and masks."""
+    queries, keys, values = (inputs[name] for name in "QKV")
+    flat = queries.ndim == 3
+    if flat:
+        queries = rearrange(queries, "b q (h d) -> b h q d", h=attributes["q_num_heads"])
+        keys, values = (
+            rearrange(x, "b k (h d) -> b h k d", h=attributes["kv_num_heads"])
+            for x in (keys, values)
+        )
+    cache = KVCache()
+    if "past_key" in inputs:
+        cache = cache.extend(inputs["past_key"], inputs["past_value"])
+    place = len(cache)
+    cache = cache.extend(keys, values)
+    if "nonpad_kv_seqlen" in inputs:
+        place = inputs["nonpad_kv_seqlen"] - queries.shape[-2]
+    score = ScaledDot(attributes.get("scale"), attributes.get("softcap"))
+    mask, bias = masks_and_bias(inputs, attributes, place, len(cache))
+    context, weights = look(queries, cache.keys, cache.values, score=score, mask=mask, bias=bias)
+    return {
+        "Y": rearrange(context, "b h q d -> b q (h d)") if flat else context,
+        "present_key": cache.keys,
+        "present_value": cache.values,
+        "qk_matmul_output": inside(attributes, score, queries, cache.keys, mask, bias, weights),
+    }
+
+
+def masks_and_bias(inputs, attributes, place, keys) -> tuple[Mask | None, Tensor | None]:
+    parts: list[Mask] = []
+    bias = None
+    given = inputs.get("attn_mask")
+    if given is not None:
+        if given.ndim == 1:
+            given = given[None]
+        if given.ndim == 3:
+            given = given[None]  # the standard aligns masks from the right: (head, query, key)
+        missing = keys - given.shape[-1]
+        if given.dtype == torch.bool:
+            parts.append(as_mask(torch.nn.functional.pad(given, (0, missing), value=False)))
+        else:
+            bias = torch.nn.functional.pad(given, (0, missing), value=-torch.inf)
+    if attributes.get("is_causal"):
+        parts.append(causal(align=place))
+    behind, ahead = (attributes.get(f"{side}_window_size", -1) for side in ("left", "right"))
+    if behind >= 0 or ahead >= 0:
+        everything = 2 * keys + 1
+        parts.append(
+            window(
+                behind if behind >= 0 else everything,
+                ahead if ahead >= 0 else everything,
+                align=place,
+            )
+        )
+    if "nonpad_kv_seqlen" in inputs:
+        parts.append(lengths(inputs["nonpad_kv_seqlen"]))
+    mask = None
+    for part in parts:
+        mask = part if mask is None else mask & part
+    return mask, bias
+
+
+def inside(attributes, score, queries, keys, mask, bias, weights) -> Tensor:
+    """Give what the standard lets one see between the products."""
+    mode = attributes.get("qk_matmul_output_mode", RAW)
+    if mode == WEIGHED:
+        return weights
+    groups = queries.shape[1] // keys.shape[1]
+    scores = score(queries, keys.repeat_interleave(groups, dim=1))
+    if mode == ADDED:
+        scores = scores if bias is None else scores + bias
+        if mask is not None:
+            may_look = mask.tensor(*scores.shape[-2:], batch=tuple(scores.shape[:2]))
+            scores = scores.masked_fill(~may_look, -torch.inf)
+    return scores.to(queries.dtype)
+
+
+def rotary(inputs: dict[str, Tensor], attributes: dict[str, object]) -> dict[str, Tensor]:
+    """Answer one RotaryEmbedding node by `rotate`."""
+    vectors, cosines, sines = (inputs[name] for name in ("input", "cos_cache", "sin_cache"))
+    flat = vectors.ndim == 3
+    if flat:
+        vectors = rearrange(vectors, "b n (h d) -> b h n d", h=attributes["num_heads"])
+    if "position_ids" in inputs:
+        cosines, sines = cosines[inputs["position_ids"]], sines[inputs["position_ids"]]
+    interleaved = bool(attributes.get("interleaved", 0))
+    turned = rotate(vectors, cosines[:, None], sines[:, None], interleaved)
+    return {"output": rearrange(turned, "b h n d -> b n (h d)") if flat else turned}
+
+
+def to_torch(array: np.ndarray) -> Tensor:
+    if array.dtype == ml_dtypes.bfloat16:
+        return torch.from_numpy(array.astype(np.float32)).bfloat16()
+    return torch.from_numpy(np.array(array))
+
+
+def to_numpy(tensor: Tensor) -> np.ndarray:
+    if tensor.dtype == torch.bfloat16:
+        return tensor.float().numpy().astype(ml_dtypes.bfloat16)
+    return tensor.numpy()
+
+
+def run(case) -> None:
+    """Raise an AssertionError unless the case's outputs come out, by the standard's own judge."""
+    node = case.model.graph.node[0]
+    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    answer = {"Attention": attention, "RotaryEmbedding": rotary}[node.op_type]
+    for given, wanted in case.data_sets:
+        names = [name for name in node.input if name]
+        inputs = dict(zip(names, map(to_torch, given), strict=True))
+        outputs = answer(inputs, attributes)
+        got = [to_numpy(outputs[name]) for name in node.output if name]
+        Runner.assert_similar_outputs(wanted, got, rtol=case.rtol, atol=case.atol)
+
+
+def main(operator: str) -> None:
+    warnings.simplefilter("ignore")
+    passed, failed = [], {}
+    for case in collect_testcases(operator):
+        if len(case.model.graph.node) > 1 or case.model.graph.node[0].op_type != operator:
+            continue  # the same case again, written out in smaller operators
+        try:
+            run(case)
+            passed.append(case.name)
+        except Exception as problem:
+            failed[case.name] = f"{type(problem).__name__}: {problem}"[:600]
+    print(json.dumps({"passed": passed, "failed": failed}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,102 @@
+import base64
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from regard.errors import RegardError
+from regard.trace import Trace, translation
+from regard.viz.page import STATIC, fitted, page, save_page
+
+
+def told(html, name):
+    found = re.search(f'<script type="application/json" id="{name}">(.*?)</script>', html)
+    return json.loads(found[1])
+
+
+def test_the_page_holds_the_trace_in_its_own_format(trace):
+    held = Trace.from_json(json.dumps(told(page(trace), "trace") | {"looks": []}))
+    assert (held.tokens, held.gold, held.title) == (trace.tokens, trace.gold, trace.title)
+    looks = told(page(trace), "trace")["looks"]
+    written = json.loads(trace.to_json())["looks"]
+    assert [look["weights"] for look in looks[:-1]] == [look["weights"] for look in written[:-1]]
+    assert set(looks[-1]["reduced"]) == {"top", "top_weights", "left_out", "tiles"}
+
+
+def test_it_opens_where_it_is_told_to(trace):
+    assert told(page(trace, "cross", -1, 3), "start") == {"kind": "cross", "layer": 2, "head": 3}
+    with pytest.raises(RegardError, match=r"no head of encoder.0 has the number 7"):
+        page(trace, "encoder", 0, 7)
+
+
+def test_a_policy_forbids_everything_but_its_own_script_and_style(trace):
+    html = page(trace)
+    policy = re.search('Content-Security-Policy" content="([^"]*)"', html)[1]
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy and "http" not in policy
+    for tag, source in (("script", "script-src"), ("style", "style-src")):
+        text = re.search(f"<{tag}>(.*?)</{tag}>", html, re.DOTALL)[1]
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{source} 'sha256-{digest}'" in policy
+
+
+def test_nothing_is_fetched(trace):
+    html = page(trace)
+    assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//""", html)
+    assert set(re.findall(r"https?://[^\s\"'<]+", html)) == {"http://www.w3.org/2000/svg"}
+
+
+def test_words_and_titles_are_never_markup(trace):
+    html = page(trace)  # its title is a script with quotes
+    assert html.count("<script") == 3
+    assert "<title>a &lt;script&gt;&quot;cat&quot;&lt;/script&gt;</title>" in html
+
+
+def of_size(layers, heads, tokens):
+    rng = np.random.default_rng(0)
+    text = [f"w{n}" for n in range(tokens)]
+    looks = [
+        rng.dirichlet(np.full(tokens, 0.05), size=(heads, tokens)).astype(np.float32)
+        for _ in range(layers)
+    ]
+    return translation(text, text, cross=looks)
+
+
+@pytest.mark.parametrize(
+    ("size", "kept", "bits"),
+    [((2, 3, 20), "weights", 16), ((5, 4, 120), "weights", 8), ((4, 4, 400), "reduced", 8)],
+)
+def test_more_weights_are_rounded_and_then_reduced(size, kept, bits):
+    look = fitted(of_size(*size))["looks"][0]
+    assert kept in look
+    numbers = look["weights"] if kept == "weights" else look["reduced"]["top_weights"]
+    assert numbers["bits"] == bits
+
+
+def test_a_page_is_saved_as_one_file(trace, tmp_path):
+    save_page(trace, tmp_path / "a page.html", "encoder")
+    assert (tmp_path / "a page.html").read_text("utf-8") == page(trace, "encoder")
+    with pytest.raises(RegardError, match=r"cannot write .*: No such file or directory"):
+        save_page(trace, tmp_path / "nowhere" / "a.html")
+
+
+def test_the_modules_pass_their_own_tests():
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed: the page's modules were not tested")
+    tests = sorted((Path(__file__).parent / "static").glob("*.test.mjs"))
+    ran = subprocess.run([node, "--test", *tests], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout[-4000:]
+
+
+def test_modules_are_plain_and_short():
+    for module in STATIC.glob("*.js"):
+        text = module.read_text("utf-8")
+        assert text.startswith("/** "), f"{module.name} does not say what it holds"
+        assert text.count("\n") < 250, f"{module.name} is too long"
+        assert "innerHTML" not in text and "insertAdjacentHTML" not in text
