@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-MODULES = [*ROOT.glob("src/regard/*/static/*.js")]
+MODULES = [*ROOT.glob("src/regard/*/static/**/*.js")]
 OWN = ROOT / ".venv/typescript/node_modules/.bin/tsc"  # where `make test` installs it
 VERSION = "5.9"
 

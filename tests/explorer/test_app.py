@@ -95,7 +95,7 @@ def test_the_page_is_served(client):
 
 
 def test_the_pages_modules_are_served_as_what_they_are(client):
-    answer = client.get("/viz/page.js")
+    answer = client.get("/viz/viewer.js")
     assert answer.status_code == 200
     assert answer.headers["content-type"].split(";")[0] in (
         "text/javascript",

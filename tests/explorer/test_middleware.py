@@ -73,17 +73,17 @@ def test_only_loopback_is_private(host, private, url):
 
 
 def test_every_answer_forbids_the_page_what_it_does_not_need(client):
-    for path in ("/api/runs", "/nothing", "/viz/page.js", "/docs", "/openapi.json"):
+    for path in ("/api/runs", "/nothing", "/viz/viewer.js", "/docs", "/openapi.json"):
         headers = client.get(path).headers
         assert {name: headers[name] for name in HEADERS} == HEADERS
         assert "server" not in headers
     policy = HEADERS["Content-Security-Policy"]
     assert "unsafe" not in policy and policy.startswith("default-src 'none'; script-src 'self';")
     assert client.get("/api/runs").headers["cache-control"] == "no-store"
-    assert client.get("/viz/page.js").headers["cache-control"] == "no-cache"
+    assert client.get("/viz/viewer.js").headers["cache-control"] == "no-cache"
 
 
-@pytest.mark.parametrize("path", ["/", "/api/runs", "/viz/page.js", "/openapi.json", "/docs"])
+@pytest.mark.parametrize("path", ["/", "/api/runs", "/viz/viewer.js", "/openapi.json", "/docs"])
 @pytest.mark.parametrize("given", [None, "", "wrong", TOKEN + "x", TOKEN.upper()])
 def test_without_the_token_nothing_is_shown(visit, trained, refused, path, given):
     client = visit(trained, token=TOKEN)

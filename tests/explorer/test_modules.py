@@ -21,7 +21,7 @@ def test_the_modules_pass_their_own_tests():
     assert ran.returncode == 0, ran.stdout[-4000:]
 
 
-@pytest.mark.parametrize("module", sorted(STATIC.glob("*.js")), ids=lambda path: path.name)
+@pytest.mark.parametrize("module", sorted(STATIC.rglob("*.js")), ids=lambda path: path.name)
 def test_a_module_is_plain_short_and_says_what_it_holds(module):
     text = module.read_text("utf-8")
     assert text.startswith("/** ")

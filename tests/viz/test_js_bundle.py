@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from regard.viz.js_bundle import bundle, embedded
+from regard.viz.js_bundle import bundle, embedded, name_of
 from regard.viz.page import STATIC
 
 
@@ -63,9 +63,10 @@ def test_what_it_cannot_rewrite_is_refused(tmp_path, text):
 
 
 def test_every_module_of_the_page_is_in_it():
-    script = bundle(STATIC, "page")
-    for module in STATIC.glob("*.js"):
-        assert f"const module_{module.stem} = " in script
+    script = bundle(STATIC, "viewer")
+    for path in STATIC.rglob("*.js"):
+        module = path.relative_to(STATIC).with_suffix("").as_posix()
+        assert f"const {name_of(module)} = " in script
 
 
 def test_data_cannot_end_a_script():

@@ -29,7 +29,11 @@ def test_the_page_holds_the_trace_in_its_own_format(trace):
 
 
 def test_it_opens_where_it_is_told_to(trace):
-    assert told(page(trace, "cross", -1, 3), "start") == {"kind": "cross", "layer": 2, "head": 3}
+    assert told(page(trace, "cross", -1, 3), "view-state") == {
+        "kind": "cross",
+        "layer": 2,
+        "head": 3,
+    }
     with pytest.raises(RegardError, match=r"no head of encoder.0 has the number 7"):
         page(trace, "encoder", 0, 7)
 

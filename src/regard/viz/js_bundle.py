@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-_IMPORT = re.compile(r'^import (\{[^}]*\}|\* as \w+) from "\./([\w-]+)\.js";\n', re.MULTILINE)
+_IMPORT = re.compile(r'^import (\{[^}]*\}|\* as \w+) from "\./([\w/]+)\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?:async )?(?:function|class|const|let) (\w+)", re.MULTILINE)
 
 
@@ -21,7 +21,7 @@ def bundle(folder: Path, entry: str) -> str:
 
 def name_of(module: str) -> str:
     """Give the variable that holds a module's exports."""
-    return f"module_{module}"
+    return f"module_{module.replace('/', '_')}"
 
 
 def _write(folder: Path, module: str, written: dict[str, str], above: tuple[str, ...]) -> None:

@@ -35,12 +35,12 @@ def page(trace: Trace, kind: str | None = None, layer: int = 0, head: int | None
     place = range(len(chosen.looks))[layer]
     start = {"kind": chosen.name, "layer": place, "head": head}
     script = (
-        f"{bundle(STATIC, 'page')}\n"
-        "const told = (name) => JSON.parse(document.getElementById(name).textContent);\n"
-        f'{name_of("page")}.open(document.getElementById("page"), told("trace"), '
-        '{ start: told("start") });\n'
+        f"{bundle(STATIC, 'viewer')}\n"
+        "const readJson = (id) => JSON.parse(document.getElementById(id).textContent);\n"
+        f'{name_of("viewer")}.openViewer(document.getElementById("viewer"), readJson("trace"), '
+        '{ viewState: readJson("view-state") });\n'
     )
-    style = (STATIC / "style.css").read_text("utf-8")
+    style = (STATIC / "viewer.css").read_text("utf-8")
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -51,9 +51,9 @@ def page(trace: Trace, kind: str | None = None, layer: int = 0, head: int | None
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(safe(trace.title or trace.model or 'regard'))}</title>\n"
         f"<style>{style}</style>\n</head>\n<body>\n"
-        '<div id="page"></div>\n'
+        '<div id="viewer"></div>\n'
         f'<script type="application/json" id="trace">{embedded(fitted(trace))}</script>\n'
-        f'<script type="application/json" id="start">{embedded(start)}</script>\n'
+        f'<script type="application/json" id="view-state">{embedded(start)}</script>\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
     )
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { number, ofLook, oneOf, read, toLook, whole, write } from "../../../src/regard/explorer/static/address.js";
+import { number, ofLook, oneOf, read, toLook, whole, write } from "../../../src/regard/explorer/static/urlState.js";
 
 test("what is written in an address is read again, whatever the text", () => {
   const values = { text: 'a & b = "c" #?% </script> 猫 \u202f', run: "demo-2", "a.head": "3" };

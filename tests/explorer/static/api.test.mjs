@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { asker, isStopped, Problem } from "../../../src/regard/explorer/static/api.js";
-import { newest, paused } from "../../../src/regard/explorer/static/newest.js";
+import { newest, paused } from "../../../src/regard/explorer/static/debounce.js";
 
 const answer = (body, status = 200, headers = {}) => new Response(typeof body === "string" ? body : JSON.stringify(body), { status, headers });
 

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { CHINESE } from "../../../src/regard/explorer/static/chinese.js";
+import { CHINESE } from "../../../src/regard/explorer/static/locales/zh.js";
 import { difference, differences, diverging, obstacle } from "../../../src/regard/explorer/static/difference.js";
-import { ENGLISH } from "../../../src/regard/explorer/static/english.js";
-import { path, range, scale, ticks, tickText } from "../../../src/regard/explorer/static/plot.js";
-import { charts, joined, nearest } from "../../../src/regard/explorer/static/records.js";
-import { doubt, segments } from "../../../src/regard/explorer/static/segments.js";
+import { ENGLISH } from "../../../src/regard/explorer/static/locales/en.js";
+import { path, range, scale, ticks, tickText } from "../../../src/regard/explorer/static/axis.js";
+import { charts, joined, nearest } from "../../../src/regard/explorer/static/logSeries.js";
+import { doubt, segments } from "../../../src/regard/explorer/static/confidence.js";
 
 test("all is said in both languages, by a text of the same kind", () => {
   const kinds = (texts, at = "") => Object.entries(texts).flatMap(([name, text]) => {

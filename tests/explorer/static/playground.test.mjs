@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { read, write } from "../../../src/regard/explorer/static/address.js";
+import { read, write } from "../../../src/regard/explorer/static/urlState.js";
 import { cellFormula } from "../../../src/regard/explorer/static/formula.js";
-import { factor, low, percent, plain, vector } from "../../../src/regard/explorer/static/numbers.js";
-import * as points from "../../../src/regard/explorer/static/points.js";
-import * as scene from "../../../src/regard/explorer/static/scene.js";
+import { factor, low, percent, plain, vector } from "../../../src/regard/explorer/static/format.js";
+import * as points from "../../../src/regard/explorer/static/regressionState.js";
+import * as scene from "../../../src/regard/explorer/static/attentionState.js";
 
 const known = {
   scores: ["dot", "scaled dot", "gaussian"],

@@ -2,17 +2,17 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { cividis, ink, pixels } from "../../../src/regard/viz/static/colour.js";
+import { cividis, ink, pixels } from "../../../src/regard/viz/static/colourScale.js";
 import { fileName } from "../../../src/regard/viz/static/download.js";
-import { TEXTS } from "../../../src/regard/viz/static/language.js";
-import * as lines from "../../../src/regard/viz/static/links.js";
+import { TEXTS } from "../../../src/regard/viz/static/i18n.js";
+import * as lines from "../../../src/regard/viz/static/lines.js";
 import * as matrix from "../../../src/regard/viz/static/matrix.js";
 import * as overview from "../../../src/regard/viz/static/overview.js";
-import { direction, svgPen } from "../../../src/regard/viz/static/pen.js";
-import * as placing from "../../../src/regard/viz/static/placing.js";
-import { stacks } from "../../../src/regard/viz/static/stacks.js";
+import { direction, svgPen } from "../../../src/regard/viz/static/renderer.js";
+import * as placing from "../../../src/regard/viz/static/layout.js";
+import { stacks } from "../../../src/regard/viz/static/mapGroups.js";
 import { readTrace } from "../../../src/regard/viz/static/trace.js";
-import { headView } from "../../../src/regard/viz/static/view.js";
+import { headView } from "../../../src/regard/viz/static/headView.js";
 
 const trace = readTrace(JSON.parse(readFileSync(new URL("../../fixtures/trace.json", import.meta.url))));
 const cross = stacks(trace)[2];

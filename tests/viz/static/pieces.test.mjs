@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { groups } from "../../../src/regard/viz/static/groups.js";
-import { readable, safe } from "../../../src/regard/viz/static/pieces.js";
+import { groups } from "../../../src/regard/viz/static/tokenGroups.js";
+import { readable, safe } from "../../../src/regard/viz/static/detokenize.js";
 
 const cases = JSON.parse(readFileSync(new URL("../../fixtures/pieces.json", import.meta.url)));
 

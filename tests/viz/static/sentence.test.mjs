@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { chosenLanguage, TEXTS } from "../../../src/regard/viz/static/language.js";
-import { sentence } from "../../../src/regard/viz/static/sentence.js";
+import { chosenLanguage, TEXTS } from "../../../src/regard/viz/static/i18n.js";
+import { sentence } from "../../../src/regard/viz/static/description.js";
 import { readTrace } from "../../../src/regard/viz/static/trace.js";
-import { headView } from "../../../src/regard/viz/static/view.js";
+import { headView } from "../../../src/regard/viz/static/headView.js";
 
 const trace = readTrace(JSON.parse(readFileSync(new URL("../../fixtures/trace.json", import.meta.url))));
 const decoder = headView(trace, trace.looks[1], 0);

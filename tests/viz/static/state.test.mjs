@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { actionOf } from "../../../src/regard/viz/static/keys.js";
+import { actionOf } from "../../../src/regard/viz/static/keyboard.js";
 import { initial, kept, step, told, WHOLE } from "../../../src/regard/viz/static/state.js";
 
 const look = (...heads) => ({ heads });

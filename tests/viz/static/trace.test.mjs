@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { stacks } from "../../../src/regard/viz/static/stacks.js";
+import { stacks } from "../../../src/regard/viz/static/mapGroups.js";
 import { readTrace, unpack } from "../../../src/regard/viz/static/trace.js";
-import { headView, number } from "../../../src/regard/viz/static/view.js";
+import { headView, number } from "../../../src/regard/viz/static/headView.js";
 
 const record = JSON.parse(readFileSync(new URL("../../fixtures/trace.json", import.meta.url)));
 const trace = readTrace(record);

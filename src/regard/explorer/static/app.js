@@ -1,22 +1,22 @@
 /** The explorer: five pages, one address for each of their states. */
 import { element } from "../viz/controls.js";
-import { chosenLanguage } from "../viz/language.js";
-import { oneOf, read, write } from "./address.js";
+import { chosenLanguage } from "../viz/i18n.js";
+import { oneOf, read, write } from "./urlState.js";
 import { asker } from "./api.js";
-import { make as compare } from "./compare.js";
-import { sentenceOf } from "./parts.js";
-import { make as playground } from "./playground.js";
-import { TEXTS } from "./texts.js";
-import { hold, make as traces } from "./traces.js";
-import { make as training } from "./training.js";
-import { make as translate } from "./translate.js";
+import { make as compare } from "./comparePage.js";
+import { sentenceOf } from "./components.js";
+import { make as playground } from "./playgroundPage.js";
+import { TEXTS } from "./i18n.js";
+import { hold, make as traces } from "./tracesPage.js";
+import { make as training } from "./trainingPage.js";
+import { make as translate } from "./translatePage.js";
 
 /**
  * @typedef {{name: string, kind: string, layers: number, heads: number, parameters: number, beams: number,
  *   phrasebook: "fr"|"zh"|null, ready: boolean}} Run
  * @typedef {{runs: Run[], limits: Object<string, number>, playground: Object<string, string[]>}} Known
  * @import { Ask } from "./api.js"
- * @import { Texts } from "./texts.js"
+ * @import { Texts } from "./i18n.js"
  * @typedef {{ask: Ask, known: Known, texts: Texts, language: "en"|"zh",
  *   note: (values: Object<string, any>) => void, signal: AbortSignal}} Context
  * What a page is given: whom to ask, its words, and where to note what is chosen. `signal` tells that it is left.

@@ -1,9 +1,9 @@
 /** What differs between two heads: the second's weights minus the first's, cell by cell. */
 
 /**
- * @import { Group } from "../viz/groups.js"
+ * @import { Group } from "../viz/tokenGroups.js"
  * @import { Scale } from "../viz/scale.js"
- * @import { Area, Cells } from "../viz/view.js"
+ * @import { Area, Cells } from "../viz/headView.js"
  * @typedef {(query: number, key: number) => number} At
  */
 

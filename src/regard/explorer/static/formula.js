@@ -1,5 +1,5 @@
 /** The formula of one cell, filled with its numbers: score, softmax and what it brings to the context. */
-import { factor, low, plain, vector } from "./numbers.js";
+import { factor, low, plain, vector } from "./format.js";
 
 /**
  * @typedef {{queries: number[][], keys: number[][], scores: (number|null)[][], allowed: boolean[][],

@@ -1,9 +1,9 @@
 /** The buttons, tabs and texts around the pictures. */
-import { canGroup } from "./view.js";
+import { canGroup } from "./headView.js";
 
 /**
- * @import { Texts } from "./language.js"
- * @import { Stack } from "./stacks.js"
+ * @import { Texts } from "./i18n.js"
+ * @import { Stack } from "./mapGroups.js"
  * @import { State, Wish } from "./state.js"
  * @import { Trace } from "./trace.js"
  * @typedef {ReturnType<typeof build>} Parts

@@ -1,15 +1,15 @@
 /** One head as a matrix: a row per query, a column per key, near or far. */
-import { ink } from "./colour.js";
-import { corner, visible } from "./placing.js";
+import { ink } from "./colourScale.js";
+import { corner, visible } from "./layout.js";
 import { WEIGHTS } from "./scale.js";
 
 /**
- * @import { Texts } from "./language.js"
- * @import { Pen, Theme } from "./pen.js"
- * @import { Names, Placed } from "./placing.js"
+ * @import { Texts } from "./i18n.js"
+ * @import { Pen, Theme } from "./renderer.js"
+ * @import { Names, Placed } from "./layout.js"
  * @import { Scale } from "./scale.js"
  * @import { Pointer } from "./state.js"
- * @import { Cells } from "./view.js"
+ * @import { Cells } from "./headView.js"
  * @typedef {{top: number, threshold: number, scale: Scale}} How
  */
 

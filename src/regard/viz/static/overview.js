@@ -1,10 +1,10 @@
 /** All heads of one attention at a glance: a row per layer, a column per head. */
-import { pixels } from "./colour.js";
+import { pixels } from "./colourScale.js";
 
 /**
- * @import { Pen, Theme } from "./pen.js"
- * @import { Stack } from "./stacks.js"
- * @import { View } from "./view.js"
+ * @import { Pen, Theme } from "./renderer.js"
+ * @import { Stack } from "./mapGroups.js"
+ * @import { View } from "./headView.js"
  * @typedef {{side: number, pitch: number, width: number, height: number}} Placed
  */
 

@@ -1,6 +1,6 @@
 /** How weights become colours and numbers. */
-import { cividis, pixels } from "./colour.js";
-import { number } from "./view.js";
+import { cividis, pixels } from "./colourScale.js";
+import { number } from "./headView.js";
 
 /**
  * @typedef {Uint8ClampedArray<ArrayBuffer>} Bytes four of them a pixel

@@ -1,7 +1,7 @@
 /** What is chosen, pointed at and locked; every change is a new state. */
 
 /**
- * @import { Stack } from "./stacks.js"
+ * @import { Stack } from "./mapGroups.js"
  * @typedef {{tab: number, layer: number, head: number, mode: "matrix"|"lines", words: boolean,
  *   folded: boolean, stretched: boolean, threshold: number, query: number|null, key: number|null,
  *   locked: boolean, zoom: Zoom, scroll: number}} State

@@ -1,13 +1,13 @@
 /** The mouse, the pen and the finger: what they point at, click, drag and turn. */
-import * as lines from "./links.js";
+import * as lines from "./lines.js";
 import * as overview from "./overview.js";
-import * as matrix from "./placing.js";
+import * as matrix from "./layout.js";
 
 /**
- * @import { Painter, Placed } from "./painter.js"
- * @import { Stack } from "./stacks.js"
+ * @import { Painter, Placed } from "./scene.js"
+ * @import { Stack } from "./mapGroups.js"
  * @import { State, Wish } from "./state.js"
- * @import { View } from "./view.js"
+ * @import { View } from "./headView.js"
  * @typedef {{offsetX: number, offsetY: number}} At
  */
 

@@ -1,12 +1,12 @@
 /** What is pointed at, as a sentence to read and to hear. */
-import { direction } from "./pen.js";
-import { number } from "./view.js";
+import { direction } from "./renderer.js";
+import { number } from "./headView.js";
 
 /**
- * @import { Group } from "./groups.js"
- * @import { Texts } from "./language.js"
+ * @import { Group } from "./tokenGroups.js"
+ * @import { Texts } from "./i18n.js"
  * @import { Pointer } from "./state.js"
- * @import { Link, View } from "./view.js"
+ * @import { Link, View } from "./headView.js"
  */
 
 const MOST = 3; // links named in one sentence

@@ -1,11 +1,11 @@
 /** Translate: type, and see the translations and where the model looked for each. */
 import { element } from "../viz/controls.js";
-import { ofLook, toLook, whole } from "./address.js";
+import { ofLook, toLook, whole } from "./urlState.js";
 import { isStopped } from "./api.js";
-import { card, ownCard } from "./cards.js";
-import { looking } from "./looking.js";
-import { paused } from "./newest.js";
-import { field, runChooser, runOf, sentenceOf, statusLine } from "./parts.js";
+import { card, ownCard } from "./translationCards.js";
+import { looking } from "./traceView.js";
+import { paused } from "./debounce.js";
+import { field, runChooser, runOf, sentenceOf, statusLine } from "./components.js";
 
 const BESIDE = 4; // translations beside each other
 const OWN = "own";
@@ -27,7 +27,7 @@ export function make(context, values) {
   let text = values.text ?? (run.phrasebook ? EXAMPLES[0] : "");
   let own = values.target ?? "";
   let pick = /** @type {number|typeof OWN} */ (values.pick === OWN && own ? OWN : (whole(values.pick) ?? 0));
-  let found = /** @type {import("./cards.js").Translation[]} */ ([]);
+  let found = /** @type {import("./translationCards.js").Translation[]} */ ([]);
   let asked = new AbortController();
   context.signal.addEventListener("abort", () => asked.abort());
 

@@ -1,9 +1,9 @@
 /** Playground: attention on a few vectors, and kernel regression on a few points. */
 import { element } from "../viz/controls.js";
-import { oneOf } from "./address.js";
-import { attention } from "./attention.js";
-import { segments } from "./parts.js";
-import { regression } from "./regression.js";
+import { oneOf } from "./urlState.js";
+import { attention } from "./attentionPanel.js";
+import { segments } from "./components.js";
+import { regression } from "./regressionPanel.js";
 
 /** @type {Object<string, (context: import("./app.js").Context, values: Object<string, string>) => {element: HTMLElement}>} */
 const PANELS = { attention, regression };

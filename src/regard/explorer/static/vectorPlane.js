@@ -1,9 +1,9 @@
 /** A plane with vectors as arrows, moved by pointer or keyboard. */
 import { element } from "../viz/controls.js";
-import { vector as told } from "./numbers.js";
-import { svg } from "./parts.js";
-import { scale } from "./plot.js";
-import { REACH } from "./scene.js";
+import { vector as told } from "./format.js";
+import { svg } from "./components.js";
+import { scale } from "./axis.js";
+import { REACH } from "./attentionState.js";
 
 /**
  * @typedef {[number, number]} Pair

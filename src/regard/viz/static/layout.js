@@ -2,7 +2,7 @@
 
 /**
  * @import { Pointer, Zoom } from "./state.js"
- * @import { Area, Cells } from "./view.js"
+ * @import { Area, Cells } from "./headView.js"
  * @typedef {{width: number, height: number}} Size
  * @typedef {{queries: string, keys: string}} Names
  * @typedef {{mode: "matrix", left: number, top: number, cell: number, words: number, across: number, isUpright: boolean,

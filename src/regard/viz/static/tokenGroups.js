@@ -1,5 +1,5 @@
 /** Which pieces are told as one: those of a word, and the special ones when they are folded. */
-import { readable, safe } from "./pieces.js";
+import { readable, safe } from "./detokenize.js";
 
 /** WordPiece's mark, of all pieces that go on with a word, or of none. */
 const GOES_ON = "##";

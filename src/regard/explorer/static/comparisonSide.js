@@ -1,16 +1,16 @@
 /** One side of a comparison: a run, a sentence, what it shall say, and the head that is looked at. */
 import { element } from "../viz/controls.js";
-import { number, whole } from "./address.js";
+import { number, whole } from "./urlState.js";
 import { isStopped } from "./api.js";
-import { headChooser, headOf, readHeads } from "./heads.js";
-import { map } from "./map.js";
-import { paused } from "./newest.js";
-import { field, runChooser, runOf, sentenceOf, statusLine } from "./parts.js";
-import { EXAMPLES } from "./translate.js";
+import { headChooser, headOf, readHeads } from "./headSelect.js";
+import { map } from "./headMatrix.js";
+import { paused } from "./debounce.js";
+import { field, runChooser, runOf, sentenceOf, statusLine } from "./components.js";
+import { EXAMPLES } from "./translatePage.js";
 
 /**
  * @import { Start } from "../viz/state.js"
- * @import { Heads } from "./heads.js"
+ * @import { Heads } from "./headSelect.js"
  * @typedef {ReturnType<typeof headOf>} Head
  * @typedef {(path: string, body: unknown) => Promise<any>} Ask
  */

@@ -1,19 +1,19 @@
 /** One head as a map within a page: weights, or the difference of two. */
 import { element } from "../viz/controls.js";
 import { toCanvas } from "../viz/download.js";
-import { fresh, Painter } from "../viz/painter.js";
-import { canvasPen } from "../viz/pen.js";
+import { fresh, Painter } from "../viz/scene.js";
+import { canvasPen } from "../viz/renderer.js";
 import * as matrix from "../viz/matrix.js";
-import { hit, layout } from "../viz/placing.js";
-import { TEXTS } from "../viz/language.js";
-import { sentence } from "../viz/sentence.js";
+import { hit, layout } from "../viz/layout.js";
+import { TEXTS } from "../viz/i18n.js";
+import { sentence } from "../viz/description.js";
 import { WHOLE } from "../viz/state.js";
 
 /**
- * @import { Names, Placed, Size } from "../viz/placing.js"
+ * @import { Names, Placed, Size } from "../viz/layout.js"
  * @import { Scale } from "../viz/scale.js"
  * @import { Pointer } from "../viz/state.js"
- * @import { Cells, View } from "../viz/view.js"
+ * @import { Cells, View } from "../viz/headView.js"
  * @typedef {{view: View, names: Names, scale?: undefined, top?: undefined}
  *   |{view: Cells, names: Names, scale: (theme: string) => Scale, top: number}} Shown
  * @typedef {ReturnType<typeof map>} Map

@@ -1,10 +1,10 @@
 /** One head whose weights are whole. */
-import { isPlain } from "./groups.js";
+import { isPlain } from "./tokenGroups.js";
 
 /**
- * @import { Group } from "./groups.js"
+ * @import { Group } from "./tokenGroups.js"
  * @import { Look, Numbers } from "./trace.js"
- * @import { Area, Head, Link } from "./view.js"
+ * @import { Area, Head, Link } from "./headView.js"
  */
 
 /**

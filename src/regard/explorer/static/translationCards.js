@@ -1,12 +1,12 @@
 /** A translation as a card: its words, how sure the model was of each, and its score. */
 import { element } from "../viz/controls.js";
-import { groups } from "../viz/groups.js";
-import { percent, plain } from "./numbers.js";
-import { doubt, segments } from "./segments.js";
+import { groups } from "../viz/tokenGroups.js";
+import { percent, plain } from "./format.js";
+import { doubt, segments } from "./confidence.js";
 
 /**
  * @import { TokensRecord, TraceRecord } from "../viz/trace.js"
- * @import { Texts } from "./texts.js"
+ * @import { Texts } from "./i18n.js"
  * @typedef {{text: string, probability: number}} Word
  * @typedef {{text: string, score: number, log_probability: number, words: Word[]}} Translation
  */

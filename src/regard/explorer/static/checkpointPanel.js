@@ -1,12 +1,12 @@
 /** One sentence through a training: the same head at each checkpoint, with a slider. */
 import { element } from "../viz/controls.js";
 import { isStopped } from "./api.js";
-import { toLook } from "./address.js";
-import { headChooser, headOf, readHeads } from "./heads.js";
-import { map } from "./map.js";
-import { newest, paused } from "./newest.js";
-import { field, sentenceOf, statusLine } from "./parts.js";
-import { EXAMPLES } from "./translate.js";
+import { toLook } from "./urlState.js";
+import { headChooser, headOf, readHeads } from "./headSelect.js";
+import { map } from "./headMatrix.js";
+import { newest, paused } from "./debounce.js";
+import { field, sentenceOf, statusLine } from "./components.js";
+import { EXAMPLES } from "./translatePage.js";
 
 const BEAT = 700; // milliseconds a checkpoint is shown when they are played
 
@@ -87,7 +87,7 @@ export function checkpoints(context, run, values) {
     }
   });
 
-  /** @param {import("./heads.js").Heads} heads */
+  /** @param {import("./headSelect.js").Heads} heads */
   function draw(heads) {
     const { view, names: sides, start: now } = headOf(heads, start, context.language);
     picture.element.hidden = false;

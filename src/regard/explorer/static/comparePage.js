@@ -1,16 +1,16 @@
 /** Compare: two runs, two sentences or two heads beside each other, and their difference. */
 import { element } from "../viz/controls.js";
 import { difference, differences, obstacle } from "./difference.js";
-import { map } from "./map.js";
-import { percent } from "./numbers.js";
-import { side } from "./side.js";
+import { map } from "./headMatrix.js";
+import { percent } from "./format.js";
+import { side } from "./comparisonSide.js";
 
 /** @param {import("./app.js").Context} context @param {Object<string, string>} values @returns {import("./app.js").Page} */
 export function make(context, values) {
   const { known, texts } = context;
   const names = texts.compare;
   if (!known.runs.length) return { element: element("p", { className: "hint" }, texts.noRuns) };
-  const shown = /** @type {(import("./side.js").Head|null)[]} */ ([null, null]);
+  const shown = /** @type {(import("./comparisonSide.js").Head|null)[]} */ ([null, null]);
 
   /** @type {(query: number|null, key: number|null) => void} */
   const pointed = (query, key) => {
@@ -65,7 +65,7 @@ export function make(context, values) {
   };
 }
 
-/** @param {import("../viz/view.js").Cells} view */
+/** @param {import("../viz/headView.js").Cells} view */
 function sizes({ queries, keys }) {
   return `${queries.length} × ${keys.length}`;
 }

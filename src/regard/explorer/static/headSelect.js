@@ -1,14 +1,14 @@
 /** The heads of a trace, to choose one and see it. */
 import { element } from "../viz/controls.js";
-import { stacks } from "../viz/stacks.js";
+import { stacks } from "../viz/mapGroups.js";
 import { initial } from "../viz/state.js";
 import { readTrace } from "../viz/trace.js";
-import { headView } from "../viz/view.js";
-import { TEXTS } from "../viz/language.js";
-import { chooser, field } from "./parts.js";
+import { headView } from "../viz/headView.js";
+import { TEXTS } from "../viz/i18n.js";
+import { chooser, field } from "./components.js";
 
 /**
- * @import { Stack } from "../viz/stacks.js"
+ * @import { Stack } from "../viz/mapGroups.js"
  * @import { Start } from "../viz/state.js"
  * @import { Trace, TraceRecord } from "../viz/trace.js"
  * @typedef {{trace: Trace, stacks: Stack[]}} Heads

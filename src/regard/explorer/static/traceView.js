@@ -1,11 +1,11 @@
 /** A trace within a page: every layer and head, as in the page that is one file. */
 import { element } from "../viz/controls.js";
-import { open } from "../viz/page.js";
-import { sentenceOf } from "./parts.js";
+import { openViewer } from "../viz/viewer.js";
+import { sentenceOf } from "./components.js";
 
 /**
  * @import { Start } from "../viz/state.js"
- * @import { Shown } from "../viz/page.js"
+ * @import { Shown } from "../viz/viewer.js"
  */
 
 /**
@@ -36,7 +36,7 @@ export function looking(context, changed) {
       const from = page ? { ...page.state(), query: null, key: null } : start;
       close();
       try {
-        page = open(place, record, { start: from, language: context.language, embedded: true, changed });
+        page = openViewer(place, record, { viewState: from, language: context.language, embedded: true, changed });
       } catch (error) {
         place.replaceChildren(element("p", { className: "problem" }, sentenceOf(error, context.texts)));
       }

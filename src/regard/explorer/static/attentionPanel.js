@@ -1,19 +1,19 @@
 /** Attention of a few words, live: scores, mask, softmax, context, and the formula of a cell. */
 import { element } from "../viz/controls.js";
-import { cividis, css, ink } from "../viz/colour.js";
+import { cividis, css, ink } from "../viz/colourScale.js";
 import { isStopped } from "./api.js";
 import { cellFormula } from "./formula.js";
-import { grid } from "./grid.js";
-import { newest } from "./newest.js";
-import { low, plain } from "./numbers.js";
-import { chooser, field, sentenceOf, slider, statusLine } from "./parts.js";
-import { plane } from "./plane.js";
-import { BANDWIDTHS, fromValues, MOST, moved, request, TEMPERATURES, toggled, toValues, withWords, wordsOf } from "./scene.js";
+import { grid } from "./matrixTable.js";
+import { newest } from "./debounce.js";
+import { low, plain } from "./format.js";
+import { chooser, field, sentenceOf, slider, statusLine } from "./components.js";
+import { plane } from "./vectorPlane.js";
+import { BANDWIDTHS, fromValues, MOST, moved, request, TEMPERATURES, toggled, toValues, withWords, wordsOf } from "./attentionState.js";
 
 /**
  * @import { Answer } from "./formula.js"
- * @import { Cell } from "./grid.js"
- * @import { Scene, Side } from "./scene.js"
+ * @import { Cell } from "./matrixTable.js"
+ * @import { Scene, Side } from "./attentionState.js"
  */
 
 const WIDE = ["gaussian", "boxcar", "triangular", "epanechnikov"]; // scores with a bandwidth

@@ -1,9 +1,9 @@
 /** One head of which only the strongest weights of each row and coarse tiles were kept. */
-import { pixelOf } from "./whole.js";
+import { pixelOf } from "./denseHead.js";
 
 /**
  * @import { Look, Numbers, Reduced } from "./trace.js"
- * @import { Area, Head, Link } from "./view.js"
+ * @import { Area, Head, Link } from "./headView.js"
  * @typedef {(query: number) => Link[]} LinksOf
  */
 

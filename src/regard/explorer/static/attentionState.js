@@ -1,5 +1,5 @@
 /** What the playground holds: some words, their vectors, and how they look at each other. */
-import { number, whole } from "./address.js";
+import { number, whole } from "./urlState.js";
 
 /**
  * @typedef {[number, number]} Pair

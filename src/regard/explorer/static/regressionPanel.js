@@ -1,15 +1,15 @@
 /** Nadaraya-Watson: attention whose score is nearness, drawn as a curve through draggable points. */
 import { element } from "../viz/controls.js";
 import { isStopped } from "./api.js";
-import { newest } from "./newest.js";
-import { plain } from "./numbers.js";
-import { chooser, field, sentenceOf, slider, statusLine, svg } from "./parts.js";
-import { path, scale, tickText, ticks } from "./plot.js";
-import { ACROSS, added, BANDWIDTHS, curve, fromValues, moved, removed, request, toValues, UP, within } from "./points.js";
+import { newest } from "./debounce.js";
+import { plain } from "./format.js";
+import { chooser, field, sentenceOf, slider, statusLine, svg } from "./components.js";
+import { path, scale, tickText, ticks } from "./axis.js";
+import { ACROSS, added, BANDWIDTHS, curve, fromValues, moved, removed, request, toValues, UP, within } from "./regressionState.js";
 
 /**
- * @import { Axis } from "./plot.js"
- * @import { Plot } from "./points.js"
+ * @import { Axis } from "./axis.js"
+ * @import { Plot } from "./regressionState.js"
  */
 
 const HEIGHT = 330; // of the drawing, in its own units; it is as wide as the window

@@ -1,14 +1,14 @@
 /** Training: the curves of a run, live, and one head through its checkpoints. */
 import { element } from "../viz/controls.js";
 import { isStopped } from "./api.js";
-import { chart } from "./chart.js";
-import { checkpoints } from "./checkpoints.js";
-import { field, runChooser, runOf, sentenceOf, statusLine } from "./parts.js";
-import { charts, joined } from "./records.js";
+import { chart } from "./lineChart.js";
+import { checkpoints } from "./checkpointPanel.js";
+import { field, runChooser, runOf, sentenceOf, statusLine } from "./components.js";
+import { charts, joined } from "./logSeries.js";
 
 /**
- * @import { Chart, Record } from "./records.js"
- * @import { Texts } from "./texts.js"
+ * @import { Chart, Record } from "./logSeries.js"
+ * @import { Texts } from "./i18n.js"
  * @typedef {Map<string, ReturnType<typeof chart>>} Drawn
  */
 
@@ -47,7 +47,7 @@ export function make(context, values) {
       let pause = STILL;
       try {
         const path = `/api/runs/${encodeURIComponent(run.name)}/log?since=${since}`;
-        const answer = /** @type {import("./records.js").Answer} */ (await context.ask(path, { signal }));
+        const answer = /** @type {import("./logSeries.js").Answer} */ (await context.ask(path, { signal }));
         if (answer.next !== since || !records.length) {
           records = joined(records, since, answer);
           draw(charts(records), drawn);

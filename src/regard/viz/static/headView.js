@@ -1,10 +1,10 @@
 /** One head with its words on both sides: all that a drawing of it needs. */
-import { groups } from "./groups.js";
-import { reducedHead } from "./reduced.js";
-import { wholeHead } from "./whole.js";
+import { groups } from "./tokenGroups.js";
+import { reducedHead } from "./sparseHead.js";
+import { wholeHead } from "./denseHead.js";
 
 /**
- * @import { Group } from "./groups.js"
+ * @import { Group } from "./tokenGroups.js"
  * @import { Look, Trace } from "./trace.js"
  * @typedef {{place: number, weight: number}} Link
  * @typedef {{top: number, left: number, bottom: number, right: number}} Area

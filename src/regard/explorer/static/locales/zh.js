@@ -1,6 +1,6 @@
 /** The words of the explorer in Chinese. */
 
-/** @type {import("./english.js").Texts} */
+/** @type {import("./en.js").Texts} */
 export const CHINESE = {
   otherLanguage: "English",
   theme: "主题",

@@ -1,19 +1,19 @@
 /** What is drawn where, and drawn anew only when it changed. */
-import * as lines from "./links.js";
+import * as lines from "./lines.js";
 import * as matrix from "./matrix.js";
 import * as overview from "./overview.js";
-import { layout, revealed, zoomed } from "./placing.js";
-import { canvasPen, svgPen } from "./pen.js";
+import { layout, revealed, zoomed } from "./layout.js";
+import { canvasPen, svgPen } from "./renderer.js";
 import { WHOLE } from "./state.js";
 
 /**
- * @import { Texts } from "./language.js"
- * @import { Pen, Theme, ToCanvas } from "./pen.js"
- * @import { Size } from "./placing.js"
- * @import { Stack } from "./stacks.js"
+ * @import { Texts } from "./i18n.js"
+ * @import { Pen, Theme, ToCanvas } from "./renderer.js"
+ * @import { Size } from "./layout.js"
+ * @import { Stack } from "./mapGroups.js"
  * @import { State, Zoom } from "./state.js"
- * @import { View } from "./view.js"
- * @typedef {import("./placing.js").Placed|import("./links.js").Placed} Placed
+ * @import { View } from "./headView.js"
+ * @typedef {import("./layout.js").Placed|import("./lines.js").Placed} Placed
  * @typedef {(layer: number, head: number, told?: {tab: number, words: boolean, folded: boolean}) => View} ViewOf
  * @typedef {{state: State, stacks: Stack[], texts: Texts, view: View}} Shown
  * @typedef {ReturnType<Painter["scene"]>} Scene

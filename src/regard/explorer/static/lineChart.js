@@ -1,13 +1,13 @@
 /** A chart of curves over steps, read off with pointer or keyboard. */
 import { element } from "../viz/controls.js";
-import { svg } from "./parts.js";
-import { path, range, scale, tickText, ticks } from "./plot.js";
-import { nearest } from "./records.js";
+import { svg } from "./components.js";
+import { path, range, scale, tickText, ticks } from "./axis.js";
+import { nearest } from "./logSeries.js";
 
 /**
- * @import { Axis } from "./plot.js"
- * @import { Chart, Curve } from "./records.js"
- * @import { Texts } from "./texts.js"
+ * @import { Axis } from "./axis.js"
+ * @import { Chart, Curve } from "./logSeries.js"
+ * @import { Texts } from "./i18n.js"
  */
 
 const SIZE = { width: innerWidth < 600 ? 330 : 560, height: innerWidth < 600 ? 190 : 250 };

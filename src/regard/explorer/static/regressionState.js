@@ -1,6 +1,6 @@
 /** Points of a regression: what is known of them, and where a query may stand. */
-import { number } from "./address.js";
-import { pairs } from "./scene.js";
+import { number } from "./urlState.js";
+import { pairs } from "./attentionState.js";
 
 /** @typedef {{points: [number, number][], kernel: string, bandwidth: number, x: number}} Plot */
 

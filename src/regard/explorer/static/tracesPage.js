@@ -1,15 +1,15 @@
 /** Traces: those named at start, and those of any file that is opened or dropped on the page. */
 import { element } from "../viz/controls.js";
-import { ofLook, toLook } from "./address.js";
+import { ofLook, toLook } from "./urlState.js";
 import { isStopped } from "./api.js";
-import { listing } from "./listing.js";
-import { looking } from "./looking.js";
-import { brief } from "./numbers.js";
-import { sentenceOf, statusLine } from "./parts.js";
+import { listing } from "./traceList.js";
+import { looking } from "./traceView.js";
+import { brief } from "./format.js";
+import { sentenceOf, statusLine } from "./components.js";
 
 /**
  * @import { TraceRecord } from "../viz/trace.js"
- * @import { About } from "./listing.js"
+ * @import { About } from "./traceList.js"
  * @typedef {{file: File|null, traces: About[], name: string, record: TraceRecord|null}} Held
  */
 

@@ -1,13 +1,13 @@
 /** One head as lines: queries at the left, keys at the right, a line for each look. */
 import { shortened } from "./matrix.js";
-import { number } from "./view.js";
+import { number } from "./headView.js";
 
 /**
- * @import { Texts } from "./language.js"
- * @import { Size, Names } from "./placing.js"
- * @import { Pen, Theme } from "./pen.js"
+ * @import { Texts } from "./i18n.js"
+ * @import { Size, Names } from "./layout.js"
+ * @import { Pen, Theme } from "./renderer.js"
  * @import { Pointer } from "./state.js"
- * @import { Link, View } from "./view.js"
+ * @import { Link, View } from "./headView.js"
  * @typedef {{query: number, key: number, weight: number}} Line
  * @typedef {{mode: "lines", row: number, top: number, room: number, left: number, right: number,
  *   edge: {left: number, right: number}, scroll: number, size: Size}} Placed

@@ -1,11 +1,11 @@
 /** Small parts that several pages are made of. */
 import { element } from "../viz/controls.js";
 import { Problem } from "./api.js";
-import { brief } from "./numbers.js";
+import { brief } from "./format.js";
 
 /**
  * @import { Context, Known, Run } from "./app.js"
- * @import { Texts } from "./texts.js"
+ * @import { Texts } from "./i18n.js"
  */
 
 let count = 0;

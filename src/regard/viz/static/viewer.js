@@ -1,23 +1,23 @@
 /** The page: a trace, and a reader who points, clicks and types. */
 import { build, refresh } from "./controls.js";
 import { fileName, hand, toCanvas } from "./download.js";
-import { actionOf } from "./keys.js";
-import { chosenLanguage, TEXTS } from "./language.js";
-import { hear } from "./pointing.js";
-import { Painter } from "./painter.js";
-import { sentence } from "./sentence.js";
-import { stacks as sorted } from "./stacks.js";
+import { actionOf } from "./keyboard.js";
+import { chosenLanguage, TEXTS } from "./i18n.js";
+import { hear } from "./pointer.js";
+import { Painter } from "./scene.js";
+import { sentence } from "./description.js";
+import { stacks as sorted } from "./mapGroups.js";
 import { initial, kept, step, told, WHOLE } from "./state.js";
 import { readTrace } from "./trace.js";
-import { headView } from "./view.js";
+import { headView } from "./headView.js";
 
 const REMEMBERED = 32; // heads whose numbers stay unpacked
 
 /**
- * @import { Stack } from "./stacks.js"
+ * @import { Stack } from "./mapGroups.js"
  * @import { Action, Start, State, Wish } from "./state.js"
  * @import { Trace, TraceRecord } from "./trace.js"
- * @import { View } from "./view.js"
+ * @import { View } from "./headView.js"
  * @typedef {{close: () => void, state: () => Start,
  *   speak: (language: string) => void, repaint: () => void}} Shown
  */
@@ -30,10 +30,10 @@ const REMEMBERED = 32; // heads whose numbers stay unpacked
  * new state, as `state()` would.
  * @param {HTMLElement} root
  * @param {TraceRecord} record
- * @param {{start?: Start, language?: string, embedded?: boolean, changed?: (start: Start) => void}} [options]
+ * @param {{viewState?: Start, language?: string, embedded?: boolean, changed?: (start: Start) => void}} [options]
  * @returns {Shown}
  */
-export function open(root, record, { start = {}, language = navigator.language, embedded = false, changed } = {}) {
+export function openViewer(root, record, { viewState: start = {}, language = navigator.language, embedded = false, changed } = {}) {
   const texts = TEXTS[chosenLanguage(language)];
   try {
     const trace = readTrace(record);
