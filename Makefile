@@ -1,4 +1,4 @@
-# From a fresh clone: `make demo` and `make test` set up what they need in .venv.
+# From a fresh clone: `make demo` and `make test` install what they need into .venv.
 
 PYTHON ?= python3
 PYTHONS := $(PYTHON) python3.13 python3.12 python3.11  # tried in this order
@@ -10,68 +10,75 @@ comma := ,
 pip_advice := check the network or name a mirror in PIP_INDEX_URL ('make clean' starts afresh)
 python_advice := install one or name it: make PYTHON=/path/to/python3.11
 
-# $(call fail,sentence): say what is missing, and stop
+# $(call fail,message): print the message and stop
 fail = { echo "make: $(1)." >&2; exit 1; }
 
-# $(call step,name,command,advice): name a step, take it, and say what to do if it fails
+# $(call step,name,command,advice): run a named step; print the advice if it fails
 define step
 	@echo "== $(1)"
 	@$(2) || $(call fail,$(1) failed; $(3))
 endef
 
-.PHONY: help demo explore gallery test slow bench clean browser typescript
-.NOTPARALLEL:  # two pips in one environment would spoil it
+.PHONY: help demo explore gallery check test slow bench clean lint browser typescript
+.NOTPARALLEL:  # two pips in one environment would break it
 
-help:  ## say what can be made
+help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile
 
-demo: $(VENV)/.pictures  ## train a translator, let it translate, and show where it looks
+demo: $(VENV)/.pictures  ## train a translator, evaluate it and show its attention
 	@$(RUN) -m regard demo --out "$(OUT)"
 
-explore: $(VENV)/.explorer  ## type sentences in a browser and watch them being read
+explore: $(VENV)/.explorer  ## translate and look at attention in a browser
 	@$(RUN) -m regard explore --open
 
-gallery: $(VENV)/.gallery  ## draw every figure of the chapter, as a site without network
+gallery: $(VENV)/.gallery  ## draw every figure of the chapter, as an offline site
 	@$(RUN) -m regard gallery
 
-# bfloat16 products die on hosts that announce AMX but forbid it
-test slow: export ONEDNN_MAX_CPU_ISA := AVX512_CORE_BF16
+# on hosts that report AMX but forbid it, bfloat16 products crash without this
+check test slow: export ONEDNN_MAX_CPU_ISA := AVX512_CORE_BF16
 
-test: $(VENV)/.dev browser typescript  ## check format, style, types and tests
+PYTEST := $(RUN) -m pytest -n 2 -q --durations=25
+
+check: $(VENV)/.dev lint  ## lint, types and the quick tests: two minutes
+	$(call step,tests,$(PYTEST) -m "not (browser or compile or train or slow)",see above)
+
+test: $(VENV)/.dev browser typescript lint  ## lint, types and every test but the slow ones
 	@command -v $(CXX) >/dev/null \
 		|| $(call fail,no C++ compiler: torch.compile needs $(CXX). Install g++ or set CXX)
-	$(call step,format,$(RUN) -m ruff format --check .,to repair it: $(RUN) -m ruff format .)
-	$(call step,style,$(RUN) -m ruff check .,the lines above say what to change)
-	$(call step,types,$(RUN) -m mypy,the lines above say what to change)
-	$(call step,tests,$(RUN) -m pytest -n 2 -q -m "not slow",the lines above say which)
+	$(call step,tests,$(PYTEST) -m "not slow",see above)
 
-slow: $(VENV)/.dev browser  ## run the tests that take more than a few seconds
-	$(call step,slow tests,$(RUN) -m pytest -q -m slow,the lines above say which)
+lint: $(VENV)/.dev
+	$(call step,format,$(RUN) -m ruff format --check .,to fix it: $(RUN) -m ruff format .)
+	$(call step,lint,$(RUN) -m ruff check .,see above)
+	$(call step,types,$(RUN) -m mypy,see above)
+
+slow: $(VENV)/.dev browser  ## run the tests that take minutes
+	$(call step,slow tests,$(RUN) -m pytest -q -m slow --durations=25,see above)
 
 has_browser := { command -v chromium || command -v google-chrome; } >/dev/null
 install_browser := apt-get -qq update; DEBIAN_FRONTEND=noninteractive apt-get -yqq install chromium
 
-# pages are tested in Chromium; where there is none and none can be had, those tests are skipped
+# pages are tested in Chromium; without it those tests are skipped
 browser:
 	@$(has_browser) || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-		&& echo "installing Chromium, for the tests of the pages" \
+		&& echo "installing Chromium for the browser tests" \
 		&& timeout 600 sh -c '$(install_browser)' >/dev/null 2>&1 </dev/null; }; \
-	$(has_browser) || echo "make: no Chromium, so the tests in a browser are skipped;" \
-		"'apt install chromium' gives one" >&2
+	$(has_browser) || echo "make: no Chromium, so browser tests are skipped;" \
+		"'apt install chromium' installs it" >&2
 
 TSC := $(VENV)/typescript/node_modules/.bin/tsc
 install_tsc := npm install --prefix $(VENV)/typescript --no-audit --no-fund typescript@5.9.3
 
-# the pages' modules tell their types in comments; without TypeScript they are not checked
+# the JavaScript modules have JSDoc types; without TypeScript they are not checked
 typescript:
 	@[ -x $(TSC) ] || { command -v npm >/dev/null \
-		&& echo "installing TypeScript, for the types of the pages' modules" \
+		&& echo "installing TypeScript to check the JavaScript modules" \
 		&& timeout 300 $(install_tsc) >/dev/null 2>&1 </dev/null; }; \
-	[ -x $(TSC) ] || command -v tsc >/dev/null || echo "make: no TypeScript, so the types of the" \
-		"pages' modules are not checked; where npm is installed, 'make test' gets it" >&2
+	[ -x $(TSC) ] || command -v tsc >/dev/null || echo "make: no TypeScript, so JavaScript" \
+		"types are not checked; with npm installed, 'make test' installs it" >&2
 
-# with DATA=a folder of Multi30k training too, and with JOEYNMT=a python that has it, against it
-bench: $(VENV)/.bench  ## measure against torch, side by side
+# DATA=folder of Multi30k adds training; JOEYNMT=python adds JoeyNMT
+bench: $(VENV)/.bench  ## benchmarks against peers
 	@$(RUN) bench/attention.py
 	@$(RUN) bench/decode.py
 	@$(RUN) bench/explore.py
@@ -82,7 +89,7 @@ clean:  ## remove .venv and what was built
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# One stamp for each set of dependencies, newer than the two files that name them.
+# One stamp per extra, newer than the two files that name its dependencies.
 $(addprefix $(VENV)/.,pictures explorer gallery dev bench): $(VENV)/.%: pyproject.toml constraints.txt | $(RUN)
 	@echo "installing regard[$*] in $(VENV): minutes the first time"
 	@$(RUN) -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[$*]' \
@@ -99,5 +106,5 @@ $(RUN):
 	[ -n "$$found" ] || $(call fail,no Python 3.11 or newer among: $(PYTHONS); $(python_advice)); \
 	$$found -c 'import ensurepip$(comma) venv' 2>/dev/null \
 		|| $(call fail,$$found has no venv module; on Debian or Ubuntu: apt install python3-venv); \
-	echo "making $(VENV) with $$($$found --version)"; \
-	$$found -m venv $(VENV) || $(call fail,$$found could not make $(VENV))
+	echo "creating $(VENV) with $$($$found --version)"; \
+	$$found -m venv $(VENV) || $(call fail,$$found could not create $(VENV))

@@ -1,9 +1,9 @@
-"""Settings that every test needs before torch starts."""
+"""Settings that every test needs before torch is imported, and shared fixtures."""
 
 import os
 import shutil
 
-# on hosts that announce AMX but forbid it, bfloat16 products die without this
+# on hosts that report AMX but forbid it, bfloat16 products crash without this
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 # compiled kernels are cached per user; a fresh clone must not depend on an old cache
 os.environ.setdefault("TORCHINDUCTOR_FX_GRAPH_CACHE", "1")
@@ -19,14 +19,19 @@ settings.register_profile("regard", deadline=None, max_examples=60, print_blob=T
 settings.load_profile("regard")
 
 
+def pytest_collection_modifyitems(items):
+    """Run browser tests last: Playwright keeps an event loop running, which async tests refuse."""
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+
+
 @pytest.fixture
 def unchecked(monkeypatch):
-    """Switch the checking of annotations off, to meet the messages that a user meets."""
+    """Disable runtime type checks, so that a test meets the messages a user meets."""
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 @pytest.fixture(autouse=True)
-def same_numbers_every_time():
+def fixed_seed():
     torch.manual_seed(0)
 
 
@@ -48,7 +53,7 @@ def spoken(request):
 
 @pytest.fixture(scope="session")
 def chromium():
-    """A real browser; tests that need one are skipped where there is none."""
+    """Launch Chromium; skip the test where it is not installed."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     path = shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:

@@ -1,6 +1,6 @@
 """`python -m regard`: the command, where it is not on the PATH."""
 
-from regard.cli.commands import app
+from regard.cli import app
 
 if __name__ == "__main__":
     app(prog_name="regard")

@@ -8,12 +8,13 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from regard import __version__
-from regard.cli.commands import app
+from regard.cli import app
 from regard.demo import five_words
 from regard.errors import RegardError
 from regard.trace import Trace
 
-VERBS = sorted(get_command(app).commands)
+COMMANDS = sorted(get_command(app).commands)
+LISTED = [name for name in COMMANDS if not get_command(app).commands[name].hidden]
 
 
 def run(*arguments):
@@ -25,35 +26,35 @@ def python(*arguments):
 
 
 @pytest.mark.parametrize("option", ["-h", "--help"])
-def test_help_names_every_verb(option):
+def test_help_lists_every_command(option):
     result = run(option)
     assert result.exit_code == 0
     assert "Attention you can use, train and see." in result.stdout
-    assert all(f"\n  {verb} " in result.stdout for verb in VERBS)
+    assert all(f"\n  {command} " in result.stdout for command in LISTED)
 
 
 @pytest.mark.parametrize("option", ["-h", "--help"])
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_has_help(verb, option):
-    result = run(verb, option)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command, option):
+    result = run(command, option)
     assert result.exit_code == 0
-    assert f"{verb} [OPTIONS]" in result.stdout
-    assert get_command(app).commands[verb].help.splitlines()[0] in result.stdout
+    assert f"{command} [OPTIONS]" in result.stdout
+    assert get_command(app).commands[command].help.splitlines()[0] in result.stdout
 
 
-def test_the_version_is_the_packages():
+def test_version_option_prints_package_version():
     result = run("--version")
     assert (result.exit_code, result.stdout) == (0, f"regard {__version__}\n")
 
 
-def test_a_picture_is_saved_where_it_is_told(tmp_path):
+def test_words_writes_picture_to_out(tmp_path):
     result = run("words", "--out", str(tmp_path / "five.svg"))
     assert result.exit_code == 0
     assert "Where each word looks" in result.stdout
     assert (tmp_path / "five.svg").read_text().startswith("<?xml")
 
 
-def test_what_a_user_can_repair_is_one_line_on_stderr(tmp_path):
+def test_user_error_is_one_line_on_stderr(tmp_path):
     result = run("words", "--out", str(tmp_path / "five.docx"))
     assert result.exit_code == 1
     assert result.stderr.startswith("regard: no picture format is called 'docx'")
@@ -61,7 +62,7 @@ def test_what_a_user_can_repair_is_one_line_on_stderr(tmp_path):
     assert "Traceback" not in result.output
 
 
-def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch):
+def test_internal_error_keeps_its_traceback(monkeypatch):
     def fail(*_):
         raise ZeroDivisionError("ours")
 
@@ -70,7 +71,7 @@ def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch):
 
 
 @pytest.mark.parametrize("arguments", [["trian"], ["demo", "--uot", "x"]])
-def test_a_wrong_word_on_the_command_line_is_a_usage_error(arguments):
+def test_unknown_command_or_option_is_a_usage_error(arguments):
     result = run(*arguments)
     assert result.exit_code == 2
     assert "Did you mean" in result.stderr or "No such option" in result.stderr
@@ -78,7 +79,7 @@ def test_a_wrong_word_on_the_command_line_is_a_usage_error(arguments):
 
 def test_help_imports_neither_torch_nor_matplotlib_nor_fastapi():
     check = (
-        "import sys; from regard.cli.commands import app; app(['--help'], standalone_mode=False); "
+        "import sys; from regard.cli import app; app(['--help'], standalone_mode=False); "
         "print({'torch', 'matplotlib', 'fastapi'} & set(sys.modules))"
     )
     found = python("-c", check)
@@ -86,29 +87,29 @@ def test_help_imports_neither_torch_nor_matplotlib_nor_fastapi():
     assert "Usage:" in found.stdout
 
 
-def test_threads_that_wait_sleep_unless_the_user_wants_otherwise(monkeypatch):
+def test_omp_wait_policy_is_passive_unless_set(monkeypatch):
     for before, after in ((None, "PASSIVE"), ("ACTIVE", "ACTIVE")):
         monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
         if before is not None:
             monkeypatch.setenv("OMP_WAIT_POLICY", before)
-        check = "import os, regard.cli.commands; print(os.environ['OMP_WAIT_POLICY'])"
+        check = "import os, regard.cli; print(os.environ['OMP_WAIT_POLICY'])"
         assert python("-c", check).stdout == f"{after}\n"
 
 
-def test_the_module_runs_as_the_command():
+def test_python_dash_m_runs_the_command():
     found = python("-m", "regard", "--version")
     assert (found.returncode, found.stdout) == (0, f"regard {__version__}\n")
     assert python("-m", "regard", "-h").stdout.startswith("Usage: regard [OPTIONS]")
 
 
-def test_an_error_of_a_verb_is_the_one_line_in_a_real_process_too(tmp_path):
+def test_user_error_in_subprocess_is_one_line_with_exit_code_1(tmp_path):
     found = python("-m", "regard", "words", "--out", str(tmp_path / "nowhere" / "x.png"))
     assert found.returncode == 1
     assert found.stderr.startswith("regard: cannot write ")
     assert found.stderr.count("\n") == 1
 
 
-def test_the_message_is_that_of_the_error(monkeypatch):
+def test_reported_line_is_the_error_message(monkeypatch):
     def fail(*_):
         raise RegardError("no such thing; another would do")
 
@@ -116,7 +117,7 @@ def test_the_message_is_that_of_the_error(monkeypatch):
     assert run("words").stderr == "regard: no such thing; another would do\n"
 
 
-def test_the_bare_command_shows_its_help():
+def test_command_without_arguments_shows_help():
     assert "Commands:\n  train " in run().output
 
 
@@ -137,7 +138,7 @@ def refused(sentence, *arguments):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """One small run, trained on the command line, for every verb."""
+    """Train one small run on the command line, for every command."""
     from helpers.tiny_corpus import SMALL, write_tsv
 
     folder = tmp_path_factory.mktemp("cli")
@@ -151,30 +152,30 @@ def trained(tmp_path_factory):
     return folder
 
 
-def test_arguments_are_translated_one_line_each(trained):
-    result = run("translate", str(trained / "run"), "the cat", "a dog", "--beam", "2")
+def test_translate_prints_one_line_per_argument(trained):
+    result = run("translate", str(trained / "run"), "the cat", "a dog", "--beam-size", "2")
     assert result.exit_code == 0 and result.stdout.count("\n") == 2
 
 
-def test_lines_of_stdin_are_translated_in_order(trained, unchecked):
+def test_translate_reads_stdin_in_order(trained, unchecked):
     lines = ["the cat", "", "the old dog"]
     typed = CliRunner().invoke(app, ["translate", str(trained / "run")], "\n".join(lines))
     given = run("translate", str(trained / "run"), *lines)
     assert typed.stdout == given.stdout and typed.stdout.split("\n")[1] == ""
 
 
-def test_several_translations_come_with_scores(trained):
-    result = run("translate", str(trained / "run"), "the cat", "--nbest", "3")
+def test_n_best_prints_scores_in_descending_order(trained):
+    result = run("translate", str(trained / "run"), "the cat", "--n-best", "3")
     scores = [float(line.split("\t")[0]) for line in result.stdout.splitlines()]
     assert len(scores) == 3 and scores == sorted(scores, reverse=True)
 
 
-def test_a_seed_draws_the_same_twice(trained):
+def test_sampling_with_same_seed_repeats_itself(trained):
     draw = ("translate", str(trained / "run"), "the cat", "--sample", "--seed", "7")
     assert run(*draw).stdout == run(*draw).stdout
 
 
-def test_traces_tell_where_the_model_looked_a_line_a_sentence(trained, tmp_path):
+def test_traces_option_writes_one_trace_per_line(trained, tmp_path):
     path = tmp_path / "traces.jsonl"
     path.write_text("of an earlier command")
     given = ("the cat", "", "the old dog")
@@ -187,7 +188,7 @@ def test_traces_tell_where_the_model_looked_a_line_a_sentence(trained, tmp_path)
     assert traces[1].looks == ()
 
 
-def test_a_trace_is_of_the_very_source_that_was_translated(trained, tmp_path):
+def test_trace_source_is_stripped_like_the_translated_source(trained, tmp_path):
     path, sentences = tmp_path / "traces.jsonl", ("the old boat", " the old boat \t")
     result = run("translate", str(trained / "run"), *sentences, "--traces", str(path))
     plain, spaced = map(Trace.from_json, path.read_text().splitlines())
@@ -195,7 +196,7 @@ def test_a_trace_is_of_the_very_source_that_was_translated(trained, tmp_path):
     assert plain.tokens == spaced.tokens
 
 
-def test_alignments_are_compared_where_they_are_given(trained, tmp_path):
+def test_score_with_alignments_prints_alignment_error_rate(trained, tmp_path):
     for name, lines in (("s", "the cat\n"), ("t", "le chat\n"), ("a", "0-0 1-1\n")):
         (tmp_path / name).write_text(lines)
     paths = [str(tmp_path / name) for name in ("s", "t")]
@@ -203,7 +204,7 @@ def test_alignments_are_compared_where_they_are_given(trained, tmp_path):
     assert "alignment error rate" in result.stdout
 
 
-def test_a_run_is_scored_against_references(trained):
+def test_score_prints_bleu_signature(trained):
     for side, name in enumerate(("source", "target")):
         text = (trained / "pairs.tsv").read_text().splitlines()[:5]
         (trained / name).write_text("".join(line.split("\t")[side] + "\n" for line in text))
@@ -211,11 +212,11 @@ def test_a_run_is_scored_against_references(trained):
     assert result.exit_code == 0 and "tok:13a" in result.stdout
 
 
-def test_other_settings_for_the_same_folder_are_refused(trained):
+def test_train_with_other_settings_refuses_existing_run(trained):
     refused("is a run with", "train", trained / "pairs.tsv", "--out", trained / "run")
 
 
-def test_bad_input_is_one_line(pairs, tmp_path):
+def test_bad_input_is_reported_in_one_line(pairs, tmp_path):
     out = tmp_path / "run"
     refused("cannot read", "train", tmp_path / "none.tsv", "--out", out)
     refused("no preset is called 'mult30k'", "train", pairs, "--out", out, "--preset", "mult30k")
@@ -226,7 +227,7 @@ def test_bad_input_is_one_line(pairs, tmp_path):
     assert not out.exists()
 
 
-def test_the_doctor_tells_what_would_be_left_out(tmp_path):
+def test_doctor_reports_skipped_pairs(tmp_path):
     path = tmp_path / "odd.tsv"
     path.write_text("a cat\tun chat\n\tvide\na cat\tun chat\n", encoding="utf-8")
     told = run("doctor", str(path)).stdout
@@ -234,17 +235,17 @@ def test_the_doctor_tells_what_would_be_left_out(tmp_path):
     assert "would leave out 1 pairs and learn from 2" in told
 
 
-def test_presets_are_listed_shown_and_copied(tmp_path):
+def test_presets_list_show_and_copy(tmp_path):
     assert "multi30k-recurrent" in run("presets").stdout
     shown = run("presets", "show", "multi30k").stdout
     assert run("presets", "copy", "multi30k", "--to", str(tmp_path)).exit_code == 0
     assert (tmp_path / "multi30k.toml").read_text() == shown
     refused("exists already", "presets", "copy", "multi30k", "--to", tmp_path)
-    refused("no act of presets is called 'cpoy'", "presets", "cpoy")
+    refused("no presets action is called 'cpoy'", "presets", "cpoy")
 
 
 @pytest.mark.parametrize("missing", ["fastapi", "uvicorn"])
-def test_the_explorer_says_what_it_needs(missing):
+def test_explore_without_extra_names_the_extra(missing):
     without = f"import sys; sys.modules[{missing!r}] = None; "
     without += "from regard.cli import app; app(['explore'])"
     found = python("-c", without)
@@ -252,14 +253,14 @@ def test_the_explorer_says_what_it_needs(missing):
     assert (found.returncode, found.stderr) == (1, f"regard: {wanted}\n")
 
 
-def test_the_explorer_refuses_what_is_no_run_or_no_trace(tmp_path):
+def test_explore_refuses_folder_without_run_and_invalid_trace(tmp_path):
     (tmp_path / "trace.json").write_text("{}")
     free = ("--port", 0)
     refused("is not a run", "explore", tmp_path, *free)
     refused("not a trace", "explore", "--trace", tmp_path / "trace.json", *free)
 
 
-def test_a_training_goes_on_when_no_one_reads_what_it_tells(trained, tmp_path):
+def test_training_continues_when_stderr_is_closed(trained, tmp_path):
     from helpers.tiny_corpus import SMALL
 
     sets = [f"{s}.{k}={v}" for s, keys in SMALL[0].items() for k, v in keys.items()]
@@ -273,7 +274,7 @@ def test_a_training_goes_on_when_no_one_reads_what_it_tells(trained, tmp_path):
     assert (tmp_path / "run" / "README.md").exists()
 
 
-def test_without_sentences_or_stdin_there_is_nothing_to_translate(trained):
+def test_translate_without_sentences_or_stdin_is_an_error(trained):
     verb = [sys.executable, "-m", "regard", "translate", str(trained / "run")]
     shell = " ".join(map(shlex.quote, verb)) + " <&-"
     ended = subprocess.run(shell, shell=True, capture_output=True, text=True, check=False)

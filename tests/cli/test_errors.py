@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from regard.cli.commands import app
+from regard.cli import app
 from regard.demo import five_words
 
 
@@ -15,8 +15,8 @@ def run(*arguments):
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "latin-1:surrogateescape"])
-def test_letters_that_the_terminal_cannot_write_are_spelled_out(encoding):
-    show = "from regard.cli.commands import app; import typer; app.command('say')(lambda: "
+def test_unencodable_characters_are_escaped(encoding):
+    show = "from regard.cli import app; import typer; app.command('say')(lambda: "
     show += "typer.echo('caf\\u00e9 \\u732b')); app(['say'])"
     found = subprocess.run(
         [sys.executable, "-c", show],
@@ -29,7 +29,7 @@ def test_letters_that_the_terminal_cannot_write_are_spelled_out(encoding):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full disk at hand")
 @pytest.mark.parametrize("arguments", [["--help"], ["presets"], ["presets", "--help"]])
-def test_a_full_disk_is_one_line(arguments):
+def test_full_disk_is_reported_in_one_line(arguments):
     with Path("/dev/full").open("w") as full:
         verb = [sys.executable, "-m", "regard", *arguments]
         ended = subprocess.run(verb, stdout=full, stderr=subprocess.PIPE, text=True)
@@ -38,7 +38,7 @@ def test_a_full_disk_is_one_line(arguments):
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["presets"], ["presets", "--help"]])
-def test_a_reader_who_has_enough_is_no_failure(arguments):
+def test_closed_pipe_exits_with_code_0(arguments):
     reading, writing = os.pipe()
     os.close(reading)
     verb = [sys.executable, "-m", "regard", *arguments]
@@ -55,20 +55,18 @@ def test_a_reader_who_has_enough_is_no_failure(arguments):
         RuntimeError("CUDA out of memory. Tried to allocate 9 GiB"),
     ],
 )
-def test_too_little_memory_is_one_line(monkeypatch, problem):
+def test_out_of_memory_is_reported_in_one_line(monkeypatch, problem):
     def fail(*_):
         raise problem
 
     monkeypatch.setattr(five_words, "five_words", fail)
     ended = run("words")
     assert ended.exit_code == 1
-    assert ended.stderr == (
-        "regard: there is not enough memory for this; less at a time would do\n"
-    )
+    assert ended.stderr == ("regard: out of memory; use a smaller batch, model or input\n")
 
 
 @pytest.mark.parametrize("problem", [RuntimeError("ours"), OSError(2, "no such file", "x")])
-def test_other_errors_of_the_system_keep_their_traceback(monkeypatch, problem):
+def test_other_system_errors_keep_their_traceback(monkeypatch, problem):
     def fail(*_):
         raise problem
 

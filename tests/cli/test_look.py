@@ -2,8 +2,8 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from regard.cli.commands import app
-from regard.cli.look import Place, draw, of_hugging_face, of_run
+from regard.cli import app
+from regard.cli.look import HeadSelection, draw, trace_hf_model, trace_run
 from regard.config import RunConfig, change
 from regard.data.tokenizer import Tokenizers
 from regard.data.vocabulary import train
@@ -27,48 +27,49 @@ def run(tmp_path):
     return folder.path
 
 
-def test_a_run_is_seen_saying_what_it_is_told_to(run):
-    trace = of_run(run, *TEXTS)
+def test_trace_run_is_teacher_forced_to_the_target(run):
+    trace = trace_run(run, *TEXTS)
     assert "".join(trace.tokens["target"].pieces[1:]).strip() == TEXTS[1]
     assert (trace.model, len(trace.looks)) == ("run", 6)
 
 
-def test_pictures_are_written_as_they_are_asked_for_or_drawn_as_text(run, tmp_path, monkeypatch):
+def test_draw_writes_each_format_or_returns_text(run, tmp_path, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
-    trace = of_run(run, *TEXTS)
-    text = draw(trace, Place("encoder", 1, 1), True, {})
+    trace = trace_run(run, *TEXTS)
+    text = draw(trace, HeadSelection("encoder", 1, 1), True, {})
     assert "encoder, layer 1, head 1" in text and "cat" in text
     paths = {kind: tmp_path / f"look.{kind}" for kind in STARTS}
-    assert draw(trace, Place(), True, paths).count("the picture: ") == len(STARTS)
+    assert draw(trace, HeadSelection(), True, paths).count("wrote ") == len(STARTS)
     for kind, path in paths.items():
         assert path.read_bytes().startswith(STARTS[kind])
 
 
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf", "html"])
 @pytest.mark.parametrize("name", ["look", "look.HTML", "look.png", "look.v2"])
-def test_the_option_and_not_the_name_decides_what_is_written(run, tmp_path, kind, name):
+def test_option_not_file_suffix_decides_the_format(run, tmp_path, kind, name):
     path = tmp_path / name
     asked = ["look", str(run), TEXTS[0], "--target", TEXTS[1], f"--{kind}", str(path)]
     done = CliRunner().invoke(app, asked)
-    assert (done.exit_code, done.stdout) == (0, f"the picture: {path}\n"), done.output
+    assert (done.exit_code, done.stdout) == (0, f"wrote {path}\n"), done.output
     assert path.read_bytes().startswith(STARTS[kind])
 
 
 @pytest.mark.parametrize("texts", [(" ", "le chat"), ("the cat", " \t")])
-def test_nothing_to_look_at_is_refused(run, texts):
-    with pytest.raises(RegardError, match="there must be words to look at, but there are none"):
-        of_run(run, *texts)
+def test_empty_source_or_target_is_an_error(run, texts):
+    with pytest.raises(RegardError, match="there is no text to trace"):
+        trace_run(run, *texts)
 
 
-def test_spaces_around_a_text_are_not_looked_at(run):
+def test_surrounding_whitespace_is_stripped(run):
     assert (
-        of_run(run, " the cat\n", "\tle chat ").tokens == of_run(run, "the cat", "le chat").tokens
+        trace_run(run, " the cat\n", "\tle chat ").tokens
+        == trace_run(run, "the cat", "le chat").tokens
     )
 
 
-def test_a_head_that_is_not_there_is_refused(run):
+def test_unknown_head_is_an_error(run):
     with pytest.raises(RegardError, match="head of"):
-        draw(of_run(run, *TEXTS), Place("cross", 0, 7), True, {})
+        draw(trace_run(run, *TEXTS), HeadSelection("cross", 0, 7), True, {})
 
 
 transformers = pytest.importorskip("transformers")
@@ -94,8 +95,8 @@ def folder(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_hugging_face_model_is_seen_reading(folder):
-    trace = of_hugging_face(str(folder), "the cat looked")
+def test_trace_hf_model_has_tokens_words_and_maps(folder):
+    trace = trace_hf_model(str(folder), "the cat looked")
     (tokens,) = trace.tokens.values()
     assert tokens.pieces == ("[CLS]", "the", "cat", "look", "##ed", "[SEP]")
     assert tokens.words == (None, 0, 1, 2, 2, None) and tokens.special == (0, 5)
@@ -103,7 +104,7 @@ def test_a_hugging_face_model_is_seen_reading(folder):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_the_verb_looks_at_a_hugging_face_model(folder, monkeypatch):
+def test_look_draws_a_hugging_face_model(folder, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     done = CliRunner().invoke(app, ["look", "--hf", str(folder), "the cat look"])
     assert done.exit_code == 0, done.output
@@ -112,6 +113,6 @@ def test_the_verb_looks_at_a_hugging_face_model(folder, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_folder_without_a_model_is_one_sentence(tmp_path):
+def test_folder_without_hf_model_is_a_user_error(tmp_path):
     with pytest.raises(RegardError, match=r"transformers cannot load '.*'"):
-        of_hugging_face(str(tmp_path), "the cat")
+        trace_hf_model(str(tmp_path), "the cat")

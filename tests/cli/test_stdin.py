@@ -6,28 +6,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.cli import stdin as stream
+from regard.cli.stdin import read_available_lines
 from regard.errors import RegardError
 
 
-def lines_of(data):
-    return [line for some in stream.chunks(BytesIO(data)) for line in some]
+def lines_of(data, read_bytes=1 << 16):
+    return [line for block in read_available_lines(BytesIO(data), read_bytes) for line in block]
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\n\r", codec="utf-8"))), st.booleans())
-def test_lines_come_in_order_as_they_were(lines, ended):
+def test_lines_are_yielded_in_order_unchanged(lines, ended):
     data = "\n".join(lines).encode()
     wanted = lines if lines[-1:] != [""] else lines[:-1]  # nothing after the last line feed
     assert lines_of(data + b"\n" * (ended and bool(lines))) == (lines if ended else wanted)
 
 
 @given(st.text(st.sampled_from("aé漢🎉\n\r "), max_size=40), st.integers(1, 7))
-def test_the_size_of_a_read_changes_nothing(text, block):
+def test_lines_do_not_depend_on_read_size(text, block):
     data = text.encode()
-    whole = lines_of(data)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stream, "BLOCK", block)
-        assert lines_of(data) == whole
+    assert lines_of(data, block) == lines_of(data)
 
 
 @pytest.mark.parametrize(
@@ -43,53 +40,49 @@ def test_the_size_of_a_read_changes_nothing(text, block):
         ("a\u2028b\x85c\x0bd\n".encode(), ["a\u2028b\x85c\x0bd"]),
     ],
 )
-def test_lines_end_at_line_feeds_alone(data, lines):
+def test_only_line_feeds_end_lines(data, lines):
     assert lines_of(data) == lines
 
 
-def test_a_line_is_given_before_the_next_is_written():
+def test_line_is_yielded_before_the_next_is_written():
     reader, writer = os.pipe()
     with open(reader, "rb") as file, open(writer, "wb", buffering=0) as pen:  # noqa: PTH123
-        late = Timer(9, pen.close)  # else whoever waits for more would wait for ever
+        late = Timer(9, pen.close)  # or a reader that waits for more would block for ever
         late.start()
-        chunks = stream.chunks(file)
+        blocks = read_available_lines(file)
         pen.write(b"one\n")
-        assert next(chunks) == ["one"]
+        assert next(blocks) == ["one"]
         pen.write(b"two\nthr")
-        assert next(chunks) == ["two"]
+        assert next(blocks) == ["two"]
         pen.write(b"ee\nfour\nfi")
-        assert next(chunks) == ["three", "four"]
+        assert next(blocks) == ["three", "four"]
         late.cancel()
         pen.close()
-        assert list(chunks) == [["fi"]]
+        assert list(blocks) == [["fi"]]
 
 
-def test_a_long_file_is_read_block_by_block(tmp_path, monkeypatch):
-    monkeypatch.setattr(stream, "BLOCK", 64)
+def test_long_file_is_read_in_blocks(tmp_path):
     path = tmp_path / "long"
     path.write_text("a line\n" * 100)
     with path.open("rb") as file:
-        sizes = [len(some) for some in stream.chunks(file)]
+        sizes = [len(block) for block in read_available_lines(file, 64)]
     assert sum(sizes) == 100
     assert max(sizes) <= 10
 
 
 @pytest.mark.parametrize("block", [1 << 16, 3])
-def test_a_line_that_is_not_utf_8_is_named(monkeypatch, block):
-    monkeypatch.setattr(stream, "BLOCK", block)
+def test_invalid_utf8_error_names_the_line(block):
     with pytest.raises(RegardError, match="stdin must be UTF-8, but line 3 is not"):
-        lines_of(b"one\n\nt\xffo\nfour\n")
+        lines_of(b"one\n\nt\xffo\nfour\n", block)
 
 
-def test_the_lines_of_earlier_blocks_come_before_the_error(monkeypatch):
-    monkeypatch.setattr(stream, "BLOCK", 4)
-    chunks = stream.chunks(BytesIO(b"one\n\xff\xff\xff\n"))
-    assert next(chunks) == ["one"]
+def test_lines_of_earlier_reads_are_yielded_before_the_error():
+    blocks = read_available_lines(BytesIO(b"one\n\xff\xff\xff\n"), 4)
+    assert next(blocks) == ["one"]
     with pytest.raises(RegardError, match="line 2"):
-        next(chunks)
+        next(blocks)
 
 
 @pytest.mark.parametrize("block", [1 << 16, 1])
-def test_a_byte_order_mark_is_no_part_of_the_first_line(monkeypatch, block):
-    monkeypatch.setattr(stream, "BLOCK", block)
-    assert lines_of("\ufeffone\n\ufefftwo\n".encode()) == ["one", "\ufefftwo"]
+def test_byte_order_mark_is_removed_from_the_first_line(block):
+    assert lines_of("\ufeffone\n\ufefftwo\n".encode(), block) == ["one", "\ufefftwo"]

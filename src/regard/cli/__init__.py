@@ -1,3 +1,9 @@
-"""The command line."""
+"""The command line: `app` (app.py), commands (commands.py), errors in one line, and stdin.
 
-from regard.cli.commands import app as app
+`regard --help` imports neither torch nor matplotlib: every command imports what it needs when it
+runs.
+"""
+
+from regard.cli.commands import app
+
+__all__ = ["app"]

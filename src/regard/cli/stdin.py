@@ -1,4 +1,4 @@
-"""Lines as they come: what one read brings is handed on at once, in order."""
+"""Lines of stdin as they arrive, without waiting for a full buffer."""
 
 import os
 import sys
@@ -9,43 +9,45 @@ from typing import IO
 
 from regard.errors import RegardError
 
-BLOCK = 1 << 16  # bytes read at a time, at most
+READ_BYTES = 1 << 16  # per read, at most
 
 
-def standard_input() -> IO[bytes]:
-    """Give what is piped in or typed, unless it is closed."""
+def open_stdin() -> IO[bytes]:
+    """Return the binary stdin; raise if it is closed."""
     if sys.stdin is None:
         raise RegardError("there are no sentences to translate, and stdin is closed")
     return sys.stdin.buffer
 
 
-def chunks(file: IO[bytes] | BytesIO) -> Iterator[list[str]]:
-    """Give the lines that have arrived, again and again, until the file ends.
+def read_available_lines(
+    file: IO[bytes] | BytesIO, read_bytes: int = READ_BYTES
+) -> Iterator[list[str]]:
+    """Yield the complete lines that each read returns, until end of file.
 
-    So a program that writes a line and waits gets its answer, and a long file is read block by
-    block.
+    A program that writes one line and waits gets its answer, and a long file is read block by
+    block. Lines end at line feeds alone.
     """
-    rest, number = b"", 0
-    while block := _read(file):
-        *whole, rest = (rest + block).split(b"\n")
-        if whole:
-            yield [_text(line, number + n) for n, line in enumerate(whole, 1)]
-            number += len(whole)
+    rest, count = b"", 0
+    while block := _read(file, read_bytes):
+        *complete, rest = (rest + block).split(b"\n")
+        if complete:
+            yield [_decode(line, count + n) for n, line in enumerate(complete, 1)]
+            count += len(complete)
     if rest:
-        yield [_text(rest, number + 1)]
+        yield [_decode(rest, count + 1)]
 
 
-def _read(file: IO[bytes] | BytesIO) -> bytes:
+def _read(file: IO[bytes] | BytesIO, size: int) -> bytes:
     try:
-        return os.read(file.fileno(), BLOCK)  # what is there, without waiting for more
+        return os.read(file.fileno(), size)  # returns what is there, without waiting for more
     except UnsupportedOperation:  # not a real file
-        return file.read(BLOCK)
+        return file.read(size)
 
 
-def _text(line: bytes, number: int) -> str:
-    if number == 1:
+def _decode(line: bytes, line_number: int) -> str:
+    if line_number == 1:
         line = line.removeprefix(BOM_UTF8)
     try:
         return line.removesuffix(b"\r").decode("utf-8")
-    except UnicodeDecodeError as problem:
-        raise RegardError(f"stdin must be UTF-8, but line {number} is not") from problem
+    except UnicodeDecodeError as error:
+        raise RegardError(f"stdin must be UTF-8, but line {line_number} is not") from error
