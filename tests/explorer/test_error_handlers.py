@@ -14,9 +14,12 @@ STRANGE = {
     "a list": ("[]", 422),
     "a deep list": ("[" * 100_000, 400),
     "a deep object": ('{"a":' * 50_000, 400),
-    "a number without end": ('{"run": "small", "text": "a", "beams": 1e999}', 422),
-    "a number that is none": ('{"run": "small", "text": "a", "beams": NaN}', 422),
-    "a number too long to read": ('{"run": "small", "text": "a", "beams": %s}' % ("9" * 5000), 400),
+    "a number without end": ('{"run": "small", "text": "a", "beam_size": 1e999}', 422),
+    "a number that is none": ('{"run": "small", "text": "a", "beam_size": NaN}', 422),
+    "a number too long to read": (
+        '{"run": "small", "text": "a", "beam_size": %s}' % ("9" * 5000),
+        400,
+    ),
     "half a surrogate pair": ('{"run": "small", "text": "\\ud800"}', 422),
     "half a surrogate pair as a key": ('{"run": "small", "text": "a", "\\ud800": 1}', 422),
     "NUL": ('{"run": "small", "text": "a\\u0000b"}', 422),
@@ -38,7 +41,7 @@ def test_strange_requests_get_one_sentence(client, refused, name):
     ("parts", "sentence"),
     [
         ({"text": 5}, "text must be a valid string."),
-        ({"beams": 0}, "beams must be greater than or equal to 1."),
+        ({"beam_size": 0}, "beam_size must be greater than or equal to 1."),
         ({"colour": "red"}, "colour is not known here."),
         ({"text": "a\0"}, "text must be text without NUL."),
     ],
@@ -83,7 +86,7 @@ def test_a_mistake_of_ours_is_one_sentence_here_and_a_traceback_in_the_log(
     def fail(*_):
         raise ZeroDivisionError("a secret of ours")
 
-    monkeypatch.setattr(app_file.reader, "translations", fail)
+    monkeypatch.setattr(app_file.inference, "translations", fail)
     answer = client.post("/api/translate", json={"run": "small", "text": "the cat"})
     assert refused(answer, 500) == "the server made a mistake; its log says which."
     assert answer.headers["content-security-policy"].startswith("default-src 'none'")

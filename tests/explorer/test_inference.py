@@ -16,13 +16,13 @@ SOURCE, TARGET = "the old cat sees the dog", "le chat vieux voit le chien"
 
 
 def test_translations_are_those_of_the_library(run, client):
-    form = {"run": "small", "text": SOURCE, "beams": 4, "nbest": 3}
+    form = {"run": "small", "text": SOURCE, "beam_size": 4, "n_best": 3}
     told = client.post("/api/translate", json=form).json()["translations"]
     own = translate(run.model, run.tokenizers, [SOURCE], SearchConfig(beam_size=4), nbest=3)[0]
     assert [each["text"] for each in told] == [each.text for each in own]
     assert [each["score"] for each in told] == [each.score for each in own]
-    assert [each["log_probability"] for each in told] == [each.log_probability for each in own]
-    assert [each["pieces"] for each in told] == [
+    assert [each["log_prob"] for each in told] == [each.log_probability for each in own]
+    assert [each["tokens"] for each in told] == [
         run.tokenizers.target.show(each.tokens) for each in own
     ]
 
@@ -31,7 +31,7 @@ def test_each_piece_is_as_likely_as_in_a_forced_pass(run):
     for told in translations(run, SOURCE, 4, 4):
         tokens = run.tokenizers.target.encode(told["text"])
         forced = retrace(run.model, run.tokenizers, SOURCE, tokens).tokens["target"]
-        assert told["log_probabilities"] == pytest.approx(forced.log_probabilities[1:], abs=1e-4)
+        assert told["token_log_probs"] == pytest.approx(forced.log_probabilities[1:], abs=1e-4)
 
 
 def test_likelihoods_do_not_depend_on_what_is_asked_beside(run):
@@ -47,7 +47,7 @@ def test_a_word_is_as_likely_as_all_its_pieces(run):
     for told in translations(run, SOURCE, 5, 5):
         assert "".join(word["text"] for word in told["words"]) == told["text"].replace(" ", "")
         product = math.prod(word["probability"] for word in told["words"])
-        assert math.log(product) == pytest.approx(sum(told["log_probabilities"]), abs=1e-4)
+        assert math.log(product) == pytest.approx(sum(told["token_log_probs"]), abs=1e-4)
         assert all(0 < word["probability"] <= 1 for word in told["words"])
 
 
@@ -89,7 +89,7 @@ def test_a_trace_needs_words_on_both_sides_and_not_too_many(run, name):
     with pytest.raises(Refused, match=f"{name} must have a word or more"):
         trace(run, **texts | {name: ""})
     with pytest.raises(Refused, match=f"{name} must be at most 40 tokens long, but it has"):
-        trace(run, **texts | {name: "x" * 50}, limits=Limits(tokens=40))
+        trace(run, **texts | {name: "x" * 50}, limits=Limits(max_tokens=40))
 
 
 def test_texts_for_which_a_model_has_no_positions_are_refused(run):

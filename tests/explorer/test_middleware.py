@@ -114,11 +114,11 @@ def test_a_strange_token_is_just_wrong(visit, trained, refused):
 
 @pytest.mark.parametrize("announced", [True, False])
 def test_a_request_that_is_too_large_is_refused(client, refused, announced):
-    body = b" " * (LIMITS.body + 1)
+    body = b" " * (LIMITS.max_body_bytes + 1)
     content = body if announced else iter([body[:1000], body[1000:]])
     answer = client.post("/api/translate", content=content)
     assert ("content-length" in answer.request.headers) == announced
-    assert f"at most {LIMITS.body} bytes" in refused(answer, 413)
+    assert f"at most {LIMITS.max_body_bytes} bytes" in refused(answer, 413)
     assert answer.headers["connection"] == "close"
 
 
@@ -211,6 +211,6 @@ def test_who_asks_before_sending_is_refused_at_once():
 def test_a_client_that_sends_all_before_it_listens_hears_that_it_was_too_much(site):
     place = site.removeprefix("http://").rstrip("/")
     asked = http.client.HTTPConnection(place, timeout=60)
-    asked.request("POST", "/api/traces/open", body=b"x" * (LIMITS.trace + (1 << 20)))
+    asked.request("POST", "/api/traces/open", body=b"x" * (LIMITS.max_trace_bytes + (1 << 20)))
     assert asked.getresponse().status == 413
     asked.close()

@@ -6,13 +6,13 @@ import torch
 import regard
 from regard import masks
 from regard.attention import NadarayaWatson, named
-from regard.attention.scores.registry import NAMES
 from regard.explorer.errors import Refused
-from regard.explorer.playground import attend
+from regard.explorer.playground import attend, known
 from regard.explorer.schemas import AttendForm
 from regard.positions import ALiBi, Rotary, Sinusoidal
 
 QUERIES, KEYS, WIDTH = 3, 5, 4
+NAMES = known()["scores"]
 PARAMETER_FREE = [name for name in NAMES if name not in ("bilinear", "additive")]
 
 
@@ -38,9 +38,10 @@ def close(told, wanted):
 def test_every_score_is_the_librarys(score):
     told = ask(score=score, values=vectors(KEYS, 2, seed=2))
     queries, keys = tensor(vectors(QUERIES)), tensor(vectors(KEYS, seed=1))
-    close(told["scores"], named(score)(queries, keys))
+    library = score.replace("_", " ")
+    close(told["scores"], named(library)(queries, keys))
     context, weights = regard.look(
-        queries, keys, tensor(vectors(KEYS, 2, seed=2)), score=score, path="dense"
+        queries, keys, tensor(vectors(KEYS, 2, seed=2)), score=library, path="dense"
     )
     close(told["weights"], weights)
     close(told["context"], context)
@@ -67,7 +68,7 @@ def test_a_learned_score_is_always_the_same():
 @pytest.mark.parametrize("temperature", [0.25, 3.0])
 def test_a_temperature_divides_the_scores(temperature):
     told = ask(temperature=temperature)
-    close(told["biased"], tensor(told["scores"]) / temperature)
+    close(told["biased_scores"], tensor(told["scores"]) / temperature)
     close(told["weights"], (tensor(told["scores"]) / temperature).softmax(-1))
     assert told["scores"] == ask()["scores"]
 
@@ -83,7 +84,7 @@ def test_a_temperature_divides_the_scores(temperature):
 )
 def test_masks_are_the_librarys(form, mask):
     told = ask(mask=form)
-    assert told["allowed"] == mask.tensor(QUERIES, KEYS).tolist()
+    assert told["mask"] == mask.tensor(QUERIES, KEYS).tolist()
     queries, keys = tensor(vectors(QUERIES)), tensor(vectors(KEYS, seed=1))
     close(told["weights"], regard.weights(queries, keys, score="dot", mask=mask))
     assert told["scores"] == ask()["scores"]  # before the mask
@@ -92,7 +93,7 @@ def test_masks_are_the_librarys(form, mask):
 def test_cells_say_who_may_look_and_who_may_look_nowhere_sees_zeros():
     cells = [[True, False, True, False, False], [False] * 5, [True] * 5]
     told = ask(mask={"kind": "cells", "cells": cells})
-    assert told["allowed"] == cells
+    assert told["mask"] == cells
     assert told["weights"][1] == [0.0] * 5 and told["context"][1] == [0.0] * WIDTH
     assert [weight > 0 for weight in told["weights"][0]] == cells[0]
 
@@ -112,8 +113,8 @@ def test_positions_change_queries_and_keys_before_the_score(kind):
 def test_alibi_adds_a_bias_that_falls_with_distance():
     told = ask(positions="alibi", temperature=2.0)
     bias = ALiBi(8)(QUERIES, KEYS, offset=0)[0, 0]
-    close(told["biased"], tensor(told["scores"]) / 2 + bias)
-    close(told["weights"], tensor(told["biased"]).softmax(-1))
+    close(told["biased_scores"], tensor(told["scores"]) / 2 + bias)
+    close(told["weights"], tensor(told["biased_scores"]).softmax(-1))
     assert told["formula"]["parameters"]["slope"] == 0.5
 
 
@@ -129,7 +130,7 @@ def test_kernel_regression_is_the_same_call(kernel):
 
 def test_minus_infinity_is_null():
     told = ask(queries=[[0.0]], keys=[[0.5], [9.0]], score="boxcar")
-    assert told["scores"] == [[0.0, None]] and told["biased"] == [[0.0, None]]
+    assert told["scores"] == [[0.0, None]] and told["biased_scores"] == [[0.0, None]]
 
 
 @pytest.mark.parametrize(

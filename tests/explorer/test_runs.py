@@ -23,7 +23,7 @@ def test_a_shelf_tells_what_its_runs_are(trained, run):
         "layers": 1,
         "heads": 2,
         "parameters": weights(run).numel(),
-        "beams": 5,
+        "beam_size": 5,
         "phrasebook": "fr",
         "ready": True,
     }

@@ -13,7 +13,7 @@ def values(kind):
 
 def test_the_forms_know_what_the_playground_knows():
     lists = known()
-    assert values(schemas.Score) == lists["scores"] == list(NAMES)
+    assert values(schemas.Score) == lists["scores"] == [name.replace(" ", "_") for name in NAMES]
     assert values(schemas.MaskKind) == lists["masks"]
     assert values(schemas.Positions) == lists["positions"]
 
@@ -22,9 +22,9 @@ def test_the_forms_know_what_the_playground_knows():
     ("given", "place"),
     [
         ({"run": "a", "text": 5}, "text"),
-        ({"run": "a", "text": "b", "beams": "5"}, "beams"),
-        ({"run": "a", "text": "b", "beams": True}, "beams"),
-        ({"run": "a", "text": "b", "beams": 1.5}, "beams"),
+        ({"run": "a", "text": "b", "beam_size": "5"}, "beam_size"),
+        ({"run": "a", "text": "b", "beam_size": True}, "beam_size"),
+        ({"run": "a", "text": "b", "beam_size": 1.5}, "beam_size"),
         ({"run": "a", "text": "b", "extra": 1}, "extra"),
         ({"run": "a", "text": "a\0b"}, "text"),
         ({"run": "a", "text": "\ud800"}, "text"),

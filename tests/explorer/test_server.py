@@ -86,7 +86,7 @@ def test_slow_clients_hold_nobody_up_and_a_stop_finishes_what_runs(server):
     slow = [server.begin(sent=head) for _ in range(20)]
     slower = [server.begin(sent=len(BODY) + head) for _ in range(20)]  # within the body
     assert answer(server.begin())[0] == 200
-    long = json.dumps({"run": "small", "text": "the old cat " * 12, "beams": 12}).encode()
+    long = json.dumps({"run": "small", "text": "the old cat " * 12, "beam_size": 12}).encode()
     running = server.begin(long)
     assert server.get("/api/runs")[0] == 200  # so the one before has arrived
     for connection in slow + slower:

@@ -39,9 +39,9 @@ def test_a_line_that_is_no_trace_is_named_by_its_place():
 
 
 def test_more_than_can_be_listed_are_refused_and_one_is_never_too_many(monkeypatch):
-    assert len(trace_files.traces(SEVERAL, Limits(traces=3))) == 3
+    assert len(trace_files.traces(SEVERAL, Limits(max_traces_per_file=3))) == 3
     with pytest.raises(RegardError, match="a file may hold 2 traces .* this one holds 3 of"):
-        trace_files.trace(SEVERAL, 1, Limits(traces=2))
+        trace_files.trace(SEVERAL, 1, Limits(max_traces_per_file=2))
     monkeypatch.setattr(trace_files, "LARGEST", 100)
     with pytest.raises(RegardError, match="of 100 characters together"):
         trace_files.traces(SEVERAL)

@@ -83,9 +83,9 @@ def test_a_file_that_is_sent_may_hold_several_traces(visit, several, packed, ref
 
 def test_more_traces_than_can_be_listed_are_refused_with_a_sentence(visit, several, refused):
     line = several.read_text("utf-8").splitlines()[0]
-    many = "\n".join([line] * (LIMITS.traces + 1))
+    many = "\n".join([line] * (LIMITS.max_traces_per_file + 1))
     answer = visit().post("/api/traces/contents", content=many.encode())
-    assert f"a file may hold {LIMITS.traces} traces" in refused(answer, 422)
+    assert f"a file may hold {LIMITS.max_traces_per_file} traces" in refused(answer, 422)
     several.write_text(many, encoding="utf-8")
     with pytest.raises(RegardError, match=r"several\.jsonl: a file may hold"):
         Saved([several])
@@ -176,7 +176,7 @@ def test_a_small_file_that_unpacks_to_a_large_one_is_refused_before_it_is_large(
     bomb = gzip.compress(b" " * 10_000_000)
     assert len(bomb) < 20_000
     with pytest.raises(Refused, match="at most 100000 bytes when it is unpacked") as problem:
-        opened(bomb, limits=Limits(trace=100_000))
+        opened(bomb, limits=Limits(max_trace_bytes=100_000))
     assert problem.value.status == 413
 
 
@@ -184,9 +184,9 @@ def test_a_trace_that_is_too_large_is_refused_but_one_larger_than_other_requests
     visit, refused
 ):
     client = visit()
-    spaces = b" " * (2 * LIMITS.body)
+    spaces = b" " * (2 * LIMITS.max_body_bytes)
     assert send(client, FIXTURE.read_bytes() + spaces).status_code == 200
-    assert "at most" in refused(send(client, b" " * (LIMITS.trace + 1)), 413)
+    assert "at most" in refused(send(client, b" " * (LIMITS.max_trace_bytes + 1)), 413)
 
 
 def test_many_weights_are_reduced_to_what_a_page_can_draw(visit):

@@ -20,13 +20,13 @@ def test_a_log_is_read_on_from_where_the_reader_stopped(folder):
     write(folder, '{"step": 1}\n', '{"step": 2}\n')
     first = log(folder, 0)
     assert first["records"] == [{"step": 1}, {"step": 2}]
-    assert log(folder, first["next"]) == {
+    assert log(folder, first["next_offset"]) == {
         "records": [],
-        "next": first["next"],
+        "next_offset": first["next_offset"],
         "finished": False,
     }
     write(folder, '{"step": 3}\n')
-    assert log(folder, first["next"])["records"] == [{"step": 3}]
+    assert log(folder, first["next_offset"])["records"] == [{"step": 3}]
 
 
 def test_a_torn_line_is_left_until_it_is_whole(folder):
@@ -34,18 +34,18 @@ def test_a_torn_line_is_left_until_it_is_whole(folder):
     torn = log(folder, 0)
     assert torn["records"] == [{"step": 1}]
     write(folder, 'ep": 2}\n')
-    assert log(folder, torn["next"])["records"] == [{"step": 2}]
+    assert log(folder, torn["next_offset"])["records"] == [{"step": 2}]
 
 
 def test_a_log_that_was_begun_anew_is_read_from_its_beginning(folder):
     write(folder, '{"step": 1}\n' * 9)
-    place = log(folder, 0)["next"]
+    place = log(folder, 0)["next_offset"]
     write(folder, '{"step": 7}\n', mode="w")
     assert log(folder, place)["records"] == [{"step": 7}]
 
 
 def test_a_run_without_a_log_has_no_records_and_one_with_a_card_is_finished(folder):
-    assert log(folder, 5) == {"records": [], "next": 0, "finished": False}
+    assert log(folder, 5) == {"records": [], "next_offset": 0, "finished": False}
     folder.card.write_text("done")
     assert log(folder, 0)["finished"] is True
 
@@ -69,7 +69,7 @@ def test_a_long_log_comes_in_parts_that_make_the_whole(folder):
     steps, place = [], 0
     while part := log(folder, place)["records"]:
         steps += [record["step"] for record in part]
-        place = log(folder, place)["next"]
+        place = log(folder, place)["next_offset"]
     assert steps == list(range(len(lines)))
     assert last_step(folder) == len(lines) - 1
 
@@ -79,8 +79,8 @@ def test_the_log_of_a_run_is_served(client, trained, refused):
     told = client.get("/api/runs/small/log").json()
     assert told["records"] == [json.loads(line) for line in lines]
     assert told["finished"] is True
-    again = client.get("/api/runs/small/log", params={"since": told["next"]}).json()
+    again = client.get("/api/runs/small/log", params={"offset": told["next_offset"]}).json()
     assert again["records"] == []
-    for since in (-1, "x", 10**30):
-        sentence = refused(client.get("/api/runs/small/log", params={"since": since}), 422)
-        assert sentence.startswith("since must be ")
+    for offset in (-1, "x", 10**30):
+        sentence = refused(client.get("/api/runs/small/log", params={"offset": offset}), 422)
+        assert sentence.startswith("offset must be ")

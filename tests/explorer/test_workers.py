@@ -139,7 +139,7 @@ def test_work_that_takes_too_long_is_stopped_and_told_of():
 def test_a_full_line_is_503_with_retry_after_and_others_are_answered(trained, monkeypatch):
     line, go_on = Line(workers=1, waiting=1), Event()
     transport = httpx2.ASGITransport(create_app(Shelf([trained]), Saved([]), line))
-    monkeypatch.setattr(app_file.reader, "translations", lambda *_: go_on.wait(WAIT) and [])
+    monkeypatch.setattr(app_file.inference, "translations", lambda *_: go_on.wait(WAIT) and [])
     form = {"run": "small", "text": "the cat"}
 
     async def ask():

@@ -26,7 +26,7 @@ STATIC = FilePath(__file__).parent / "static"
 
 Name = Annotated[str, Path(max_length=255)]
 Number = Annotated[int, Query(ge=1, le=2**31, description="which trace of the file, from 1 on")]
-Since = Annotated[int, Query(ge=0, le=2**53, description="the `next` of the answer before")]
+Offset = Annotated[int, Query(ge=0, le=2**53, description="the `next_offset` of the answer before")]
 
 
 Answers = Callable[[Callable[[Stop], Any], Request], Awaitable[Response]]
@@ -72,9 +72,9 @@ def _add_runs(app: FastAPI, shelf: Shelf, limits: Limits) -> None:
         )
 
     @app.get("/api/runs/{run}/log", response_model=schemas.LogAnswer)
-    def log(run: Name, since: Since = 0) -> Response:
-        """Give the lines of a run's log that were written since."""
-        return _json(training_log.log(shelf.folder(run), since))
+    def log(run: Name, offset: Offset = 0) -> Response:
+        """Give the lines of a run's log that were written from an offset on."""
+        return _json(training_log.log(shelf.folder(run), offset))
 
     @app.get("/api/runs/{run}/checkpoints", response_model=schemas.CheckpointsAnswer)
     def checkpoints(run: Name) -> Response:
@@ -90,7 +90,9 @@ def _add_model(app: FastAPI, shelf: Shelf, answer: Answers, limits: Limits) -> N
 
         def work(stop: Stop) -> dict[str, Any]:
             run = shelf.run(form.run)
-            found = inference.translations(run, form.text, form.beams, form.nbest, stop, limits)
+            found = inference.translations(
+                run, form.text, form.beam_size, form.n_best, stop, limits
+            )
             return {"translations": found}
 
         return await answer(work, request)

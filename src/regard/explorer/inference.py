@@ -23,8 +23,8 @@ from regard.viz.page import fitted
 def translations(
     run: Run,
     text: str,
-    beams: int | None,
-    nbest: int,
+    beam_size: int | None,
+    n_best: int,
     stop: Stop | None = None,
     limits: Limits = LIMITS,
 ) -> list[dict[str, Any]]:
@@ -33,13 +33,13 @@ def translations(
     ids = _checked(run.tokenizers.source, "text", text, limits)
     if not ids:
         return []
-    own = min(run.settings.search.beam_size, limits.beams)
-    beams = max(own, nbest) if beams is None else beams
-    if nbest > beams:
-        raise Refused(422, f"nbest must be at most beams, {beams}, but it is {nbest}")
-    settings = replace(run.settings.search, beam_size=beams)
+    own = min(run.settings.search.beam_size, limits.max_beam_size)
+    beam_size = max(own, n_best) if beam_size is None else beam_size
+    if n_best > beam_size:
+        raise Refused(422, f"n_best must be at most beam_size, {beam_size}, but it is {n_best}")
+    settings = replace(run.settings.search, beam_size=beam_size)
     model = Stoppable(run.model, stop or Stop())
-    found = translate(model, run.tokenizers, [text], settings, nbest=nbest)[0]
+    found = translate(model, run.tokenizers, [text], settings, nbest=n_best)[0]
     sure = log_probabilities(run, ids, [translation.tokens for translation in found])
     return [
         _told(run, translation, numbers) for translation, numbers in zip(found, sure, strict=True)
@@ -83,14 +83,14 @@ def log_probabilities(
 def _within(limits: Limits, run: Run) -> Limits:
     """Allow no more tokens than the run's model has positions for, one of them the start's."""
     room = longest(run.model)
-    return limits if room is None else replace(limits, tokens=min(limits.tokens, room - 1))
+    return limits if room is None else replace(limits, max_tokens=min(limits.max_tokens, room - 1))
 
 
 def _checked(tokenizer: Tokenizer, name: str, text: str, limits: Limits) -> list[int]:
     ids = tokenizer.encode(text)
-    if len(ids) > limits.tokens:
+    if len(ids) > limits.max_tokens:
         raise Refused(
-            422, f"{name} must be at most {limits.tokens} tokens long, but it has {len(ids)}"
+            422, f"{name} must be at most {limits.max_tokens} tokens long, but it has {len(ids)}"
         )
     return ids
 
@@ -100,9 +100,9 @@ def _told(run: Run, translation: Translation, likely: list[float]) -> dict[str, 
     return {
         "text": translation.text,
         "score": translation.score,
-        "log_probability": translation.log_probability,
-        "pieces": tokenizer.show(translation.tokens),
-        "log_probabilities": likely,
+        "log_prob": translation.log_probability,
+        "tokens": tokenizer.show(translation.tokens),
+        "token_log_probs": likely,
         "words": _words(tokenizer, translation, likely),
     }
 

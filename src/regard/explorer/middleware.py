@@ -150,7 +150,9 @@ class Door:
 
     async def _read(self, scope: Scope, headers: Headers, receive: Receive) -> bytes | None:
         """Read a request whole, so that nobody works on one that is still under way."""
-        most = self._limits.trace if scope["path"] in FILES else self._limits.body
+        most = (
+            self._limits.max_trace_bytes if scope["path"] in FILES else self._limits.max_body_bytes
+        )
         announced = headers.get("content-length", "0")
         if announced.isdigit() and int(announced[:20]) > most:
             if "expect" not in headers:  # who waits to be asked for the body has sent none

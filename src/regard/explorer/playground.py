@@ -1,6 +1,6 @@
 """Attention on a few vectors, every step of it in numbers; they are regard's own."""
 
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
@@ -8,10 +8,9 @@ from torch import Tensor, nn
 from regard import masks
 from regard.attention import Additive, Bilinear, Gaussian, Kernel, ScaledDot, look, named
 from regard.attention.kernel_regression import HEIGHTS, KERNELS
-from regard.attention.scores.registry import NAMES
 from regard.explorer.errors import Refused
 from regard.explorer.limits import LIMITS, Limits
-from regard.explorer.schemas import AttendForm, MaskForm
+from regard.explorer.schemas import AttendForm, MaskForm, Score
 from regard.positions import ALiBi, Rotary, Sinusoidal
 
 MASKS = ("none", "causal", "window", "lengths", "cells")
@@ -23,7 +22,7 @@ HEADS = 8  # ALiBi's first head of so many: its slope of 1/2 is steep enough to 
 def known() -> dict[str, list[str]]:
     """List what the playground knows by name."""
     return {
-        "scores": list(NAMES),
+        "scores": list(get_args(Score)),
         "masks": list(MASKS),
         "positions": list(POSITIONS),
         "kernels": list(KERNELS),
@@ -52,8 +51,8 @@ def attend(form: AttendForm, limits: Limits = LIMITS) -> dict[str, Any]:
         "queries": queries.tolist(),
         "keys": keys.tolist(),
         "scores": _finite(raw),
-        "allowed": allowed.tolist(),
-        "biased": _finite(biased),
+        "mask": allowed.tolist(),
+        "biased_scores": _finite(biased),
         "weights": weights.tolist(),
         "context": context.tolist(),
         "formula": {"name": form.score, "parameters": parameters},
@@ -63,10 +62,10 @@ def attend(form: AttendForm, limits: Limits = LIMITS) -> dict[str, Any]:
 def _vectors(form: AttendForm, limits: Limits) -> tuple[Tensor, Tensor, Tensor]:
     queries, keys = _rows("queries", form.queries), _rows("keys", form.keys)
     values = keys if form.values is None else _rows("values", form.values)
-    if len(queries) * len(keys) > limits.cells:
+    if len(queries) * len(keys) > limits.max_attention_cells:
         raise Refused(
             422,
-            f"queries times keys must be at most {limits.cells}, "
+            f"queries times keys must be at most {limits.max_attention_cells}, "
             f"but they are {len(queries)} times {len(keys)}",
         )
     if len(values) != len(keys):
@@ -121,7 +120,7 @@ def _score(form: AttendForm, query_width: int, key_width: int) -> tuple[nn.Modul
     if form.score in HEIGHTS:
         score = Kernel(HEIGHTS[form.score], form.bandwidth)
         return score, about | {"bandwidth": form.bandwidth}
-    made = _seeded(named(form.score, (query_width, key_width))).double()
+    made = _seeded(named(form.score.replace("_", " "), (query_width, key_width))).double()
     if isinstance(made, ScaledDot):
         about["scale"] = query_width**-0.5
     if isinstance(made, Bilinear):

@@ -126,7 +126,7 @@ class Shelf:
             "layers": model.layers,
             "heads": model.heads if model.kind == "transformer" else int(model.use_attention),
             "parameters": _parameters(folder),
-            "beams": settings.search.beam_size,
+            "beam_size": settings.search.beam_size,
             "phrasebook": _language(origin),
             "ready": folder.model.exists(),
         }

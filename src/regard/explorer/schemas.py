@@ -9,7 +9,7 @@ from regard.explorer.limits import LIMITS
 LARGEST = 1e6  # of a number in the playground: its square and their sum stay finite
 ROWS, WIDTH = 512, 128  # vectors of the playground, and numbers in one
 
-Text = Annotated[str, Field(max_length=LIMITS.characters, pattern="^[^\\u0000]*$")]
+Text = Annotated[str, Field(max_length=LIMITS.max_characters, pattern="^[^\\u0000]*$")]
 Name = Annotated[str, Field(max_length=255)]
 Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False)]
 Positive = Annotated[float, Field(ge=1e-6, le=LARGEST, allow_inf_nan=False)]
@@ -17,7 +17,7 @@ Vector = Annotated[list[Number], Field(min_length=1, max_length=WIDTH)]
 Vectors = Annotated[list[Vector], Field(min_length=1, max_length=ROWS)]
 Score = Literal[
     "dot",
-    "scaled dot",
+    "scaled_dot",
     "cosine",
     "gaussian",
     "average",
@@ -43,8 +43,8 @@ class TranslateForm(Form):
 
     run: Name
     text: Text
-    beams: int | None = Field(default=None, ge=1, le=LIMITS.beams)
-    nbest: int = Field(default=1, ge=1, le=LIMITS.nbest)
+    beam_size: int | None = Field(default=None, ge=1, le=LIMITS.max_beam_size)
+    n_best: int = Field(default=1, ge=1, le=LIMITS.max_n_best)
 
 
 class TraceForm(Form):
@@ -96,7 +96,7 @@ class RunFacts(BaseModel):
     layers: int
     heads: int
     parameters: int = Field(description="0 until the run has its vocabulary")
-    beams: int
+    beam_size: int
     phrasebook: Literal["fr", "zh"] | None
     ready: bool = Field(description="whether there are weights to translate with")
 
@@ -104,14 +104,14 @@ class RunFacts(BaseModel):
 class LimitsAnswer(BaseModel):
     """The most of everything."""
 
-    characters: int
-    tokens: int
-    beams: int
-    nbest: int
-    body: int
-    trace: int
-    traces: int
-    cells: int
+    max_characters: int
+    max_tokens: int
+    max_beam_size: int
+    max_n_best: int
+    max_body_bytes: int
+    max_trace_bytes: int
+    max_traces_per_file: int
+    max_attention_cells: int
 
 
 class PlaygroundAnswer(BaseModel):
@@ -135,7 +135,7 @@ class LogAnswer(BaseModel):
     """Lines of a run's log, and where the next ones begin."""
 
     records: list[dict[str, Any]]
-    next: int
+    next_offset: int
     finished: bool
 
 
@@ -164,9 +164,9 @@ class TranslationAnswer(BaseModel):
 
     text: str
     score: float
-    log_probability: float
-    pieces: list[str]
-    log_probabilities: list[float]
+    log_prob: float
+    tokens: list[str]
+    token_log_probs: list[float]
     words: list[Word]
 
 
@@ -249,8 +249,8 @@ class AttendAnswer(BaseModel):
     queries: Rows
     keys: Rows
     scores: list[list[float | None]]
-    allowed: list[list[bool]]
-    biased: list[list[float | None]]
+    mask: list[list[bool]]
+    biased_scores: list[list[float | None]]
     weights: Rows
     context: Rows
     formula: Formula

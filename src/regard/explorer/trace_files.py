@@ -29,10 +29,10 @@ def _lines(text: str, limits: Limits) -> list[str]:
     lines = [line for line in text.split("\n") if line.strip()]
     if len(lines) < 2 or not _is_whole(lines[0]):
         return [text]
-    if len(lines) > limits.traces or len(text) > LARGEST:
+    if len(lines) > limits.max_traces_per_file or len(text) > LARGEST:
         raise RegardError(
-            f"a file may hold {limits.traces} traces of {LARGEST} characters together, but this "
-            f"one holds {len(lines)} of {len(text)}; a file with fewer lines would do"
+            f"a file may hold {limits.max_traces_per_file} traces of {LARGEST} characters "
+            f"together, but this one holds {len(lines)} of {len(text)}; split the file"
         )
     return lines
 

@@ -91,11 +91,13 @@ def _unpacked(data: bytes, limits: Limits) -> bytes:
         return data
     reader = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
-        text = reader.decompress(data, limits.trace + 1)
+        text = reader.decompress(data, limits.max_trace_bytes + 1)
     except zlib.error as problem:
         raise Refused(422, f"the trace cannot be unpacked: {problem}") from problem
-    if len(text) > limits.trace:
-        raise Refused(413, f"a trace must have at most {limits.trace} bytes when it is unpacked")
+    if len(text) > limits.max_trace_bytes:
+        raise Refused(
+            413, f"a trace must have at most {limits.max_trace_bytes} bytes when it is unpacked"
+        )
     if not reader.eof:
         raise Refused(422, "the trace breaks off: it cannot be unpacked to its end")
     return text

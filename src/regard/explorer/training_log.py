@@ -10,16 +10,16 @@ from regard.runs.run import RunFolder
 CHUNK = 1 << 20  # bytes of a log that are read at a time
 
 
-def log(folder: RunFolder, since: int) -> dict[str, Any]:
-    """Read the lines that were written since a place; a torn last one is left for the next time.
+def log(folder: RunFolder, offset: int) -> dict[str, Any]:
+    """Read the complete lines of a log from a byte offset on.
 
     A log that is shorter than it was is another one, and read from its beginning.
     """
-    data, start = _read(folder, since)
+    data, start = _read(folder, offset)
     end = data.rfind(b"\n") + 1
     lines = data[:end].splitlines()
     records = [record for line in lines if (record := _record(line)) is not None]
-    return {"records": records, "next": start + end, "finished": folder.card.exists()}
+    return {"records": records, "next_offset": start + end, "finished": folder.card.exists()}
 
 
 def last_step(folder: RunFolder) -> int:
@@ -29,10 +29,10 @@ def last_step(folder: RunFolder) -> int:
     return max((step for step in steps if isinstance(step, int)), default=0)
 
 
-def _read(folder: RunFolder, since: int) -> tuple[bytes, int]:
+def _read(folder: RunFolder, offset: int) -> tuple[bytes, int]:
     try:
         with folder.log.open("rb") as file:
-            start = since if since <= file.seek(0, 2) else 0
+            start = offset if offset <= file.seek(0, 2) else 0
             file.seek(start)
             return file.read(CHUNK), start
     except FileNotFoundError:  # it has not begun

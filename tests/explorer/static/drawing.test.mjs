@@ -79,10 +79,10 @@ test("a log becomes charts: losses together, other figures alone, the speed by i
 
 test("lines join as they come, and a log that begins anew is a new one", () => {
   const [a, b, c] = [{ step: 1 }, { step: 2 }, { step: 3 }];
-  assert.deepEqual(joined([], 0, { records: [a, b], next: 20 }), [a, b]);
-  assert.deepEqual(joined([a, b], 20, { records: [c], next: 30 }), [a, b, c]);
-  assert.deepEqual(joined([a, b], 20, { records: [], next: 20 }), [a, b]);
-  assert.deepEqual(joined([a, b], 20, { records: [a], next: 10 }), [a]);
+  assert.deepEqual(joined([], 0, { records: [a, b], next_offset: 20 }), [a, b]);
+  assert.deepEqual(joined([a, b], 20, { records: [c], next_offset: 30 }), [a, b, c]);
+  assert.deepEqual(joined([a, b], 20, { records: [], next_offset: 20 }), [a, b]);
+  assert.deepEqual(joined([a, b], 20, { records: [a], next_offset: 10 }), [a]);
   assert.deepEqual(nearest({ points: [[1, 9], [5, 8], [9, 7]] }, 6.5), [5, 8]);
 });
 

@@ -8,7 +8,7 @@ import * as points from "../../../src/regard/explorer/static/regressionState.js"
 import * as scene from "../../../src/regard/explorer/static/attentionState.js";
 
 const known = {
-  scores: ["dot", "scaled dot", "gaussian"],
+  scores: ["dot", "scaled_dot", "gaussian"],
   masks: ["none", "causal", "window", "lengths", "cells"],
   positions: ["none", "rotary"],
 };
@@ -71,7 +71,7 @@ function answered(name, score, parameters = {}, allowed = [[true, true], [true, 
     return seen.map((s) => (sum ? s / sum : 0));
   });
   const context = weights.map((row) => [0, 1].map((d) => row.reduce((sum, w, n) => sum + w * values[n][d], 0)));
-  return [{ queries, keys, scores, allowed, biased, weights, context, formula: { name, parameters } }, values];
+  return [{ queries, keys, scores, mask: allowed, biased_scores: biased, weights, context, formula: { name, parameters } }, values];
 }
 
 const dot = (q, k) => q[0] * k[0] + q[1] * k[1];
@@ -82,7 +82,7 @@ const last = (text) => Number(text.split(" = ").at(-1).replace("−", "-"));
 test("the numbers of a formula work out to what it says", () => {
   for (const [name, score] of [
     ["dot", dot],
-    ["scaled dot", (q, k) => dot(q, k) / Math.SQRT2],
+    ["scaled_dot", (q, k) => dot(q, k) / Math.SQRT2],
     ["cosine", (q, k) => dot(q, k) / Math.hypot(...q) / Math.hypot(...k)],
     ["gaussian", (q, k) => -((q[0] - k[0]) ** 2 + (q[1] - k[1]) ** 2) / 2],
   ]) {

@@ -12,7 +12,7 @@ import { make as training } from "./trainingPage.js";
 import { make as translate } from "./translatePage.js";
 
 /**
- * @typedef {{name: string, kind: string, layers: number, heads: number, parameters: number, beams: number,
+ * @typedef {{name: string, kind: string, layers: number, heads: number, parameters: number, beam_size: number,
  *   phrasebook: "fr"|"zh"|null, ready: boolean}} Run
  * @typedef {{runs: Run[], limits: Object<string, number>, playground: Object<string, string[]>}} Known
  * @import { Ask } from "./api.js"

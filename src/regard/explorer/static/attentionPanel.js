@@ -74,7 +74,7 @@ export function attention(context, values) {
   };
   const grids = {
     scores: grid({ title: names.scores, hint: names.scoresHint, point }),
-    mask: grid({ title: names.mask, hint: names.maskHint, point, press: (query, key) => answer && set(toggled(scene, answer.allowed, query, key)) }),
+    mask: grid({ title: names.mask, hint: names.maskHint, point, press: (query, key) => answer && set(toggled(scene, answer.mask, query, key)) }),
     weights: grid({ title: names.weights, hint: names.weightsHint, point }),
     context: grid({ title: names.context, hint: names.contextHint, point: (query) => point(query, null) }),
   };
@@ -96,7 +96,7 @@ export function attention(context, values) {
 
   /** @param {string[]} words @param {Answer} given */
   function drawSteps(words, given) {
-    const { scores, allowed, biased, weights, context: gathered } = given;
+    const { scores, mask: allowed, biased_scores: biased, weights, context: gathered } = given;
     const all = { rows: words, columns: words, pointed };
     const top = Math.max(1, ...scores.flat().map((score) => Math.abs(score ?? 0)));
     grids.scores.draw({ ...all, cell: (i, j) => signed(scores[i][j], top) });
@@ -132,7 +132,7 @@ export function attention(context, values) {
     size: slider(names.size, { ...few, most: MOST - 1, value: scene.size, oninput: change("size") }),
     lengths: slider(names.length, { ...few, most: MOST, value: scene.lengths, oninput: shorten }),
   };
-  const takeMask = (/** @type {string} */ mask) => set({ ...scene, mask, cells: answer?.allowed ?? scene.cells });
+  const takeMask = (/** @type {string} */ mask) => set({ ...scene, mask, cells: answer?.mask ?? scene.cells });
   const maskChoice = chooser(known.playground.masks, scene.mask, takeMask, names.masks);
 
   function refreshFields() {

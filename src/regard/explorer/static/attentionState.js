@@ -30,7 +30,7 @@ export function firstScene(language) {
     queries: vectors(),
     keys: vectors(),
     values: vectors(),
-    score: "scaled dot",
+    score: "scaled_dot",
     bandwidth: 1,
     temperature: 1,
     positions: "none",

@@ -30,7 +30,7 @@ export function checkpoints(context, run, values) {
   const choose = element("div");
   const step = element("output");
   const slider = element("input", { type: "range", min: "0", max: "0", step: "1", disabled: true });
-  const limit = { maxLength: known.limits.characters, spellcheck: false, type: "text" };
+  const limit = { maxLength: known.limits.max_characters, spellcheck: false, type: "text" };
   const [sourceInput, targetInput] = [element("input", { ...limit, value: source }), element("input", { ...limit, value: target })];
   const play = element("button", { type: "button", className: "quiet", onclick: () => (timer ? stop() : begin()) }, names.play);
 
@@ -56,7 +56,7 @@ export function checkpoints(context, run, values) {
     if (!source.trim()) return status.say(names.typeSentence);
     if (!target.trim() && run.ready) {
       try {
-        const body = { run: run.name, text: source, nbest: 1 };
+        const body = { run: run.name, text: source, n_best: 1 };
         const found = await context.ask("/api/translate", { body, signal: context.signal, keep: true });
         if (target.trim()) return undefined;
         target = targetInput.value = found.translations[0]?.text ?? "";

@@ -37,7 +37,7 @@ export function side(context, n, values, { pointed, ready }) {
   const status = statusLine();
   const picture = map(context, { pointed });
   const choose = element("div");
-  const limit = { maxLength: known.limits.characters, spellcheck: false, type: "text" };
+  const limit = { maxLength: known.limits.max_characters, spellcheck: false, type: "text" };
   const input = element("input", { ...limit, value: text });
   const targetInput = element("input", { ...limit, value: target, placeholder: names.itself });
   picture.element.hidden = true;
@@ -83,7 +83,7 @@ export function side(context, n, values, { pointed, ready }) {
 
   /** @param {Ask} ask */
   async function translated(ask) {
-    const answer = text.trim() ? await ask("/api/translate", { run: run.name, text, nbest: 1 }) : { translations: [] };
+    const answer = text.trim() ? await ask("/api/translate", { run: run.name, text, n_best: 1 }) : { translations: [] };
     return answer.translations[0]?.text.trim() ?? "";
   }
 

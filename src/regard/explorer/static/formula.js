@@ -2,8 +2,8 @@
 import { factor, low, plain, vector } from "./format.js";
 
 /**
- * @typedef {{queries: number[][], keys: number[][], scores: (number|null)[][], allowed: boolean[][],
- *   biased: (number|null)[][], weights: number[][], context: number[][],
+ * @typedef {{queries: number[][], keys: number[][], scores: (number|null)[][], mask: boolean[][],
+ *   biased_scores: (number|null)[][], weights: number[][], context: number[][],
  *   formula: {name: string, parameters: Parameters}}} Answer
  * @typedef {{bandwidth?: number, temperature?: number, slope?: number}} Numbers
  * @typedef {Numbers & {W?: number[][], U?: number[][], v?: number[]}} Parameters
@@ -23,7 +23,7 @@ const squares = (a, b) => a.map((value, n) => `${factor(value - b[n])}²`).join(
 /** How each score is written, with letters and with numbers. @type {Object<string, (cell: Cell) => [string, string|null]>} */
 const SCORES = {
   dot: ({ q, k, names }) => [`${names.q}·${names.k}`, products(q, k)],
-  "scaled dot": ({ q, k, names }) => [
+  scaled_dot: ({ q, k, names }) => [
     `${names.q}·${names.k} / √${q.length}`,
     `(${products(q, k)}) / ${plain(Math.sqrt(q.length))}`,
   ],
@@ -66,7 +66,7 @@ export function cellFormula(answer, values, query, key) {
   const lines = [line("score", scored(answer, query, key))];
   const shift = shifted(answer, query, key);
   if (shift) lines.push(line("shift", shift));
-  if (!answer.allowed[query][key]) lines.push(line("hidden", `e^−∞ = 0`));
+  if (!answer.mask[query][key]) lines.push(line("hidden", `e^−∞ = 0`));
   lines.push(line("weight", weighed(answer, query, key)));
   lines.push(line("context", gathered(answer, values, query)));
   return lines;
@@ -90,7 +90,7 @@ function scored({ queries, keys, scores, formula }, query, key) {
  * @param {number} query
  * @param {number} key
  */
-function shifted({ scores, biased, formula }, query, key) {
+function shifted({ scores, biased_scores: biased, formula }, query, key) {
   const { temperature = 1, slope } = formula.parameters;
   if (temperature === 1 && slope === undefined) return null;
   const score = plain(scores[query][key]);
@@ -100,7 +100,7 @@ function shifted({ scores, biased, formula }, query, key) {
 }
 
 /** @param {Answer} answer @param {number} query @param {number} key */
-function weighed({ allowed, biased, weights }, query, key) {
+function weighed({ mask: allowed, biased_scores: biased, weights }, query, key) {
   const seen = biased[query].filter((score, n) => allowed[query][n] && score !== null);
   if (!seen.length) return "0";
   const sum = seen.map((score) => `e^${plain(score)}`).join(" + ");

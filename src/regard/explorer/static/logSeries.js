@@ -4,7 +4,7 @@
  * @typedef {{step: number, seconds?: number, [figure: string]: unknown}} Record
  * @typedef {{name: string, points: [number, number][]}} Curve
  * @typedef {{name: string, curves: Curve[]}} Chart
- * @typedef {{records: Record[], next: number, finished: boolean}} Answer of the server, when asked for a log
+ * @typedef {{records: Record[], next_offset: number, finished: boolean}} Answer of the server, when asked for a log
  */
 
 /** Figures that share a chart; any other has one of its own. */
@@ -73,10 +73,10 @@ export function nearest({ points }, step) {
 /**
  * The records of a log as lines come in; a log that begins anew replaces what was known.
  * @param {Record[]} known
- * @param {number} since
+ * @param {number} offset
  * @param {Answer} answer
  */
-export function joined(known, since, answer) {
-  const restarted = answer.next < since || (since > 0 && answer.records[0]?.step <= (known[0]?.step ?? -1));
+export function joined(known, offset, answer) {
+  const restarted = answer.next_offset < offset || (offset > 0 && answer.records[0]?.step <= (known[0]?.step ?? -1));
   return restarted ? answer.records : [...known, ...answer.records];
 }

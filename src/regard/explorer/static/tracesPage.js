@@ -60,9 +60,9 @@ export function make(context, values) {
     given.mark(null);
     several.fill([]);
     context.note({ name: "" });
-    if (file.size > known.limits.trace) {
+    if (file.size > known.limits.max_trace_bytes) {
       view.close();
-      status.say(names.tooLarge(brief(file.size), brief(known.limits.trace)), true);
+      status.say(names.tooLarge(brief(file.size), brief(known.limits.max_trace_bytes)), true);
       return;
     }
     const found = /** @type {{traces: About[]}|null} */ (await answer("/api/traces/contents", { body: file }));

@@ -41,18 +41,18 @@ export function make(context, values) {
 
   /** Read the log again and again; only what is new comes over the wire. @param {AbortSignal} signal */
   async function watch(signal) {
-    let [records, since] = [/** @type {Record[]} */ ([]), 0];
+    let [records, offset] = [/** @type {Record[]} */ ([]), 0];
     const drawn = /** @type {Drawn} */ (new Map());
     while (!signal.aborted) {
       let pause = STILL;
       try {
-        const path = `/api/runs/${encodeURIComponent(run.name)}/log?since=${since}`;
+        const path = `/api/runs/${encodeURIComponent(run.name)}/log?offset=${offset}`;
         const answer = /** @type {import("./logSeries.js").Answer} */ (await context.ask(path, { signal }));
-        if (answer.next !== since || !records.length) {
-          records = joined(records, since, answer);
+        if (answer.next_offset !== offset || !records.length) {
+          records = joined(records, offset, answer);
           draw(charts(records), drawn);
         }
-        since = answer.next;
+        offset = answer.next_offset;
         if (!answer.finished) pause = LIVE;
         light.classList.toggle("live", !answer.finished);
         status.say(told(records, answer.finished, texts));

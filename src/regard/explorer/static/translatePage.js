@@ -38,7 +38,7 @@ export function make(context, values) {
   const input = element("textarea", {
     rows: 2,
     value: text,
-    maxLength: known.limits.characters,
+    maxLength: known.limits.max_characters,
     placeholder: texts.typeHere,
     spellcheck: false,
   });
@@ -46,7 +46,7 @@ export function make(context, values) {
     text = input.value;
     typed.later();
   };
-  const ownInput = element("textarea", { rows: 1, value: own, maxLength: known.limits.characters, placeholder: texts.ownPlaceholder, spellcheck: false });
+  const ownInput = element("textarea", { rows: 1, value: own, maxLength: known.limits.max_characters, placeholder: texts.ownPlaceholder, spellcheck: false });
   const forced = paused(() => look());
   ownInput.oninput = () => {
     own = ownInput.value;
@@ -102,8 +102,8 @@ export function make(context, values) {
     }
     status.say(texts.translating);
     view.wait();
-    const nbest = Math.min(BESIDE, known.limits.nbest);
-    const given = await answer("/api/translate", { run: run.name, text, nbest });
+    const n_best = Math.min(BESIDE, known.limits.max_n_best);
+    const given = await answer("/api/translate", { run: run.name, text, n_best });
     if (!given) return;
     found = given.translations;
     if (pick !== OWN && pick >= found.length) pick = 0;

@@ -8,7 +8,7 @@ import { doubt, segments } from "./confidence.js";
  * @import { TokensRecord, TraceRecord } from "../viz/trace.js"
  * @import { Texts } from "./i18n.js"
  * @typedef {{text: string, probability: number}} Word
- * @typedef {{text: string, score: number, log_probability: number, words: Word[]}} Translation
+ * @typedef {{text: string, score: number, log_prob: number, words: Word[]}} Translation
  */
 
 /**
@@ -16,7 +16,7 @@ import { doubt, segments } from "./confidence.js";
  * @param {{chosen: boolean, first: boolean, texts: Texts, choose: () => void}} how
  */
 export function card(translation, { chosen, first, texts, choose }) {
-  const probability = Math.exp(translation.log_probability);
+  const probability = Math.exp(translation.log_prob);
   const name = element("span", { className: "card-score" }, `${percent(probability)} · ${texts.score} ${plain(translation.score, 3)}`);
   name.title = texts.scoreHelp;
   const rank = first ? [element("span", { className: "best" }, texts.best)] : [];

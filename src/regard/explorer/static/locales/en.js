@@ -70,7 +70,7 @@ export const ENGLISH = {
     },
     words: "Words (up to eight)",
     score: "Score",
-    scoreNames: {},
+    scoreNames: { scaled_dot: "scaled dot" },
     bandwidth: "Bandwidth b",
     maskName: "Mask",
     masks: { none: "none", causal: "causal", window: "window", lengths: "length", cells: "single cells" },

@@ -48,7 +48,7 @@ export const CHINESE = {
     words: "词（最多八个）",
     score: "打分函数",
     scoreNames: {
-      dot: "点积", "scaled dot": "缩放点积", cosine: "余弦", gaussian: "高斯", average: "平均", boxcar: "矩形", triangular: "三角",
+      dot: "点积", scaled_dot: "缩放点积", cosine: "余弦", gaussian: "高斯", average: "平均", boxcar: "矩形", triangular: "三角",
       epanechnikov: "Epanechnikov", bilinear: "双线性", additive: "加性",
     },
     bandwidth: "带宽 b",
