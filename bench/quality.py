@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from regard import presets
-from regard.config import RunConfig, change
+from regard.config import RunConfig
 from regard.data.corpus import read
 from regard.decoding.translation import translate
 from regard.evaluation import metrics
@@ -73,7 +73,7 @@ def command(run: Run) -> str:
 
 def _differences(pairs: int, preset: Mapping[str, Any], settings: RunConfig) -> Iterator[str]:
     """Give what must be set after the defaults for so many pairs, and a preset."""
-    base = asdict(change(change(RunConfig(), sizes.defaults(pairs)), preset))
+    base = asdict(RunConfig.from_dict(sizes.defaults(pairs)).update(preset))
     for section, keys in asdict(settings).items():
         for key, value in keys.items():
             if value != base[section][key]:

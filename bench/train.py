@@ -54,7 +54,7 @@ from statistics import median
 import torch
 
 from regard import presets
-from regard.config import ModelConfig, RunConfig, change
+from regard.config import ModelConfig, RunConfig
 from regard.data.corpus import Corpus
 from regard.data.dataset import Encoded
 from regard.runs.run import RunFolder
@@ -77,8 +77,8 @@ def recipe(inner: float = 0.0) -> RunConfig:
         "patience": 0,
         "save_every": float(NEVER),
     }
-    settings = change(RunConfig(), presets.read("multi30k"))
-    return change(settings, {"train": train, "model": {"inner_dropout": inner, "norm": "post"}})
+    settings = RunConfig.from_dict(presets.read("multi30k"))
+    return settings.update({"train": train, "model": {"inner_dropout": inner, "norm": "post"}})
 
 
 def prepared(folder: Path, data: Path, settings: RunConfig) -> Prepared:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.config import RunConfig, change, parse
+from regard.config import RunConfig, parse_assignment
 from regard.data.phrasebook import corpus
 from regard.demo import models
 from regard.training.defaults import SIZES
@@ -121,10 +121,10 @@ def defaults_by_size():
 def test_the_settings_that_the_page_shows_are_taken():
     page = (ROOT / "docs" / "settings.md").read_text()
     (file,) = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
-    by_file = change(RunConfig(), tomllib.loads(file))
+    by_file = RunConfig.from_dict(tomllib.loads(file))
     by_command = RunConfig()
     for one in re.findall(r"--set (\S+)", page.split("```")[1]):
-        by_command = change(by_command, parse(one))
+        by_command = by_command.update(parse_assignment(one))
     for settings in (by_file, by_command):
         assert (settings.model.layers, settings.train.learning_rate) == (6, 1e-3)
     assert by_file.train.betas == (0.9, 0.999)

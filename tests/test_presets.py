@@ -1,7 +1,7 @@
 import pytest
 
 from regard import presets
-from regard.config import RunConfig, change
+from regard.config import RunConfig
 from regard.errors import RegardError
 from regard.models import build
 
@@ -13,7 +13,7 @@ def test_presets_are_listed_in_order():
 
 @pytest.mark.parametrize("name", presets.names())
 def test_each_preset_is_made_of_settings_that_exist_and_fit(name):
-    settings = change(RunConfig(), presets.read(name))
+    settings = RunConfig.from_dict(presets.read(name))
     assert settings != RunConfig()
     build(settings.model, (11, 11))
 

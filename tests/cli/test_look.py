@@ -4,7 +4,7 @@ from typer.testing import CliRunner
 
 from regard.cli import app
 from regard.cli.look import HeadSelection, draw, trace_hf_model, trace_run
-from regard.config import RunConfig, change
+from regard.config import RunConfig
 from regard.data.tokenizer import Tokenizers
 from regard.data.vocabulary import train
 from regard.errors import RegardError
@@ -18,7 +18,7 @@ STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF", "html": b"<!DOCTYP
 
 @pytest.fixture
 def run(tmp_path):
-    settings = change(RunConfig(), {"model": {"width": 8, "layers": 2, "heads": 2, "ffn_width": 8}})
+    settings = RunConfig.from_dict({"model": {"width": 8, "layers": 2, "heads": 2, "ffn_width": 8}})
     folder = RunFolder(tmp_path / "run")
     folder.write_settings(settings, {"texts": ["t"], "fingerprints": ["f"], "pairs": 2})
     both = train(TEXTS, "characters", 300)

@@ -14,7 +14,7 @@ import uvicorn
 from starlette.testclient import TestClient
 
 from helpers.tiny_corpus import SMALL, corpus
-from regard.config import parse
+from regard.config import parse_assignment
 from regard.data import phrasebook
 from regard.explorer import gold_alignments
 from regard.explorer.app import create_app
@@ -38,7 +38,11 @@ def trained(tmp_path_factory):
     jaxtyping.config.update("jaxtyping_disable", True)
     try:
         named = corpus("phrasebook fr, training")
-        changes = [*SMALL, parse("train.snapshots=true"), parse("train.steps=60")]
+        changes = [
+            *SMALL,
+            parse_assignment("train.snapshots=true"),
+            parse_assignment("train.steps=60"),
+        ]
         train(named, path, changes=changes, say=lambda line: None)
     finally:
         jaxtyping.config.update("jaxtyping_disable", False)

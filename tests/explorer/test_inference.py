@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from regard.config import SearchConfig, change
+from regard.config import SearchConfig
 from regard.decoding.translation import translate
 from regard.explorer.errors import Refused
 from regard.explorer.inference import log_probabilities, trace, translations
@@ -93,7 +93,7 @@ def test_a_trace_needs_words_on_both_sides_and_not_too_many(run, name):
 
 
 def test_texts_for_which_a_model_has_no_positions_are_refused(run):
-    settings = change(run.settings, {"model": {"positions": "learned", "max_positions": 8}})
+    settings = run.settings.update({"model": {"positions": "learned", "max_positions": 8}})
     model = build(settings.model, run.tokenizers.sizes).eval()
     short = Run(run.folder, settings, run.tokenizers, model)
     assert translations(short, "dog", None, 1)

@@ -3,7 +3,7 @@ import json
 import pytest
 import torch
 
-from regard.config import ModelConfig, RunConfig, change
+from regard.config import ModelConfig, RunConfig
 from regard.data.tokenizer import Tokenizers
 from regard.data.vocabulary import train
 from regard.errors import RegardError
@@ -12,9 +12,8 @@ from regard.runs import parameters
 from regard.runs.run import RunFolder, load
 
 ORIGIN = {"texts": ["t"], "fingerprints": ["f"], "pairs": 3}
-TINY = change(
-    RunConfig(),
-    {"model": {"width": 8, "layers": 1, "heads": 2, "ffn_width": 8}, "train": {"seed": 9}},
+TINY = RunConfig.from_dict(
+    {"model": {"width": 8, "layers": 1, "heads": 2, "ffn_width": 8}, "train": {"seed": 9}}
 )
 
 

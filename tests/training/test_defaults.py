@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from regard import presets
-from regard.config import RunConfig, change
+from regard.config import RunConfig
 from regard.models import build
 from regard.training.defaults import SIZES, defaults
 
@@ -11,7 +11,7 @@ LIMITS = [limit for limit, _ in SIZES]
 
 @pytest.mark.parametrize("pairs", [0, 1, 9_999, 10_000, 99_999, 100_000, 500_000, 10**9])
 def test_defaults_are_settings_that_exist_and_fit(pairs):
-    settings = change(RunConfig(), defaults(pairs))
+    settings = RunConfig.from_dict(defaults(pairs))
     assert settings.model.width % settings.model.heads == 0
     assert settings.train.warmup < settings.train.steps
 
@@ -30,11 +30,11 @@ def test_limits_rise_and_the_last_has_no_end():
 def test_more_text_gets_no_smaller_model():
     built = []
     for _, settings in SIZES:
-        model = change(RunConfig(), settings).model
+        model = RunConfig.from_dict(settings).model
         with torch.device("meta"):
             built.append(sum(weight.numel() for weight in build(model, (7, 7)).parameters()))
     assert built == sorted(built)
-    for section, key in (("data", "pieces"), ("train", "steps"), ("train", "tokens")):
+    for section, key in (("data", "vocab_size"), ("train", "steps"), ("train", "batch_tokens")):
         told = [settings[section][key] for _, settings in SIZES]
         assert told == sorted(told), key
     dropouts = [settings["model"]["dropout"] for _, settings in SIZES]
@@ -43,5 +43,5 @@ def test_more_text_gets_no_smaller_model():
 
 def test_so_many_pairs_as_multi30k_get_what_was_measured_with_them():
     """But for an early end, of which a measured run has none."""
-    by_size = change(change(RunConfig(), defaults(29_000)), {"train": {"patience": 0}})
-    assert by_size == change(RunConfig(), presets.read("multi30k"))
+    by_size = RunConfig.from_dict(defaults(29_000)).update({"train": {"patience": 0}})
+    assert by_size == RunConfig.from_dict(presets.read("multi30k"))

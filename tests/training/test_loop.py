@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from helpers.tiny_corpus import SMALL, corpus
-from regard.config import RunConfig, change
+from regard.config import RunConfig
 from regard.data import batching
 from regard.models import build
 from regard.runs.run import RunFolder
@@ -20,13 +20,13 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 
 @pytest.fixture
 def prepared(tmp_path):
-    settings = change(RunConfig(), SMALL[0])
+    settings = RunConfig.from_dict(SMALL[0])
     return prepare(RunFolder(tmp_path), settings, corpus(), None, 225)
 
 
 def training(prepared, progress=None, crew=None, validate=None, save=None, **train):
     torch.manual_seed(0)
-    settings = change(prepared.settings, {"train": train})
+    settings = prepared.settings.update({"train": train})
     model = build(settings.model, prepared.tokenizers.sizes)
     for part in model.modules():
         if hasattr(part, "dropout"):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from helpers.tiny_corpus import SMALL, corpus
-from regard.config import RunConfig, change
+from regard.config import RunConfig
 from regard.models import build
 from regard.runs import parameters
 from regard.runs.run import RunFolder
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 def made(tmp_path):
     """A run with three checkpoints: good weights plus or minus noise, and rubbish between."""
     folder = RunFolder(tmp_path / "run")
-    settings = change(RunConfig(), SMALL[0])
+    settings = RunConfig.from_dict(SMALL[0])
     origin = {"texts": ["small"], "fingerprints": ["f"], "pairs": 225}
     folder.write_settings(settings, origin)
     prepared = prepare(folder, settings, corpus(), None, 225)
@@ -88,7 +88,7 @@ def test_bleu_decides_where_it_is_the_judge(made, monkeypatch):
     write(folder, model, {4: noise(1.0), 8: noise(-1.0)})
     bleu = iter([60.0, 50.0])  # of the best, and of the mean, whose loss is lower
     monkeypatch.setattr("regard.training.selection.validation_bleu", lambda *_: next(bleu))
-    settings = change(prepared.settings, {"train": {"validation_metric": "bleu"}})
+    settings = prepared.settings.update({"train": {"validation_metric": "bleu"}})
     prepared = replace(prepared, settings=settings)
     finish(folder, prepared, Objective(model), ended(8), lambda line: None)
     assert parameters.load(folder.model)[1] == {"taken": "those of step 8"}

@@ -3,7 +3,7 @@ from random import Random
 import pytest
 
 from helpers.tiny_corpus import corpus, pairs
-from regard.config import RunConfig, change
+from regard.config import RunConfig
 from regard.data.corpus import Corpus, Pair
 from regard.errors import RegardError
 from regard.runs.run import RunFolder
@@ -27,7 +27,7 @@ def test_an_empty_corpus_is_refused():
 
 
 def made(tmp_path, texts, valid=None, **data):
-    settings = change(RunConfig(), {"data": {"vocab_size": 400, **data}})
+    settings = RunConfig.from_dict({"data": {"vocab_size": 400, **data}})
     return prepare(RunFolder(tmp_path), settings, texts, valid, sum(1 for _ in texts.read()))
 
 
@@ -72,7 +72,7 @@ def test_what_is_no_text_does_not_fill_the_vocabulary(tmp_path):
     letters = "".join(Random(1).choices("qwxzkvj", k=20_000))
     some = [*pairs(), Pair(letters, "a"), Pair("a", letters), Pair("zzz zzz zzz", " ")]
     vocabularies = [
-        learn(lambda some=some: iter(some), change(RunConfig(), {"data": {"vocab_size": 300}}).data)
+        learn(lambda some=some: iter(some), RunConfig.from_dict({"data": {"vocab_size": 300}}).data)
         for some in (pairs(), some)
     ]
     plain, crowded = ([one.source.encode(pair.source) for pair in pairs()] for one in vocabularies)
@@ -80,7 +80,7 @@ def test_what_is_no_text_does_not_fill_the_vocabulary(tmp_path):
 
 
 def test_languages_can_have_vocabularies_of_their_own(tmp_path):
-    settings = change(RunConfig(), {"data": {"joint": False, "vocab_size": 400}}).data
+    settings = RunConfig.from_dict({"data": {"joint": False, "vocab_size": 400}}).data
     tokenizers = learn(corpus().read, settings)
     assert " bateau" in tokenizers.target.pieces and " bateau" not in tokenizers.source.pieces
 
@@ -103,7 +103,7 @@ def test_a_folder_is_claimed_once_and_known_again(tmp_path):
     assert claim(folder, RunConfig(), ORIGIN) is False
     assert claim(folder, RunConfig(), ORIGIN) is True
     folder.model.write_bytes(b"")  # it has learned something
-    other = change(RunConfig(), {"train": {"betas": [0.5, 0.6]}})
+    other = RunConfig.from_dict({"train": {"betas": [0.5, 0.6]}})
     with pytest.raises(RegardError, match=r"train.betas = \[0.9, 0.98\], not \[0.5, 0.6\]"):
         claim(folder, other, ORIGIN)
 
@@ -112,8 +112,8 @@ def test_a_folder_is_claimed_once_and_known_again(tmp_path):
 def test_a_run_that_never_learned_anything_gives_way(tmp_path, other):
     folder = RunFolder(tmp_path / "run")
     claim(folder, RunConfig(), ORIGIN)
-    prepare(folder, change(RunConfig(), {"data": {"vocab_size": 400}}), corpus(), None, 225)
-    wanted, origin = change(RunConfig(), other), {**ORIGIN, "fingerprints": ["mended"]}
+    prepare(folder, RunConfig.from_dict({"data": {"vocab_size": 400}}), corpus(), None, 225)
+    wanted, origin = RunConfig.from_dict(other), {**ORIGIN, "fingerprints": ["mended"]}
     assert claim(folder, wanted, origin) is False
     assert [path.name for path in folder.path.iterdir()] == ["settings.json"]
     assert folder.read_settings() == (wanted, origin)
@@ -122,7 +122,7 @@ def test_a_run_that_never_learned_anything_gives_way(tmp_path, other):
 def test_what_was_prepared_is_kept_for_the_same_run(tmp_path):
     folder = RunFolder(tmp_path / "run")
     claim(folder, RunConfig(), ORIGIN)
-    prepare(folder, change(RunConfig(), {"data": {"vocab_size": 400}}), corpus(), None, 225)
+    prepare(folder, RunConfig.from_dict({"data": {"vocab_size": 400}}), corpus(), None, 225)
     assert claim(folder, RunConfig(), ORIGIN) is True
     assert folder.tokenizer.exists() and folder.data.exists()
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from regard.config import RunConfig, change
+from regard.config import RunConfig
 from regard.training.threads import threads
 
 
@@ -12,7 +12,7 @@ from regard.training.threads import threads
 def test_small_models_learn_on_one_thread_and_all_come_back(changes, wanted):
     torch.set_num_threads(2)
     try:
-        with threads(change(RunConfig(), changes)):
+        with threads(RunConfig.from_dict(changes)):
             assert torch.get_num_threads() == wanted
         assert torch.get_num_threads() == 2
     finally:

@@ -14,7 +14,7 @@ import torch
 
 from helpers.tiny_corpus import SMALL, corpus, write_tsv
 from regard._support import files
-from regard.config import parse
+from regard.config import parse_assignment
 from regard.data.corpus import Corpus
 from regard.errors import RegardError
 from regard.runs import parameters
@@ -34,7 +34,7 @@ def silent(line):
 
 
 def small(out, *sets, say=silent):
-    return train(corpus(), out, changes=[*SMALL, *map(parse, sets)], say=say)
+    return train(corpus(), out, changes=[*SMALL, *map(parse_assignment, sets)], say=say)
 
 
 def weights(folder):
@@ -202,7 +202,9 @@ def test_a_killed_process_goes_on_to_the_same_weights(tmp_path):
     tsv = write_tsv(tmp_path / "pairs.tsv")
     calm = tmp_path / "calm"
     longer = ("train.steps=40",)
-    train(Corpus.of_files([tsv]), calm, changes=[*SMALL, *map(parse, longer)], say=silent)
+    train(
+        Corpus.of_files([tsv]), calm, changes=[*SMALL, *map(parse_assignment, longer)], say=silent
+    )
     out = tmp_path / "killed"
     assert killed(command(tsv, out, *longer), out, has_state(8)) == -signal.SIGKILL
     assert "going on from step" in finished(command(tsv, out, *longer))
@@ -214,7 +216,7 @@ def test_a_compiled_model_learns_the_same(tmp_path):
     tsv = write_tsv(tmp_path / "pairs.tsv")
     plain, compiled = tmp_path / "plain", tmp_path / "compiled"
     calm = ("model.dropout=0.0",)
-    train(Corpus.of_files([tsv]), plain, changes=[*SMALL, *map(parse, calm)], say=silent)
+    train(Corpus.of_files([tsv]), plain, changes=[*SMALL, *map(parse_assignment, calm)], say=silent)
     told = finished(command(tsv, compiled, *calm, "train.compile=true"))
     assert_close(weights(plain), weights(compiled))
     assert "recompile_limit" not in told  # or parts would no longer be compiled
@@ -226,7 +228,9 @@ def test_twenty_kills_at_random_change_nothing(tmp_path):
     tsv = write_tsv(tmp_path / "pairs.tsv")
     longer = ("train.steps=400", "train.validate_every=7")
     calm, out = tmp_path / "calm", tmp_path / "killed"
-    train(Corpus.of_files([tsv]), calm, changes=[*SMALL, *map(parse, longer)], say=silent)
+    train(
+        Corpus.of_files([tsv]), calm, changes=[*SMALL, *map(parse_assignment, longer)], say=silent
+    )
     chance = torch.Generator().manual_seed(0)
     for _ in range(20):
         delay = 2.0 + 4.0 * torch.rand((), generator=chance).item()
@@ -245,7 +249,7 @@ def test_two_processes_learn_what_one_does(optimizer, tmp_path):
             file.write(f"{'the dog ' * words}\t{'le chien ' * words}\n")
     plain = ("model.dropout=0.0", "train.steps=8", f"train.optimizer={optimizer}")
     alone, both = tmp_path / "alone", tmp_path / "both"
-    changes = [*SMALL, *map(parse, plain)]
+    changes = [*SMALL, *map(parse_assignment, plain)]
     train(Corpus.of_files([tsv]), alone, changes=changes, say=silent)
     finished(crew_of_two(command(tsv, both, *plain)))
     losses = [
@@ -260,7 +264,7 @@ def test_a_run_goes_on_with_another_number_of_processes(tmp_path):
     tsv = write_tsv(tmp_path / "pairs.tsv")
     plain = ("model.dropout=0.0", "train.steps=16")
     calm, out = tmp_path / "calm", tmp_path / "killed"
-    train(Corpus.of_files([tsv]), calm, changes=[*SMALL, *map(parse, plain)], say=silent)
+    train(Corpus.of_files([tsv]), calm, changes=[*SMALL, *map(parse_assignment, plain)], say=silent)
     assert killed(command(tsv, out, *plain), out, has_state(4)) == -signal.SIGKILL
     told = finished(crew_of_two(command(tsv, out, *plain)))
     assert "going on from step" in told

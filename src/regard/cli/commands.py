@@ -56,10 +56,10 @@ def _updates(
     if preset is not None:
         updates.append(presets.read(preset))
     if settings is not None:
-        updates.append(config.read(settings))
+        updates.append(config.read_toml(settings))
     if minutes is not None:
         updates.append({"train": {"minutes": minutes}})
-    return updates + [config.parse(assignment) for assignment in assignments or []]
+    return updates + [config.parse_assignment(assignment) for assignment in assignments or []]
 
 
 @app.command()

@@ -6,7 +6,7 @@ from math import inf
 import torch
 from torch import Tensor
 
-from regard.config import PENALTY
+from regard.config import MAX_LENGTH_PENALTY
 from regard.decoding.beam_search import BeamSearch, device_of
 from regard.decoding.beam_search import Hypothesis as Hypothesis
 from regard.decoding.beam_search import LengthLimits as LengthLimits
@@ -40,8 +40,11 @@ def beam(
         nbest: how many texts to give for each sentence, best first; fewer if limits leave fewer.
         penalty: the power of the length by which log probabilities are divided.
     """
-    if not abs(penalty) <= PENALTY:
-        raise ValueError(f"penalty must be from -{PENALTY} to {PENALTY}, but it is {penalty}")
+    if not abs(penalty) <= MAX_LENGTH_PENALTY:
+        raise ValueError(
+            f"penalty must be from -{MAX_LENGTH_PENALTY} to {MAX_LENGTH_PENALTY}, "
+            f"but it is {penalty}"
+        )
     if beams < 1:
         raise ValueError(f"beams must be 1 or more, but it is {beams}; 1 is greedy")
     if not 1 <= nbest <= beams:

@@ -11,7 +11,7 @@ from torch import nn
 
 from regard._support.progress import counted
 from regard._support.threads import cores, side_by_side
-from regard.config import LARGEST_SEED, SearchConfig
+from regard.config import MAX_SEED, SearchConfig
 from regard.data.batching import padded
 from regard.data.tokenizer import Tokenizers
 from regard.decoding import search
@@ -42,7 +42,7 @@ class SamplingConfig(NamedTuple):
         """Give each group of sentences a seed of its own, so that none repeats another's draws."""
         if self.seed is None:
             return self
-        return self._replace(seed=(self.seed + 1_000_003 * number) % LARGEST_SEED)
+        return self._replace(seed=(self.seed + 1_000_003 * number) % MAX_SEED)
 
 
 def translate(
@@ -94,8 +94,8 @@ def _fitting(settings: SearchConfig, nbest: int, chance: SamplingConfig | None) 
         raise RegardError(f"one translation is drawn by chance, not {nbest}; other seeds draw more")
     if chance is not None and not 0 < chance.temperature < inf:
         raise RegardError(f"temperature must be above 0 and finite, not {chance.temperature}")
-    if chance is not None and not 0 <= (chance.seed or 0) <= LARGEST_SEED:
-        raise RegardError(f"seed must be from 0 to {LARGEST_SEED}, not {chance.seed}")
+    if chance is not None and not 0 <= (chance.seed or 0) <= MAX_SEED:
+        raise RegardError(f"seed must be from 0 to {MAX_SEED}, not {chance.seed}")
     return replace(settings, beam_size=max(settings.beam_size, nbest))
 
 

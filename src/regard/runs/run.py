@@ -13,7 +13,7 @@ from torch import nn
 
 from regard import __version__
 from regard._support import files
-from regard.config import RunConfig, change
+from regard.config import RunConfig
 from regard.data.tokenizer import Tokenizers
 from regard.errors import RegardError
 from regard.models import build
@@ -113,7 +113,7 @@ class RunFolder:
         try:
             content = json.loads(self.settings.read_text(encoding="utf-8"))
             sections = {name: content[name] for name in SECTIONS}
-            return change(RunConfig(), sections), _origin(content)
+            return RunConfig.from_dict(sections), _origin(content)
         except OSError as problem:
             raise RegardError(
                 f"{self.path} is not a run: it has no settings.json; "

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import clip_grad_norm_
 
-from regard.config import LARGEST_SEED, TrainConfig
+from regard.config import MAX_SEED, TrainConfig
 from regard.data import batching
 from regard.data.batching import Batch, Rows
 from regard.data.dataset import Encoded
@@ -174,7 +174,7 @@ def _unsynced(wrapped: nn.Module, wanted: bool) -> AbstractContextManager[None]:
 
 
 def _seed(seed: int, step: int, rank: int) -> int:
-    return ((seed * 1_000_003 + step) * 4099 + rank) % LARGEST_SEED
+    return ((seed * 1_000_003 + step) * 4099 + rank) % MAX_SEED
 
 
 @torch.no_grad()

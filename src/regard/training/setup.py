@@ -1,6 +1,5 @@
 """From texts to what a training needs: settings that fit, tokenizers, encoded pairs."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 import torch
 
 from regard._support.progress import counted
-from regard.config import DataConfig, RunConfig, change
+from regard.config import DataConfig, RunConfig
 from regard.data import dataset, vocabulary
 from regard.data.bpe_dropout import PairBPEDropout
 from regard.data.corpus import Corpus, Pair
@@ -45,9 +44,9 @@ def settle(corpus: Corpus, changes: Changes, valid: Corpus | None = None) -> tup
         _read(valid)
     settings = RunConfig()
     for some in (defaults.defaults(count), *changes):
-        settings = change(settings, some)
+        settings = settings.update(some)
     if not settings.data.joint:  # a number means one word here and another one there
-        settings = change(settings, {"model": {"share_embeddings": False}})
+        settings = settings.update({"model": {"share_embeddings": False}})
     check(settings)
     if settings.train.alignment_loss_weight and not linked:
         raise RegardError(
@@ -124,8 +123,7 @@ def _compare_texts(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]
 
 
 def _compare(path: Path, known: RunConfig, wanted: RunConfig) -> None:
-    # as JSON has them: it knows no tuples
-    before, now = (json.loads(settings.to_json()) for settings in (known, wanted))
+    before, now = known.to_dict(), wanted.to_dict()
     for section, keys in before.items():
         for key, value in keys.items():
             if value != now[section][key]:
