@@ -93,3 +93,15 @@ def test_settings_that_do_not_name_their_texts_are_damaged(folder, origin):
     folder.settings.write_text(json.dumps(content | {"origin": origin}))
     with pytest.raises(RegardError, match=r"settings.json is damaged: origin must name a list"):
         folder.read_settings()
+
+
+@pytest.mark.parametrize("version", [None, 0, 2])
+def test_settings_of_another_format_version_are_refused_by_version(tmp_path, version):
+    folder = RunFolder(tmp_path)
+    folder.write_settings(TINY, ORIGIN)
+    content = json.loads(folder.settings.read_text())
+    assert content.pop("format_version") == 1
+    content |= {} if version is None else {"format_version": version}
+    folder.settings.write_text(json.dumps(content))
+    with pytest.raises(RegardError, match=rf"has format version {version or 0}, but .* version 1"):
+        folder.read_settings()

@@ -20,6 +20,7 @@ from regard.models import build
 from regard.runs import parameters
 
 SECTIONS = ("data", "model", "train", "search")
+FORMAT_VERSION = 1  # of settings.json and of the files beside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +106,19 @@ class RunFolder:
 
     def write_settings(self, settings: RunConfig, origin: Mapping[str, Any]) -> None:
         """Write the settings, and which texts they were for."""
-        content = {"regard": __version__, "origin": dict(origin), **asdict(settings)}
+        content = {
+            "format_version": FORMAT_VERSION,
+            "regard": __version__,
+            "origin": dict(origin),
+            **asdict(settings),
+        }
         files.write(self.settings, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
     def read_settings(self) -> tuple[RunConfig, dict[str, Any]]:
         """Give the settings, and which texts they were for."""
         try:
             content = json.loads(self.settings.read_text(encoding="utf-8"))
+            _check_version(self.settings, content)
             sections = {name: content[name] for name in SECTIONS}
             return RunConfig.from_dict(sections), _origin(content)
         except OSError as problem:
@@ -123,6 +130,16 @@ class RunFolder:
             raise
         except (ValueError, KeyError, TypeError) as problem:
             raise RegardError(f"{self.settings} is damaged: {problem}") from problem
+
+
+def _check_version(path: Path, content: Mapping[str, Any]) -> None:
+    """Refuse a run that an older or newer version of regard wrote."""
+    version = content.get("format_version", 0)
+    if version != FORMAT_VERSION:
+        raise RegardError(
+            f"{path} has format version {version!r}, but this version of regard reads version "
+            f"{FORMAT_VERSION}; train the run again, or use the version of regard that wrote it"
+        )
 
 
 def _origin(content: Mapping[str, Any]) -> dict[str, Any]:
