@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 from helpers.tiny_corpus import SMALL, corpus
 from regard.config import parse_assignment
 from regard.data import phrasebook
+from regard.demo import models
 from regard.explorer import gold_alignments
 from regard.explorer.app import create_app
 from regard.explorer.middleware import Address, Door
@@ -37,13 +38,13 @@ def trained(tmp_path_factory):
     path = tmp_path_factory.mktemp("explorer") / "small"
     jaxtyping.config.update("jaxtyping_disable", True)
     try:
-        named = corpus("phrasebook fr, training")
-        changes = [
+        named = corpus("phrasebook fr", models.dataset("fr"))
+        updates = [
             *SMALL,
             parse_assignment("train.snapshots=true"),
             parse_assignment("train.steps=60"),
         ]
-        train(named, path, changes=changes, say=lambda line: None)
+        train(named, path, updates=updates, echo=lambda line: None)
     finally:
         jaxtyping.config.update("jaxtyping_disable", False)
     return path
@@ -149,7 +150,9 @@ def plain(trained, tmp_path_factory):
     """The same run as if it had not learned from the phrasebook, which takes long to write out."""
     path = shutil.copytree(trained, tmp_path_factory.mktemp("plain") / "small")
     settings = (path / "settings.json").read_text("utf-8")
-    (path / "settings.json").write_text(settings.replace("phrasebook fr, ", "small, "), "utf-8")
+    (path / "settings.json").write_text(
+        settings.replace('"name": "phrasebook"', '"name": "small"'), "utf-8"
+    )
     return path
 
 

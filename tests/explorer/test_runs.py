@@ -130,7 +130,7 @@ def test_no_more_models_are_kept_than_wanted(trained, monkeypatch):
 
 def test_a_recurrent_run_has_one_head_and_no_phrasebook(copied):
     content = json.loads(RunFolder(copied).settings.read_text())
-    content["model"]["kind"], content["origin"]["texts"] = "recurrent", ["my pairs"]
+    content["model"]["kind"], content["origin"]["dataset"] = "recurrent", None
     RunFolder(copied).settings.write_text(json.dumps(content))
     facts = Shelf([copied]).facts("copy")
     assert (facts["kind"], facts["heads"], facts["phrasebook"]) == ("recurrent", 1, None)

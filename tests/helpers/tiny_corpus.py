@@ -34,8 +34,8 @@ def pairs():
     return found
 
 
-def corpus(name="small"):
-    return Corpus.of_pairs(name, pairs())
+def corpus(name="small", dataset=None):
+    return Corpus.of_pairs(name, pairs(), dataset)
 
 
 def write_tsv(path):

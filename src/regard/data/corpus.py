@@ -4,7 +4,7 @@ import gzip
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import file_digest, sha256
@@ -183,6 +183,7 @@ class Corpus:
     names: tuple[str, ...]
     fingerprint: str
     read: Callable[[], Iterator[Pair]]
+    dataset: Mapping[str, str] | None = None  # identity of a known data set: name, language, split
 
     @classmethod
     def of_files(cls, paths: Sequence[Path], alignments: Path | None = None) -> "Corpus":
@@ -197,9 +198,11 @@ class Corpus:
         )
 
     @classmethod
-    def of_pairs(cls, name: str, pairs: Sequence[Pair]) -> "Corpus":
+    def of_pairs(
+        cls, name: str, pairs: Sequence[Pair], dataset: Mapping[str, str] | None = None
+    ) -> "Corpus":
         """Give pairs that are in memory."""
         digest = sha256()
         for pair in pairs:
             digest.update(repr(pair).encode())
-        return cls((name,), digest.hexdigest(), lambda: iter(pairs))
+        return cls((name,), digest.hexdigest(), lambda: iter(pairs), dataset)

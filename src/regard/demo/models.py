@@ -44,12 +44,17 @@ def learn(out: Path, to: str = "fr", model: str = "transformer", minutes: float 
     check(to, model)
     book = corpus(cast(Language, to))
     train(
-        Corpus.of_pairs(f"phrasebook {to}, training", paired(book.train)),
+        Corpus.of_pairs(f"phrasebook {to}, training", paired(book.train), dataset(to)),
         out,
         valid=Corpus.of_pairs(f"phrasebook {to}, validation", paired(book.valid)),
-        changes=[COMMON, MODELS[model], {"train": {"minutes": minutes}}],
+        updates=[COMMON, MODELS[model], {"train": {"minutes": minutes}}],
     )
     return load(out)
+
+
+def dataset(language: str) -> dict[str, str]:
+    """Return the identity of the phrasebook's training pairs, as settings.json records it."""
+    return {"name": "phrasebook", "language": language, "split": "train"}
 
 
 def kept(
@@ -119,6 +124,6 @@ def _knows(place: Path, to: str, model: str) -> bool:
     wanted = {"layers": 2, "use_attention": True, "kind": "transformer"} | MODELS[model]["model"]
     return (
         all(getattr(settings.model, name) == value for name, value in wanted.items())
-        and origin["texts"][:1] == [f"phrasebook {to}, training"]
+        and origin.get("dataset") == dataset(to)
         and folder.card.exists()
     )

@@ -1,6 +1,5 @@
 """The runs that were named at start: the only ones that can be reached, loaded when needed."""
 
-import re
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -91,7 +90,7 @@ class Shelf:
         """List the weights that a run has kept, in order of steps; the final ones come last."""
         folder = self.folder(name)
         states = Checkpoints(folder.checkpoints)
-        found = {step: states.weights_at(step) for step in states.steps("weights")}
+        found = {step: states.parameters_path(step) for step in states.parameter_steps()}
         found |= folder.snapshots
         kept = [Checkpoint(f"step-{step}", step, found[step]) for step in sorted(found)]
         if folder.model.exists():
@@ -155,9 +154,11 @@ def _parameters(folder: RunFolder) -> int:
 
 
 def _language(origin: dict[str, Any]) -> str | None:
-    texts = origin.get("texts") or [""]
-    match = re.fullmatch(r"phrasebook (fr|zh), training", str(texts[0]))
-    return match[1] if match else None
+    """Return the language of the phrasebook that a run was trained on; None for other data."""
+    dataset = origin.get("dataset")
+    if not isinstance(dataset, dict) or dataset.get("name") != "phrasebook":
+        return None
+    return str(dataset["language"]) if dataset.get("language") in ("fr", "zh") else None
 
 
 def _signature(folder: RunFolder, weights: Path | None = None) -> Signature:
