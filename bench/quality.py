@@ -17,7 +17,7 @@ from regard.data.corpus import read
 from regard.decoding.translation import translate
 from regard.evaluation import metrics
 from regard.runs.run import Run, RunFolder, load
-from regard.training import defaults as sizes
+from regard.training import defaults
 
 HEAD = """\
 | run | BLEU | signature | seed | minutes | weights | command |
@@ -31,8 +31,10 @@ def row(run: Run, source: Path, reference: Path) -> str:
         run.model, run.tokenizers, [pair.source for pair in pairs], run.settings.search
     )
     references = [pair.target for pair in pairs]
-    texts, zh = [best[0].text for best in found], metrics.is_chinese(references)
-    bleu = next(s for s in metrics.scores(texts, references, zh=zh) if s.name == "BLEU")
+    texts, chinese = [best[0].text for best in found], metrics.is_chinese(references)
+    bleu = next(
+        s for s in metrics.corpus_scores(texts, references, chinese=chinese) if s.name == "BLEU"
+    )
     weights = sum(weight.numel() for weight in run.model.parameters())
     cells = (
         run.name,
@@ -73,7 +75,7 @@ def command(run: Run) -> str:
 
 def _differences(pairs: int, preset: Mapping[str, Any], settings: RunConfig) -> Iterator[str]:
     """Give what must be set after the defaults for so many pairs, and a preset."""
-    base = asdict(RunConfig.from_dict(sizes.defaults(pairs)).update(preset))
+    base = asdict(RunConfig.from_dict(defaults.defaults_for_size(pairs)).update(preset))
     for section, keys in asdict(settings).items():
         for key, value in keys.items():
             if value != base[section][key]:

@@ -15,7 +15,7 @@ import pytest
 from regard.config import RunConfig, parse_assignment
 from regard.data.phrasebook import corpus
 from regard.demo import models
-from regard.training.defaults import SIZES
+from regard.training.defaults import DEFAULTS_BY_SIZE
 
 ROOT = Path(__file__).parents[1]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
@@ -103,7 +103,7 @@ def test_the_page_of_settings_tells_the_defaults_by_size():
     table = page.split("## Defaults by size")[1]
     lines = [line.strip("| ").split(" | ") for line in table.splitlines() if line[:2] == "| "]
     told = {name.strip("`"): tuple(cells) for name, *cells in lines}
-    limits = (f"under {limit:,} pairs" for limit, _ in SIZES[:-1])
+    limits = (f"under {limit:,} pairs" for limit, _ in DEFAULTS_BY_SIZE[:-1])
     assert told == {"name": (*limits, "more"), **dict(defaults_by_size())}
 
 
@@ -111,7 +111,7 @@ def defaults_by_size():
     """Give each setting that depends on the size, and its values as the page writes them."""
     sizes = [
         {f"{part}.{key}": value for part, keys in sections.items() for key, value in keys.items()}
-        for _, sections in SIZES
+        for _, sections in DEFAULTS_BY_SIZE
     ]
     for name in dict.fromkeys(name for size in sizes for name in size):
         values = (size.get(name, "as above") for size in sizes)

@@ -42,8 +42,8 @@ def learned(book, out, *changes):
         Corpus.of_pairs("book", paired(book.train)),
         out,
         valid=Corpus.of_pairs("valid", paired(book.valid)),
-        changes=[BUDGET, *changes],
-        say=lambda line: None,
+        updates=[BUDGET, *changes],
+        echo=lambda line: None,
     )
     run = load(out)
     found = translate(run.model, run.tokenizers, [phrase.source for phrase in book.test])

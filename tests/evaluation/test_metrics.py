@@ -20,20 +20,22 @@ def test_bleu_is_what_sacrebleu_says():
 
 def test_a_perfect_translation_scores_a_hundred():
     assert metrics.bleu(REFERENCES, REFERENCES) == pytest.approx(100)
-    bleu, chrf = metrics.scores(REFERENCES, REFERENCES, samples=1)
+    bleu, chrf = metrics.corpus_scores(REFERENCES, REFERENCES, samples=1)
     assert (bleu.value, chrf.value) == (pytest.approx(100), pytest.approx(100))
 
 
 def test_chinese_is_parted_sign_by_sign():
     texts, references = ["我喜欢红苹果和茶"], ["我喜欢青苹果和茶"]
     wanted = sacrebleu.corpus_bleu(texts, [references], tokenize="zh").score
-    assert metrics.bleu(texts, references, zh=True) == pytest.approx(wanted)
-    assert metrics.bleu(texts, references, zh=True) > metrics.bleu(texts, references)
-    assert "tok:zh" in metrics.scores(texts, references, zh=True, samples=1)[0].signature
+    assert metrics.bleu(texts, references, chinese=True) == pytest.approx(wanted)
+    assert metrics.bleu(texts, references, chinese=True) > metrics.bleu(texts, references)
+    assert (
+        "tok:zh" in metrics.corpus_scores(texts, references, chinese=True, samples=1)[0].signature
+    )
 
 
 def test_scores_carry_signature_and_interval():
-    bleu, chrf = metrics.scores(TEXTS, REFERENCES, samples=20)
+    bleu, chrf = metrics.corpus_scores(TEXTS, REFERENCES, samples=20)
     assert (bleu.name, chrf.name) == ("BLEU", "chrF")
     assert bleu.value == pytest.approx(metrics.bleu(TEXTS, REFERENCES))
     assert chrf.value == pytest.approx(sacrebleu.corpus_chrf(TEXTS, [REFERENCES]).score)
@@ -44,18 +46,21 @@ def test_scores_carry_signature_and_interval():
 
 
 def test_scores_are_the_same_each_time():
-    assert metrics.scores(TEXTS, REFERENCES, samples=20) == metrics.scores(
+    assert metrics.corpus_scores(TEXTS, REFERENCES, samples=20) == metrics.corpus_scores(
         TEXTS, REFERENCES, samples=20
     )
 
 
 def test_without_samples_there_is_no_interval():
-    assert [one.interval for one in metrics.scores(TEXTS, REFERENCES, samples=1)] == [None, None]
+    assert [one.interval for one in metrics.corpus_scores(TEXTS, REFERENCES, samples=1)] == [
+        None,
+        None,
+    ]
 
 
 def test_a_missing_reference_is_one_sentence():
     with pytest.raises(RegardError, match="a reference for each text, but there are 2 for 3"):
-        metrics.scores(TEXTS, REFERENCES[:2])
+        metrics.corpus_scores(TEXTS, REFERENCES[:2])
 
 
 def test_exact_match_is_a_share():

@@ -9,7 +9,7 @@ from regard.data.corpus import Pair
 from regard.data.tokenizer import Tokenizers
 from regard.data.vocabulary import train
 from regard.errors import RegardError
-from regard.evaluation.evaluate import loss, report
+from regard.evaluation.report import evaluate, loss
 from regard.models import build
 from regard.runs.run import Run, RunFolder
 
@@ -55,7 +55,7 @@ def test_a_loss_leaves_the_model_as_it_was(run):
 
 
 def test_a_report_names_figures_with_signatures(run, files):
-    told = "\n".join(report(run, *files, None, beams=2))
+    told = "\n".join(evaluate(run, *files, None, beam_size=2))
     assert re.search(r"BLEU \d+\.\d\d ± \d+\.\d\d  nrefs:1\|bs:1000\|.*tok:13a", told)
     assert re.search(r"chrF \d+\.\d\d .*nc:6", told)
     assert "exact match 0.0%" in told and "perplexity" in told
@@ -66,18 +66,18 @@ def test_an_empty_file_is_refused(run, tmp_path):
     for path in (empty, other):
         path.write_text("")
     with pytest.raises(RegardError, match=r"empty.txt must have sentences, but it is empty"):
-        list(report(run, empty, other, None, None))
+        list(evaluate(run, empty, other, None, None))
 
 
 def test_pairs_with_an_empty_side_are_left_out_of_the_alignment(run, files, tmp_path):
     source, reference = files
     links = tmp_path / "links.txt"
     links.write_text("0-0 1-1\n0-0 1-1 2-2\n")
-    wanted = list(report(run, *files, links, beams=2))[-1]
+    wanted = list(evaluate(run, *files, links, beam_size=2))[-1]
     source.write_text(source.read_text() + "\n  \na\n")
     reference.write_text(reference.read_text() + "\nun\n \n")
     links.write_text(links.read_text() + "\n\n\n")
-    assert list(report(run, *files, links, beams=2))[-1] == wanted
+    assert list(evaluate(run, *files, links, beam_size=2))[-1] == wanted
     assert wanted.startswith("alignment error rate")
 
 

@@ -32,7 +32,7 @@ def translators(tmp_path_factory):
         patch.setattr(jaxtyping.config, "jaxtyping_disable", True)
         for name, settings in MODELS.items():
             out = tmp_path_factory.mktemp("runs") / name
-            train(texts[0], out, valid=texts[1], changes=[{"model": settings["model"]}, SMALL])
+            train(texts[0], out, valid=texts[1], updates=[{"model": settings["model"]}, SMALL])
             runs[name] = load(out)
     return runs
 

@@ -48,16 +48,16 @@ def test_two_states_are_kept_and_the_weights_that_are_asked_for(made, tmp_path):
     checkpoints = Checkpoints(tmp_path)
     for step in (1, 2, 3, 11):
         checkpoints.save(*made, Progress(step=step))
-    assert checkpoints.steps("state") == [3, 11]
-    checkpoints.keep_weights({2})
-    assert checkpoints.steps("weights") == [2, 3, 11]
+    assert checkpoints.state_steps() == [3, 11]
+    checkpoints.keep_parameters({2})
+    assert checkpoints.parameter_steps() == [2, 3, 11]
 
 
 def test_a_state_without_its_weights_is_passed_over_with_a_warning(made, tmp_path):
     checkpoints, told = Checkpoints(tmp_path), []
     for step in (1, 2):
         checkpoints.save(*made, Progress(step=step))
-    checkpoints.weights_at(2).unlink()
+    checkpoints.parameters_path(2).unlink()
     assert checkpoints.resume(*made, told.append).step == 1
     assert len(told) == 1 and "there are no weights at" in told[0]
 

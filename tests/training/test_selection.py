@@ -34,7 +34,7 @@ def write(folder, model, change_by):
     good = {name: tensor.clone() for name, tensor in parameters.of(model).items()}
     for step, by in change_by.items():
         changed = {name: tensor + by(tensor) for name, tensor in good.items()}
-        parameters.save(checkpoints.weights_at(step), changed)
+        parameters.save(checkpoints.parameters_path(step), changed)
     return good
 
 
@@ -67,7 +67,7 @@ def test_weights_that_are_damaged_are_left_out_with_a_warning(made, damage, step
     folder, prepared, model = made
     good = write(folder, model, {4: noise(1.0), 6: noise(-1.0), 8: torch.zeros_like})
     parameters.save(folder.model, good, {"step": 8})
-    path = Checkpoints(folder.checkpoints).weights_at(step)
+    path = Checkpoints(folder.checkpoints).parameters_path(step)
     if damage == "missing":
         path.unlink()
     else:

@@ -33,8 +33,8 @@ def silent(line):
     pass
 
 
-def small(out, *sets, say=silent):
-    return train(corpus(), out, changes=[*SMALL, *map(parse_assignment, sets)], say=say)
+def small(out, *sets, echo=silent):
+    return train(corpus(), out, updates=[*SMALL, *map(parse_assignment, sets)], echo=echo)
 
 
 def weights(folder):
@@ -77,7 +77,7 @@ def test_another_seed_gives_other_weights(whole, tmp_path):
 
 def test_a_finished_run_is_not_trained_again(whole):
     before, lines = weights(whole), []
-    small(whole, say=lines.append)
+    small(whole, echo=lines.append)
     assert same(before, weights(whole))
     assert any("is done already" in line for line in lines)
 
@@ -87,7 +87,7 @@ def test_a_finished_run_without_its_checkpoints_is_left_as_it_is(whole, tmp_path
     shutil.copytree(whole, copied)
     shutil.rmtree(copied / "checkpoints")
     before = {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()}
-    small(copied, say=lines.append)
+    small(copied, echo=lines.append)
     assert {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()} == before
     assert any("is done already, and its checkpoints are gone" in line for line in lines)
 
@@ -128,7 +128,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_weights(whole, tmp_path, mon
             small(out)
     monkeypatch.undo()
     lines = []
-    small(out, say=lines.append)
+    small(out, echo=lines.append)
     assert "going on from step 7" in lines
     assert same(weights(whole), weights(out))
     logs = [RunFolder(run).log.read_text().splitlines() for run in (whole, out)]
@@ -143,7 +143,7 @@ def stop_after(out, last):
 
     @contextmanager
     def requested():
-        steps = Checkpoints(RunFolder(out).checkpoints).steps("state")
+        steps = Checkpoints(RunFolder(out).checkpoints).state_steps()
         done = steps[-1] if steps else 0
 
         def asked():
@@ -163,14 +163,14 @@ def test_a_damaged_state_is_found_and_the_one_before_is_used(damage, whole, tmp_
     with pytest.raises(Interrupted):
         small(out)
     monkeypatch.undo()
-    last = Checkpoints(RunFolder(out).checkpoints).state_at(9)
+    last = Checkpoints(RunFolder(out).checkpoints).state_path(9)
     content = bytearray(last.read_bytes())
     if damage == "cut":
         del content[-100:]
     else:
         content[-100] ^= 1
     last.write_bytes(content)
-    small(out, say=lines.append)
+    small(out, echo=lines.append)
     assert any("going back to the state before" in line for line in lines)
     assert "going on from step 8" in lines
     assert same(weights(whole), weights(out))
@@ -195,7 +195,7 @@ def command(tsv, out, *sets):
 
 
 def has_state(step):
-    return lambda out: Checkpoints(RunFolder(out).checkpoints).state_at(step).exists()
+    return lambda out: Checkpoints(RunFolder(out).checkpoints).state_path(step).exists()
 
 
 def test_a_killed_process_goes_on_to_the_same_weights(tmp_path):
@@ -203,7 +203,7 @@ def test_a_killed_process_goes_on_to_the_same_weights(tmp_path):
     calm = tmp_path / "calm"
     longer = ("train.steps=40",)
     train(
-        Corpus.of_files([tsv]), calm, changes=[*SMALL, *map(parse_assignment, longer)], say=silent
+        Corpus.of_files([tsv]), calm, updates=[*SMALL, *map(parse_assignment, longer)], echo=silent
     )
     out = tmp_path / "killed"
     assert killed(command(tsv, out, *longer), out, has_state(8)) == -signal.SIGKILL
@@ -216,7 +216,9 @@ def test_a_compiled_model_learns_the_same(tmp_path):
     tsv = write_tsv(tmp_path / "pairs.tsv")
     plain, compiled = tmp_path / "plain", tmp_path / "compiled"
     calm = ("model.dropout=0.0",)
-    train(Corpus.of_files([tsv]), plain, changes=[*SMALL, *map(parse_assignment, calm)], say=silent)
+    train(
+        Corpus.of_files([tsv]), plain, updates=[*SMALL, *map(parse_assignment, calm)], echo=silent
+    )
     told = finished(command(tsv, compiled, *calm, "train.compile=true"))
     assert_close(weights(plain), weights(compiled))
     assert "recompile_limit" not in told  # or parts would no longer be compiled
@@ -229,7 +231,7 @@ def test_twenty_kills_at_random_change_nothing(tmp_path):
     longer = ("train.steps=400", "train.validate_every=7")
     calm, out = tmp_path / "calm", tmp_path / "killed"
     train(
-        Corpus.of_files([tsv]), calm, changes=[*SMALL, *map(parse_assignment, longer)], say=silent
+        Corpus.of_files([tsv]), calm, updates=[*SMALL, *map(parse_assignment, longer)], echo=silent
     )
     chance = torch.Generator().manual_seed(0)
     for _ in range(20):
@@ -250,7 +252,7 @@ def test_two_processes_learn_what_one_does(optimizer, tmp_path):
     plain = ("model.dropout=0.0", "train.steps=8", f"train.optimizer={optimizer}")
     alone, both = tmp_path / "alone", tmp_path / "both"
     changes = [*SMALL, *map(parse_assignment, plain)]
-    train(Corpus.of_files([tsv]), alone, changes=changes, say=silent)
+    train(Corpus.of_files([tsv]), alone, updates=changes, echo=silent)
     finished(crew_of_two(command(tsv, both, *plain)))
     losses = [
         [json.loads(line)["valid_loss"] for line in RunFolder(run).log.read_text().splitlines()]
@@ -264,7 +266,9 @@ def test_a_run_goes_on_with_another_number_of_processes(tmp_path):
     tsv = write_tsv(tmp_path / "pairs.tsv")
     plain = ("model.dropout=0.0", "train.steps=16")
     calm, out = tmp_path / "calm", tmp_path / "killed"
-    train(Corpus.of_files([tsv]), calm, changes=[*SMALL, *map(parse_assignment, plain)], say=silent)
+    train(
+        Corpus.of_files([tsv]), calm, updates=[*SMALL, *map(parse_assignment, plain)], echo=silent
+    )
     assert killed(command(tsv, out, *plain), out, has_state(4)) == -signal.SIGKILL
     told = finished(crew_of_two(command(tsv, out, *plain)))
     assert "going on from step" in told
@@ -318,7 +322,7 @@ def test_a_loss_that_is_not_a_number_names_the_step_and_keeps_the_last_state(tmp
             "train.max_grad_norm=0.0",
             "train.validate_every=9",
         )
-    assert Checkpoints(RunFolder(out).checkpoints).steps("state") == []
+    assert Checkpoints(RunFolder(out).checkpoints).state_steps() == []
 
 
 @pytest.mark.parametrize("step", ["train.steps=1", "train.steps=2"])
@@ -331,10 +335,10 @@ def test_weights_that_a_step_ruins_are_never_saved(step, tmp_path):
     with pytest.raises(RegardError, match=r"the validation loss of step 1 is not a number"):
         small(out, step, *wild)
     assert not RunFolder(out).model.exists()
-    assert Checkpoints(RunFolder(out).checkpoints).steps("state") == []
+    assert Checkpoints(RunFolder(out).checkpoints).state_steps() == []
     with pytest.raises(RegardError, match=r"a weight after step 1 is not a number"):
         small(tmp_path / "saved", "train.save_every=0", "train.validate_every=9", *wild[:2])
-    assert Checkpoints(RunFolder(tmp_path / "saved").checkpoints).steps("state") == []
+    assert Checkpoints(RunFolder(tmp_path / "saved").checkpoints).state_steps() == []
 
 
 def test_states_of_a_training_that_had_to_go_back_do_not_outlive_those_it_makes(
@@ -344,17 +348,17 @@ def test_states_of_a_training_that_had_to_go_back_do_not_outlive_those_it_makes(
     small(out, "train.steps=8")
     RunFolder(out).card.unlink()
     checkpoints = Checkpoints(RunFolder(out).checkpoints)
-    assert checkpoints.steps("state") == [4, 8]
+    assert checkpoints.state_steps() == [4, 8]
     for step in (4, 8):
-        checkpoints.state_at(step).write_bytes(b"torn")
+        checkpoints.state_path(step).write_bytes(b"torn")
     monkeypatch.setattr("regard.training.trainer.stop_requested", stop_after(tmp_path / "no", 3))
     with pytest.raises(Interrupted):
-        small(out, "train.steps=8", say=lines.append)
+        small(out, "train.steps=8", echo=lines.append)
     assert [line.rpartition("; ")[2] for line in lines if "torn" in line.rpartition("; ")[0]] == [
         "going back to the state before",
         "starting anew",
     ]
-    assert checkpoints.steps("state") == [3]
+    assert checkpoints.state_steps() == [3]
 
 
 def test_a_kill_while_the_settings_are_written_leaves_nothing_in_the_way(whole, tmp_path):
@@ -386,7 +390,7 @@ def test_validation_pairs_are_read_before_anything_is_written(tmp_path):
     (tmp_path / "valid.tsv").write_text("a\tb\nno tab\n")
     some, valid = (Corpus.of_files([tmp_path / name]) for name in ("pairs.tsv", "valid.tsv"))
     with pytest.raises(RegardError, match="valid.tsv must have a tab .* but line 2 has none"):
-        train(some, tmp_path / "run", valid=valid, changes=SMALL, say=silent)
+        train(some, tmp_path / "run", valid=valid, updates=SMALL, echo=silent)
     assert not (tmp_path / "run").exists()
 
 
@@ -395,7 +399,7 @@ def test_a_folder_of_another_run_is_left_alone(whole):
     with pytest.raises(RegardError, match=r"is a run with model.width = 16, not 32; --out with an"):
         small(whole, "model.width=32")
     with pytest.raises(RegardError, match="is a run with other texts"):
-        train(Corpus.of_pairs("others", [*corpus().read()][1:]), whole, changes=SMALL, say=silent)
+        train(Corpus.of_pairs("others", [*corpus().read()][1:]), whole, updates=SMALL, echo=silent)
     assert RunFolder(whole).settings.read_text() == before
 
 
@@ -466,7 +470,9 @@ def test_the_log_tells_how_many_target_tokens_are_learned_a_second(tmp_path, mon
     monkeypatch.setattr("regard.training.trainer.stop_requested", stop_after(out, 99))
     small(out, *sets)
     entries = [json.loads(line) for line in RunFolder(out).log.read_text().splitlines()]
-    told = {entry["step"]: entry["tokens_per_second"] for entry in entries if "rate" in entry}
+    told = {
+        entry["step"]: entry["tokens_per_second"] for entry in entries if "learning_rate" in entry
+    }
     assert list(told) == [20, 40, 60]
     for last, steps in [(20, 20), (40, 7), (60, 20)]:
         tokens = sum(learned[step] for step in range(last - steps + 1, last + 1))
@@ -479,7 +485,7 @@ def test_snapshots_show_how_the_weights_came_about_and_change_nothing(whole, tmp
     kept = RunFolder(tmp_path / "run").snapshots
     assert list(kept) == [0, 3, 6, 12]
     assert same(weights(tmp_path / "run"), weights(whole)) and not RunFolder(whole).snapshots
-    last = Checkpoints(RunFolder(whole).checkpoints).weights_at(12)
+    last = Checkpoints(RunFolder(whole).checkpoints).parameters_path(12)
     assert same(parameters.load(kept[12])[0], parameters.load(last)[0])
     assert not same(parameters.load(kept[0])[0], parameters.load(kept[3])[0])
 
@@ -490,7 +496,7 @@ def test_the_log_tells_the_loss_between_validations(tmp_path):
     entries = [json.loads(line) for line in lines]
     assert [entry["step"] for entry in entries] == [20, 30, 40, 50]
     told = {entry["step"]: entry for entry in entries}
-    assert told[40]["loss"] < told[20]["loss"] and told[40]["rate"] == pytest.approx(5e-3)
+    assert told[40]["loss"] < told[20]["loss"] and told[40]["learning_rate"] == pytest.approx(5e-3)
     assert told[20]["seconds"] < told[40]["seconds"]
     assert "valid_loss" in told[30] and "valid_loss" not in told[40]
 

@@ -43,7 +43,7 @@ def train(
         updates.insert(0, {"train": {"alignment_loss_weight": 0.05}})
     validation = Corpus.of_files(valid) if valid else None
     with interruptible():
-        train_run(Corpus.of_files(pairs, alignments), out, valid=validation, changes=updates)
+        train_run(Corpus.of_files(pairs, alignments), out, valid=validation, updates=updates)
 
 
 def _updates(
@@ -154,10 +154,10 @@ def score(
     beam_size: BeamSize = None,
 ) -> None:
     """Evaluate a run: BLEU, chrF, perplexity and alignment error rate."""
-    from regard.evaluation.evaluate import report
+    from regard.evaluation import evaluate
     from regard.runs.run import load
 
-    for line in report(load(run), source, reference, alignments, beam_size):
+    for line in evaluate(load(run), source, reference, alignments, beam_size):
         typer.echo(line)
 
 

@@ -64,7 +64,7 @@ def _quality(run: Run, phrases: Sequence[Phrase]) -> str:
         run.model, run.tokenizers, [phrase.source for phrase in phrases], run.settings.search
     )
     texts, wanted = [best[0].text for best in found], [phrase.target for phrase in phrases]
-    score = bleu(texts, wanted, zh=is_chinese(wanted))
+    score = bleu(texts, wanted, chinese=is_chinese(wanted))
     lines = [
         f"{len(phrases)} sentences it never saw: BLEU {score:.1f}, "
         f"{exact_match(texts, wanted):.0%} exactly as in the book.\n"

@@ -10,7 +10,7 @@ from sacrebleu.metrics.chrf import CHRF
 from regard.errors import RegardError
 
 
-class Score(NamedTuple):
+class MetricScore(NamedTuple):
     """A figure, its interval at 95 %, and the signature that makes it comparable."""
 
     name: str
@@ -19,15 +19,15 @@ class Score(NamedTuple):
     signature: str
 
 
-def bleu(texts: Sequence[str], references: Sequence[str], *, zh: bool = False) -> float:
+def bleu(texts: Sequence[str], references: Sequence[str], *, chinese: bool = False) -> float:
     """Give the BLEU of a corpus, as sacreBLEU computes it."""
-    metric = BLEU(tokenize="zh" if zh else "13a")
+    metric = BLEU(tokenize="zh" if chinese else "13a")
     return float(metric.corpus_score(list(texts), [list(references)]).score)
 
 
-def scores(
-    texts: Sequence[str], references: Sequence[str], *, zh: bool = False, samples: int = 1000
-) -> list[Score]:
+def corpus_scores(
+    texts: Sequence[str], references: Sequence[str], *, chinese: bool = False, samples: int = 1000
+) -> list[MetricScore]:
     """Give BLEU and chrF with signatures and, from resampled corpora, intervals."""
     if len(texts) != len(references):
         raise RegardError(
@@ -36,17 +36,17 @@ def scores(
         )
     kept, references = list(texts), list(references)
     found = []
-    for name, metric in (("BLEU", BLEU(tokenize="zh" if zh else "13a")), ("chrF", CHRF())):
+    for name, metric in (("BLEU", BLEU(tokenize="zh" if chinese else "13a")), ("chrF", CHRF())):
         result, interval = _resampled(metric, kept, references, samples)
         signature = str(metric.get_signature())
-        found.append(Score(name, result.score, interval, signature))
+        found.append(MetricScore(name, result.score, interval, signature))
     return found
 
 
 def _resampled(
     metric: BLEU | CHRF, texts: list[str], references: list[str], samples: int
 ) -> tuple[Any, float | None]:
-    """Score a corpus, with the interval where there is one."""
+    """MetricScore a corpus, with the interval where there is one."""
     if samples > 1:
         try:
             result = metric.corpus_score(texts, [references], n_bootstrap=samples)

@@ -21,19 +21,19 @@ from regard.training.loop import validation_loss
 from regard.training.objective import Objective
 
 
-def report(
-    run: Run, source: Path, reference: Path, alignments: Path | None, beams: int | None
+def evaluate(
+    run: Run, source: Path, reference: Path, alignments: Path | None, beam_size: int | None
 ) -> Iterator[str]:
     """Translate the sources, and tell line by line how the result compares."""
     pairs = list(read([source, reference], alignments))
     if not pairs:
         raise RegardError(f"{source} must have sentences, but it is empty")
     settings = run.settings.search
-    settings = settings if beams is None else replace(settings, beam_size=beams)
+    settings = settings if beam_size is None else replace(settings, beam_size=beam_size)
     sources = [pair.source for pair in pairs]
     found = translate(run.model, run.tokenizers, sources, settings, told=True)
     texts, references = [best[0].text for best in found], [pair.target for pair in pairs]
-    for score in metrics.scores(texts, references, zh=metrics.is_chinese(references)):
+    for score in metrics.corpus_scores(texts, references, chinese=metrics.is_chinese(references)):
         interval = "" if score.interval is None else f" ± {score.interval:.2f}"
         yield f"{score.name} {score.value:.2f}{interval}  {score.signature}"
     yield f"exact match {metrics.exact_match(texts, references):.1%}"

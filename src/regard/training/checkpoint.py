@@ -18,18 +18,18 @@ GENERATIONS = 2  # states kept: if the last is torn, the one before is used
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """The folder of weights (`weights-120.safetensors`) and states (`state-120.safetensors`).
+    """The folder of weights (`parameters-120.safetensors`) and states (`state-120.safetensors`).
 
     A state is written after its weights. So a state that can be read has all it needs.
     """
 
     folder: Path
 
-    def weights_at(self, step: int) -> Path:
+    def parameters_path(self, step: int) -> Path:
         """Name the weights of a step."""
-        return self.folder / f"weights-{step}.safetensors"
+        return self.folder / f"parameters-{step}.safetensors"
 
-    def state_at(self, step: int) -> Path:
+    def state_path(self, step: int) -> Path:
         """Name the state of a step."""
         return self.folder / f"state-{step}.safetensors"
 
@@ -39,25 +39,27 @@ class Checkpoints:
         Those of later steps are what a training left behind that had to go back, since they are
         torn.
         """
-        parameters.save(self.weights_at(progress.step), parameters.of(model))
+        parameters.save(self.parameters_path(progress.step), parameters.of(model))
         state = _momenta(model, optimizer)
-        parameters.save(self.state_at(progress.step), state, progress.to_dict())
-        states = self.steps("state")
+        parameters.save(self.state_path(progress.step), state, progress.to_dict())
+        states = self.state_steps()
         kept = [step for step in states if step <= progress.step][-GENERATIONS:]
         for step in set(states) - {*kept}:
-            self.state_at(step).unlink(missing_ok=True)
+            self.state_path(step).unlink(missing_ok=True)
 
     def resume(
         self, model: nn.Module, optimizer: torch.optim.Optimizer, warn: Callable[[str], None]
     ) -> Progress | None:
         """Put model and optimizer back to the last state that is whole; None if there is none."""
         files.sweep(self.folder)
-        states = self.steps("state")
+        states = self.state_steps()
         for step in reversed(states):
             try:
-                state, about = parameters.load(self.state_at(step))
+                state, about = parameters.load(self.state_path(step))
                 parameters.fill(
-                    model, parameters.load(self.weights_at(step))[0], self.weights_at(step)
+                    model,
+                    parameters.load(self.parameters_path(step))[0],
+                    self.parameters_path(step),
                 )
             except RegardError as problem:
                 before = "starting anew" if step == states[0] else "going back to the state before"
@@ -67,16 +69,23 @@ class Checkpoints:
                 return Progress.from_dict(about)
         return None
 
-    def steps(self, what: str) -> list[int]:
-        """List the steps of which there are weights, or states, in order."""
-        named = re.compile(rf"{what}-(\d+)\.safetensors")
+    def parameter_steps(self) -> list[int]:
+        """Return the steps whose parameters are on disk, in order."""
+        return self._steps("parameters")
+
+    def state_steps(self) -> list[int]:
+        """Return the steps whose optimizer state is on disk, in order."""
+        return self._steps("state")
+
+    def _steps(self, prefix: str) -> list[int]:
+        named = re.compile(rf"{prefix}-(\d+)\.safetensors")
         found = (named.fullmatch(path.name) for path in self.folder.glob("*.safetensors"))
         return sorted(int(match[1]) for match in found if match)
 
-    def keep_weights(self, steps: Iterable[int]) -> None:
+    def keep_parameters(self, steps: Iterable[int]) -> None:
         """Forget all weights but those of these steps and of the states."""
-        for step in set(self.steps("weights")) - {*steps, *self.steps("state")}:
-            self.weights_at(step).unlink(missing_ok=True)
+        for step in set(self.parameter_steps()) - {*steps, *self.state_steps()}:
+            self.parameters_path(step).unlink(missing_ok=True)
 
 
 def _momenta(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -8,7 +8,7 @@ want Muon at twice Adam's rate: to French, 1.35 after 8 epochs, where Adam had 1
 
 from typing import Any
 
-SIZES: list[tuple[float, dict[str, Any]]] = [
+DEFAULTS_BY_SIZE: list[tuple[float, dict[str, Any]]] = [
     (
         10_000,
         {
@@ -86,6 +86,6 @@ SIZES: list[tuple[float, dict[str, Any]]] = [
 ]
 
 
-def defaults(pairs: int) -> dict[str, Any]:
+def defaults_for_size(pairs: int) -> dict[str, Any]:
     """Give the settings for so many pairs; presets, files and `--set` come after them."""
-    return next(settings for limit, settings in SIZES if pairs < limit)
+    return next(settings for limit, settings in DEFAULTS_BY_SIZE if pairs < limit)

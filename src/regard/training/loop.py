@@ -128,7 +128,7 @@ class Training:
             (progress.seconds,) = self.crew.tell([progress.seconds])
             progress.replan(self.settings)
         pace = self.optimizer.param_groups[0]["lr"]
-        entry = {"step": progress.step, "loss": lost / told, "tokens": told, "rate": pace}
+        entry = {"step": progress.step, "loss": lost / told, "tokens": told, "learning_rate": pace}
         self.hooks.report(entry)
 
     def _due(self) -> bool:

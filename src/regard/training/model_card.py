@@ -60,7 +60,7 @@ def card(
         chosen=chosen,
         loss=loss,
         perplexity=metrics.perplexity(loss),
-        bleu=metrics.bleu(texts, references, zh=metrics.is_chinese(references)),
+        bleu=metrics.bleu(texts, references, chinese=metrics.is_chinese(references)),
         exact=metrics.exact_match(texts, references),
     )
     rows = zip(texts[:SHOWN], references[:SHOWN], strict=True)

@@ -72,20 +72,20 @@ def _candidates(
 
     def whole(step: int) -> bool:
         try:
-            parameters.load(checkpoints.weights_at(step))
+            parameters.load(checkpoints.parameters_path(step))
         except RegardError as problem:
             say(f"{problem}; going on without it")
             return False
         return True
 
     steps = list(filter(whole, progress.averaged(prepared.settings.train)))
-    best = checkpoints.weights_at(progress.best_step)
+    best = checkpoints.parameters_path(progress.best_step)
     # the best weights are also where they are translated with
     single = best if progress.best_step in steps or whole(progress.best_step) else folder.model
     candidates = {f"those of step {progress.best_step}": [single]}
     if len(steps) > 1:
         name = f"the mean of steps {', '.join(map(str, steps[:-1]))} and {steps[-1]}"
-        candidates[name] = [checkpoints.weights_at(step) for step in steps]
+        candidates[name] = [checkpoints.parameters_path(step) for step in steps]
     return candidates
 
 
@@ -95,7 +95,7 @@ def validation_bleu(model: nn.Module, prepared: Prepared) -> float:
     model.eval()
     texts, references = translated(model, prepared)
     model.train(was_training)
-    return metrics.bleu(texts, references, zh=metrics.is_chinese(references))
+    return metrics.bleu(texts, references, chinese=metrics.is_chinese(references))
 
 
 def translated(model: nn.Module, prepared: Prepared) -> tuple[list[str], list[str]]:

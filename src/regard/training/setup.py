@@ -23,7 +23,7 @@ from regard.training import defaults
 
 ALIKE = "source also among the pairs held out"
 
-Changes = Sequence[Mapping[str, Any]]
+Updates = Sequence[Mapping[str, Any]]
 """Settings to change, later ones over earlier ones."""
 
 
@@ -37,13 +37,13 @@ class Prepared:
     valid: Encoded
 
 
-def settle(corpus: Corpus, changes: Changes, valid: Corpus | None = None) -> tuple[RunConfig, int]:
+def settle(corpus: Corpus, updates: Updates, valid: Corpus | None = None) -> tuple[RunConfig, int]:
     """Give the settings for a corpus, and how many pairs it has; read all pairs once."""
     count, linked = _read(corpus)
     if valid is not None:
         _read(valid)
     settings = RunConfig()
-    for some in (defaults.defaults(count), *changes):
+    for some in (defaults.defaults_for_size(count), *updates):
         settings = settings.update(some)
     if not settings.data.joint:  # a number means one word here and another one there
         settings = settings.update({"model": {"share_embeddings": False}})

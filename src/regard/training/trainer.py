@@ -26,7 +26,7 @@ from regard.training.logging import Bar, Log
 from regard.training.loop import Hooks, Training, diverged, validation_loss
 from regard.training.objective import Objective
 from regard.training.selection import finish, validation_bleu
-from regard.training.setup import Changes, Prepared
+from regard.training.setup import Prepared, Updates
 from regard.training.signals import Interrupted, stop_requested
 from regard.training.state import Progress
 from regard.training.threads import threads
@@ -34,7 +34,7 @@ from regard.training.threads import threads
 FIRST_SNAPSHOT = 25  # steps; the others come at twice the step of the one before
 LOGGED = 20  # steps between two lines of the log that tell the loss
 
-Say = Callable[[str], None]
+Echo = Callable[[str], None]
 
 
 def train(
@@ -42,18 +42,19 @@ def train(
     out: Path,
     *,
     valid: Corpus | None = None,
-    changes: Changes = (),
-    say: Say | None = None,
+    updates: Updates = (),
+    echo: Echo | None = None,
 ) -> Progress:
     """Train a translator on a corpus, in a run folder."""
     folder = RunFolder(Path(out))
     with gathered() as crew:
-        speak = (say or _to_stderr) if crew.leads else _silent
-        settings, count = setup.settle(corpus, changes, valid)
+        speak = (echo or _to_stderr) if crew.leads else _silent
+        settings, count = setup.settle(corpus, updates, valid)
         origin = {
             "texts": [*corpus.names, *(valid.names if valid else ())],
             "fingerprints": [part.fingerprint for part in (corpus, valid) if part],
             "pairs": count,
+            "dataset": dict(corpus.dataset) if corpus.dataset else None,
         }
         with held(folder.path) if crew.leads else nullcontext():
             if crew.leads:
@@ -81,7 +82,7 @@ class _Session:
     folder: RunFolder
     prepared: Prepared
     crew: Distributed
-    say: Say
+    echo: Echo
 
     def run(self) -> Progress:
         """Train, and leave the best weights in the folder."""
@@ -91,21 +92,21 @@ class _Session:
         self.objective = self._objective().train()
         self.optimizer = optim.build(self.model, settings.train, self.crew)
         self.checkpoints = Checkpoints(self.folder.checkpoints)
-        progress = self.checkpoints.resume(self.model, self.optimizer, self.say)
+        progress = self.checkpoints.resume(self.model, self.optimizer, self.echo)
         if progress is None and self.folder.card.exists():
-            self.say(f"{self.folder.path} is done already, and its checkpoints are gone")
+            self.echo(f"{self.folder.path} is done already, and its checkpoints are gone")
             return Progress(finished="its checkpoints are gone")
         if progress is None:
             progress = Progress(planned=settings.train.steps)
             self._announce(progress)
         elif not progress.finished:
-            self.say(f"going on from step {progress.step}")
+            self.echo(f"going on from step {progress.step}")
         if settings.train.compile:
             _compile(self.model)
         if not progress.finished:
             self._train(progress)
         if self.crew.leads:
-            finish(self.folder, self.prepared, self.objective, progress, self.say)
+            finish(self.folder, self.prepared, self.objective, progress, self.echo)
         self.crew.wait()
         return progress
 
@@ -119,7 +120,7 @@ class _Session:
         )
 
     def _announce(self, progress: Progress) -> None:
-        """Say what will be done and how long it may take; plan for the time box, if any."""
+        """Echo what will be done and how long it may take; plan for the time box, if any."""
         settings, prepared = self.prepared.settings.train, self.prepared
         seconds = seconds_per_step(self.objective, prepared, self.crew)
         (seconds,) = self.crew.tell([seconds])
@@ -131,11 +132,11 @@ class _Session:
         tokens = " and ".join(f"{size:,}" for size in sorted(set(prepared.tokenizers.sizes)))
         what = "cuts of pairs" if prepared.settings.data.bpe_dropout_samples else "pairs"
         learned, validated = len(prepared.train), len(prepared.valid)
-        self.say(f"{learned:,} {what} to learn, {validated:,} to validate{left_out}")
-        self.say(
+        self.echo(f"{learned:,} {what} to learn, {validated:,} to validate{left_out}")
+        self.echo(
             f"{prepared.settings.model.kind}, {weights:,} weights, {tokens} tokens to choose from"
         )
-        self.say(
+        self.echo(
             f"{progress.planned:,} steps at most: about {duration(progress.planned * seconds)}"
         )
 
@@ -183,7 +184,7 @@ class _Session:
             step=entry["step"],
             seconds=round(progress.seconds, 3),
             loss=sum(self.losses) / len(self.losses),
-            rate=entry["rate"],
+            learning_rate=entry["learning_rate"],
             tokens_per_second=round(self.tokens / max(progress.seconds - self.since, 1e-9), 1),
         )
 
@@ -227,7 +228,7 @@ class _Session:
         if self.crew.leads:
             self.checkpoints.save(self.model, self.optimizer, progress)
             averaged = progress.averaged(self.prepared.settings.train)
-            self.checkpoints.keep_weights({*averaged, progress.best_step})
+            self.checkpoints.keep_parameters({*averaged, progress.best_step})
 
 
 def _sentence(entry: dict[str, Any]) -> str:

@@ -60,14 +60,14 @@ test("a line breaks where a point is missing", () => {
 
 test("a log becomes charts: losses together, other figures alone, the speed by its clock", () => {
   const records = [
-    { step: 10, epoch: 1, seconds: 5, train_loss: 2, valid_loss: 3, rate: 0.1 },
+    { step: 10, epoch: 1, seconds: 5, train_loss: 2, valid_loss: 3, learning_rate: 0.1 },
     { step: 30, epoch: 2, seconds: 10, train_loss: 1, valid_loss: null, bleu: 40, tokens_per_second: 900, note: "text" },
     { seconds: 11, valid_loss: 0 }, // without a step it has no place
   ];
   const found = Object.fromEntries(charts(records).map(({ name, curves }) => [name, Object.fromEntries(curves.map((curve) => [curve.name, curve.points]))]));
   assert.deepEqual(found, {
     loss: { train_loss: [[10, 2], [30, 1]], valid_loss: [[10, 3]] },
-    rate: { rate: [[10, 0.1]] },
+    learning_rate: { learning_rate: [[10, 0.1]] },
     quality: { bleu: [[30, 40]] },
     tokens_per_second: { tokens_per_second: [[30, 900]] },
     speed: { speed: [[10, 2], [30, 4]] },

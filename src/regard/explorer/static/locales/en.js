@@ -114,8 +114,8 @@ export const ENGLISH = {
   headName: (kind, layer, head) => `${kind} · layer ${layer}, head ${head}`,
   pointHint: "Point at a cell, or walk through them with the arrow keys.",
   training: {
-    charts: { loss: "Loss", quality: "Quality", speed: "Speed", rate: "Learning rate", tokens_per_second: "Target tokens per second" },
-    figures: { train_loss: "training", valid_loss: "validation", loss: "training", bleu: "BLEU", chrf: "chrF", speed: "steps per second", rate: "rate", tokens_per_second: "tokens/s" },
+    charts: { loss: "Loss", quality: "Quality", speed: "Speed", learning_rate: "Learning rate", tokens_per_second: "Target tokens per second" },
+    figures: { train_loss: "training", valid_loss: "validation", loss: "training", bleu: "BLEU", chrf: "chrF", speed: "steps per second", learning_rate: "rate", tokens_per_second: "tokens/s" },
     step: "step",
     atStep: (step) => `step ${step.toLocaleString("en-US")}`,
     final: (step) => (step ? `the end, after step ${step.toLocaleString("en-US")}` : "the end"),

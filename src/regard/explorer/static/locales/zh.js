@@ -94,8 +94,8 @@ export const CHINESE = {
   headName: (kind, layer, head) => `${kind} · 第 ${layer} 层，第 ${head} 头`,
   pointHint: "指向一个格子，或用方向键移动。",
   training: {
-    charts: { loss: "损失", quality: "质量", speed: "速度", rate: "学习率", tokens_per_second: "每秒目标词元数" },
-    figures: { train_loss: "训练", valid_loss: "验证", loss: "训练", bleu: "BLEU", chrf: "chrF", speed: "步/秒", rate: "学习率", tokens_per_second: "词元/秒" },
+    charts: { loss: "损失", quality: "质量", speed: "速度", learning_rate: "学习率", tokens_per_second: "每秒目标词元数" },
+    figures: { train_loss: "训练", valid_loss: "验证", loss: "训练", bleu: "BLEU", chrf: "chrF", speed: "步/秒", learning_rate: "学习率", tokens_per_second: "词元/秒" },
     step: "步",
     atStep: (step) => `第 ${step.toLocaleString("en-US")} 步`,
     final: (step) => (step ? `结束，第 ${step.toLocaleString("en-US")} 步之后` : "结束"),
