@@ -35,7 +35,7 @@ def test_every_line_of_the_tour_runs(tmp_path, monkeypatch):
     for block in blocks("tour.md"):
         exec(block, names)
     assert names["best"].text and len(names["others"]) == 2
-    kinds = [look.kind for look in names["trace"].looks]
+    kinds = [look.kind for look in names["trace"].maps]
     assert kinds.count("cross") == 2 and len(kinds) == 6  # two layers, three kinds
     assert (tmp_path / "cat.html").exists() and (tmp_path / "cat.json").exists()
 

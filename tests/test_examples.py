@@ -72,5 +72,5 @@ def test_every_cell_of_the_notebook_runs(capsys):
         exec(cell, names)
     assert torch.equal(names["plain"], names["watched"])
     assert names["weights"].shape == (1, 4, 6, 6)
-    assert len(names["trace"].looks) == 2
+    assert len(names["trace"].maps) == 2
     assert not any(c.get("outputs") for c in notebook["cells"])  # none are kept in the repository

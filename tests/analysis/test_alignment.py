@@ -10,7 +10,7 @@ from regard.analysis import (
     read_alignment,
     symmetrise,
 )
-from regard.trace import Tokens, translation
+from regard.trace import TokenList, build_translation_trace
 
 
 @pytest.mark.parametrize(
@@ -102,27 +102,27 @@ def test_gold_must_be_given_for_every_sentence():
 
 
 def test_links_of_a_trace_count_words_and_leave_start_and_end_out():
-    source = Tokens(("a", "b", "c", "</s>"), words=(0, 0, 1, None), special=(3,))
-    target = Tokens(("<s>", "x", "y"), words=(None, 0, 1), special=(0,))
+    source = TokenList(("a", "b", "c", "</s>"), words=(0, 0, 1, None), special=(3,))
+    target = TokenList(("<s>", "x", "y"), words=(None, 0, 1), special=(0,))
     weights = torch.tensor([[0.0, 0, 0, 1], [0.1, 0, 0.3, 0.6], [0.2, 0.2, 0.1, 0.5]])
-    trace = translation(source, target, cross=[weights[None]])
+    trace = build_translation_trace(source, target, cross=[weights[None]])
     assert read_alignment(trace) == {(1, 0), (0, 1)}
 
 
 def test_a_trace_without_cross_attention_has_no_alignment():
     with pytest.raises(ValueError, match="read from cross-attention, but the trace has none"):
-        read_alignment(translation(["a"], ["b"]))
+        read_alignment(build_translation_trace(["a"], ["b"]))
 
 
 def test_a_word_can_be_given_the_row_that_read_it_or_the_row_that_chose_it():
     """Four rows: the start and three words. Each row looks at the source of the next word."""
-    pieces = Tokens(("<start>", "a", "b", "c"), (None, 0, 1, 2), special=(0,))
+    pieces = TokenList(("<start>", "a", "b", "c"), (None, 0, 1, 2), special=(0,))
     looks = np.zeros((1, 4, 3))
     for row, source in enumerate((2, 0, 1)):
         looks[0, row, source] = 1.0
     looks[0, 3] = 1 / 3
     gold = [{(2, 0), (0, 1), (1, 2)}]
-    trace = translation(("x", "y", "z"), pieces, cross=[looks])
+    trace = build_translation_trace(("x", "y", "z"), pieces, cross=[looks])
     assert read_alignment(trace, 0, 0, symmetric=False, step="chosen") == gold[0]
     assert read_alignment(trace, 0, 0, symmetric=False) != gold[0]
     reading = best_reading([trace], gold)
@@ -130,9 +130,9 @@ def test_a_word_can_be_given_the_row_that_read_it_or_the_row_that_chose_it():
 
 
 def test_rows_that_are_named_by_what_they_chose_stay_where_they_are():
-    pieces = Tokens(("a", "b", "<end>"), (0, 1, None), special=(2,))
+    pieces = TokenList(("a", "b", "<end>"), (0, 1, None), special=(2,))
     looks = np.array([[[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]])
-    trace = translation(("x", "y"), pieces, cross=[looks])
+    trace = build_translation_trace(("x", "y"), pieces, cross=[looks])
     for step in ("read", "chosen"):
         assert read_alignment(trace, 0, 0, step=step) == {(0, 0), (1, 1)}
 
@@ -140,17 +140,17 @@ def test_rows_that_are_named_by_what_they_chose_stay_where_they_are():
 def test_a_layer_or_a_head_that_is_named_is_the_one_that_is_read():
     same, turned = np.eye(3), np.eye(3)[::-1]
     cross = [np.stack([same, same]), np.stack([np.full((3, 3), 1 / 3), turned])]
-    trace = translation(("x", "y", "z"), ("a", "b", "c"), cross=cross)
+    trace = build_translation_trace(("x", "y", "z"), ("a", "b", "c"), cross=cross)
     straight, crossed = {(0, 0), (1, 1), (2, 2)}, {(2, 0), (1, 1), (0, 2)}
     assert read_alignment(trace) == straight
     assert read_alignment(trace, layer=1) == crossed
     assert read_alignment(trace, layer=-1) == crossed
-    trace = translation(("x", "y", "z"), ("a", "b", "c"), cross=cross[:0:-1])
+    trace = build_translation_trace(("x", "y", "z"), ("a", "b", "c"), cross=cross[:0:-1])
     assert read_alignment(trace, head=1) == crossed
 
 
 def test_a_trace_of_special_tokens_only_has_no_links():
-    tokens = Tokens(("<s>", "</s>"), special=(0, 1))
-    trace = translation(tokens, tokens, cross=[np.full((3, 2, 2), 0.5)] * 2)
+    tokens = TokenList(("<s>", "</s>"), special=(0, 1))
+    trace = build_translation_trace(tokens, tokens, cross=[np.full((3, 2, 2), 0.5)] * 2)
     assert read_alignment(trace) == set()
     assert best_reading([trace]).value == 0

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 
 from regard.analysis import difference
-from regard.trace import Tokens, reduced, translation
+from regard.trace import TokenList, build_translation_trace, summarize
 
 EYE = np.eye(4)[None]
 
 
 def trace_of(*layers, padding=()):
-    tokens = Tokens(tuple("abcd"), padding=padding)
-    return translation(tokens, ["x"], encoder=layers)
+    tokens = TokenList(tuple("abcd"), padding=padding)
+    return build_translation_trace(tokens, ["x"], encoder=layers)
 
 
 def test_what_moved_is_told_layer_by_layer():
@@ -31,14 +31,14 @@ def test_padding_does_not_count():
 
 def test_only_modules_that_both_have_are_compared():
     assert len(difference(trace_of(EYE), trace_of(EYE, EYE))) == 1
-    other = translation(["a"], ["b"], cross=[np.ones((1, 1, 1))])
+    other = build_translation_trace(["a"], ["b"], cross=[np.ones((1, 1, 1))])
     with pytest.raises(ValueError, match="modules of the same names .* encoder.0 and cross.0"):
         difference(trace_of(EYE), other)
 
 
 def test_other_sizes_and_reduced_weights_are_refused():
-    short = translation(["a", "b"], ["x"], encoder=[np.eye(2)[None]])
+    short = build_translation_trace(["a", "b"], ["x"], encoder=[np.eye(2)[None]])
     with pytest.raises(ValueError, match=r"\(1, 4, 4\) and \(1, 2, 2\)"):
         difference(trace_of(EYE), short)
     with pytest.raises(ValueError, match="only whole weights can be compared"):
-        difference(trace_of(EYE), reduced(trace_of(EYE)))
+        difference(trace_of(EYE), summarize(trace_of(EYE)))

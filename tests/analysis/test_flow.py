@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from regard.analysis import rollout, similarity, value_weighted
-from regard.trace import Look, Tokens, Trace
+from regard.trace import AttentionMap, TokenList, Trace
 
 
 def random_weights(*shape):
@@ -36,7 +36,7 @@ def test_rollout_is_of_self_attention():
 
 
 def look_of(weights, norms=None, queries="text"):
-    return Look(
+    return AttentionMap(
         name="layer",
         kind="self",
         queries=queries,
@@ -58,8 +58,8 @@ def test_value_weighting_needs_values():
 
 
 def trace_of(weights, padding=()):
-    tokens = Tokens(tuple("abcde"), padding=padding)
-    return Trace(tokens={"text": tokens}, looks=(look_of(weights),))
+    tokens = TokenList(tuple("abcde"), padding=padding)
+    return Trace(tokens={"text": tokens}, maps=(look_of(weights),))
 
 
 def test_equal_heads_are_alike_and_disjoint_ones_are_not():
@@ -79,10 +79,10 @@ def test_similarity_is_symmetric_and_leaves_padding_out():
 
 
 def test_heads_of_different_texts_are_not_compared():
-    tokens = {"text": Tokens(tuple("abc")), "other": Tokens(tuple("abc"))}
+    tokens = {"text": TokenList(tuple("abc")), "other": TokenList(tuple("abc"))}
     looks = (look_of(random_weights(1, 3, 3)), look_of(random_weights(1, 3, 3), queries="other"))
     with pytest.raises(ValueError, match="share their tokens"):
-        similarity(Trace(tokens=tokens, looks=looks))
+        similarity(Trace(tokens=tokens, maps=looks))
 
 
 def test_heads_of_which_only_padding_looks_do_not_differ():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from regard.analysis import heads, table
-from regard.trace import Look, Tokens, Trace, reduced
+from regard.trace import AttentionMap, TokenList, Trace, summarize
 
 SIZE = 6
 
@@ -33,21 +33,23 @@ HEADS = {
 
 
 def trace_of(weights, kind="self", padding=()):
-    tokens = Tokens(tuple("abcdef"), padding=padding)
-    look = Look(name="layer", kind=kind, queries="text", keys="text", weights=np.stack(weights))
-    return Trace(tokens={"text": tokens}, looks=(look,))
+    tokens = TokenList(tuple("abcdef"), padding=padding)
+    look = AttentionMap(
+        name="layer", kind=kind, queries="text", keys="text", weights=np.stack(weights)
+    )
+    return Trace(tokens={"text": tokens}, maps=(look,))
 
 
 @pytest.mark.parametrize("small", [False, True])
 def test_every_role_is_named(small):
     trace = trace_of(list(HEADS.values()))
-    trace = reduced(trace) if small else trace
-    assert heads(trace, trace.looks[0]).roles == tuple(HEADS)
+    trace = summarize(trace) if small else trace
+    assert heads(trace, trace.maps[0]).roles == tuple(HEADS)
 
 
 def test_between_two_texts_positions_name_no_role():
     trace = trace_of(list(HEADS.values()), kind="cross")
-    roles = heads(trace, trace.looks[0]).roles
+    roles = heads(trace, trace.maps[0]).roles
     assert not {"previous", "following", "itself"} & set(roles)
     assert roles[3:] == ("sink", "flat", "sharp", "mixed")
 
@@ -56,7 +58,7 @@ def test_numbers_by_hand():
     weights = np.zeros((1, SIZE, SIZE))
     weights[0, :, 0], weights[0, :, 1] = 0.75, 0.25
     trace = trace_of(weights)
-    found = heads(trace, trace.looks[0])
+    found = heads(trace, trace.maps[0])
     assert found.entropy[0] == pytest.approx(-(0.75 * np.log(0.75) + 0.25 * np.log(0.25)))
     assert found.flatness[0] == pytest.approx(found.entropy[0] / np.log(SIZE))
     assert found.sink[0] == pytest.approx(0.75) and found.sink_key[0] == 0
@@ -69,28 +71,28 @@ def test_numbers_by_hand():
 
 def test_padding_and_queries_that_look_nowhere_do_not_count():
     small = np.random.default_rng(0).dirichlet(np.ones(4), (3, 4))
-    look = Look(name="layer", kind="self", queries="text", keys="text", weights=small)
-    short = Trace(tokens={"text": Tokens(tuple("abcd"))}, looks=(look,))
+    look = AttentionMap(name="layer", kind="self", queries="text", keys="text", weights=small)
+    short = Trace(tokens={"text": TokenList(tuple("abcd"))}, maps=(look,))
     expected = heads(short, look)
     whole = np.zeros((3, SIZE, SIZE))
     whole[:, :4, :4] = small
     whole[:, 4:] = 1 / SIZE  # padding that looks at everything
     padded = trace_of(whole, padding=(4, 5))
-    found = heads(padded, padded.looks[0])
+    found = heads(padded, padded.maps[0])
     for name in expected._fields[:-1]:
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), err_msg=name)
     assert found.roles == expected.roles
     whole[:, 4:] = 0
     empty = trace_of(whole)
-    np.testing.assert_allclose(heads(empty, empty.looks[0]).entropy, expected.entropy)
+    np.testing.assert_allclose(heads(empty, empty.maps[0]).entropy, expected.entropy)
 
 
 def test_a_causal_head_that_looks_at_all_before_it_is_flat():
     weights = np.tril(np.ones((1, SIZE, SIZE)))
     weights /= weights.sum(-1, keepdims=True)
     causal, plain = trace_of(weights, "causal"), trace_of(weights)
-    assert heads(causal, causal.looks[0]).flatness[0] > 0.8
-    assert heads(plain, plain.looks[0]).flatness[0] < 0.7
+    assert heads(causal, causal.maps[0]).flatness[0] > 0.8
+    assert heads(plain, plain.maps[0]).flatness[0] < 0.7
 
 
 def test_the_table_has_a_line_for_each_head():
@@ -103,7 +105,7 @@ def test_the_table_has_a_line_for_each_head():
 
 def test_queries_behind_all_keys_see_all_of_them():
     weights = np.full((1, SIZE, 2), 0.5)
-    tokens = {"text": Tokens(tuple("abcdef")), "keys": Tokens(("a", "b"))}
-    look = Look(name="layer", kind="causal", queries="text", keys="keys", weights=weights)
-    found = heads(Trace(tokens=tokens, looks=(look,)), look)
+    tokens = {"text": TokenList(tuple("abcdef")), "keys": TokenList(("a", "b"))}
+    look = AttentionMap(name="layer", kind="causal", queries="text", keys="keys", weights=weights)
+    found = heads(Trace(tokens=tokens, maps=(look,)), look)
     assert found.flatness[0] == pytest.approx(1)

@@ -69,7 +69,7 @@ def test_only_some_heads(model):
         model(torch.randn(2, 5, 12), torch.randn(2, 7, 12))
     assert seen[0].weights.shape == (2, 1, 5, 5)
     assert "heads 2 of 3, whole weights" in str(seen)
-    assert seen.trace().looks[0].heads == (2,)
+    assert seen.trace().maps[0].heads == (2,)
 
 
 def test_reduced_weights_are_not_whole(model):
@@ -141,7 +141,7 @@ def test_what_was_seen_is_saved(seen, tmp_path):
     seen.save(tmp_path / "a.json.gz", list("abcdefg"), list("vwxyz"))
     trace = load_trace(tmp_path / "a.json.gz")
     assert trace.tokens["target"].pieces == tuple("vwxyz")
-    assert [look.kind for look in trace.looks] == ["self", "cross"]
+    assert [look.kind for look in trace.maps] == ["self", "cross"]
 
 
 @pytest.mark.parametrize(

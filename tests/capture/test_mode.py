@@ -448,7 +448,7 @@ def test_keys_that_torch_adds_are_named_as_such(extra, stairs, need_weights):
     assert (seen[0].kind, seen[0].offset) == ("causal" if stairs else "self", 0)
     trace = seen.trace(list("abcde"))
     assert trace.tokens["text"].pieces == tuple("abcde")
-    assert trace.tokens[trace.looks[0].keys].pieces == (*"abcde", "+1")
+    assert trace.tokens[trace.maps[0].keys].pieces == (*"abcde", "+1")
 
 
 def test_a_class_token_looks_at_the_text_from_outside():
@@ -461,8 +461,8 @@ def test_a_class_token_looks_at_the_text_from_outside():
     with watch(model) as seen:
         model(torch.randn(2, 5, 12))
     assert seen[0].kind == "cross"
-    look = seen.trace(list("abcde")).looks[0]
-    assert look.sizes == (3, 1, 5) and look.weights.sum() == pytest.approx(3)
+    look = seen.trace(list("abcde")).maps[0]
+    assert look.shape == (3, 1, 5) and look.weights.sum() == pytest.approx(3)
 
 
 def test_a_cache_that_is_written_in_place_is_causal():

@@ -76,7 +76,9 @@ def test_reduced_steps_of_a_sliding_window_are_those_of_the_whole_text(window):
         assert look.goes_on(step, "causal")
         look.go_on(step)
     whole.add(Whole(weights, values))
-    got, want = (x.rows._replace(top=x.rows.top * (x.rows.top_weights > 0)) for x in (look, whole))
+    got, want = (
+        x.rows._replace(top_keys=x.rows.top_keys * (x.rows.top_weights > 0)) for x in (look, whole)
+    )
     for name, numbers in want._asdict().items():
         torch.testing.assert_close(getattr(got, name), numbers)
     assert torch.equal(look.norms, whole.norms)

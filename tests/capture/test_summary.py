@@ -5,7 +5,7 @@ import torch
 from regard.capture import summary as blocks
 from regard.capture.calls.base import Dot, Whole
 from regard.capture.summary import Rows, join, reduce, top
-from regard.trace.summary import reduce as reduce_whole
+from regard.trace import summarize_weights as reduce_whole
 
 ALL = slice(None)
 
@@ -19,7 +19,7 @@ def assert_reduced(rows, weights):
     for b, expected in enumerate(brute(weights)):
         for name in Rows._fields:
             mine, theirs = getattr(rows, name)[b].numpy(), getattr(expected, name)
-            if name == "top":
+            if name == "top_keys":
                 mine = np.take_along_axis(weights[b].numpy(), mine.astype(int), -1)
                 mine = mine * (rows.top_weights[b].numpy() > 0)  # places of nothing do not matter
                 theirs = expected.top_weights
@@ -90,7 +90,7 @@ def test_places_that_a_cache_never_filled_are_left_out():
     weights[..., :4] = torch.rand(4, 4).tril()
     steps = [reduce(Whole(weights[:, :, n : n + 1]), [0, 1], first=n) for n in range(4)]
     joined = join(steps, 4)
-    assert joined.top.max() < 4
+    assert joined.top_keys.max() < 4
     torch.testing.assert_close(joined.top_weights.sum(-1), weights.sum(-1))
 
 

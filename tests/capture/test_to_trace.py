@@ -5,7 +5,7 @@ from torch import nn
 
 from regard import RegardError, masks, watch
 from regard.attention import KVCache, MultiHeadAttention
-from regard.trace import Tokens
+from regard.trace import TokenList
 
 
 class Both(nn.Module):
@@ -30,19 +30,19 @@ def watched(model, *args, **kwargs):
 def test_a_translator_has_a_source_and_a_target():
     seen = watched(Both(), torch.randn(2, 7, 12), torch.randn(2, 5, 12))
     trace = seen.trace(list("abcdefg"), list("vwxyz"), sentence=1, title="a title", gold=[(1, 2)])
-    sides = [(look.kind, look.queries, look.keys) for look in trace.looks]
+    sides = [(look.kind, look.queries, look.keys) for look in trace.maps]
     assert sides == [
         ("self", "source", "source"),
         ("causal", "target", "target"),
         ("cross", "target", "source"),
     ]
     assert (trace.title, trace.model, trace.gold) == ("a title", "Both", ((1, 2),))
-    np.testing.assert_array_equal(trace.looks[2].weights, seen.weights("cross")[1].numpy())
+    np.testing.assert_array_equal(trace.maps[2].weights, seen.weights("cross")[1].numpy())
 
 
 def test_equally_long_sides_are_told_apart():
     seen = watched(Both(), torch.randn(2, 5, 12), torch.randn(2, 5, 12))
-    sides = [look.queries for look in seen.trace().looks]
+    sides = [look.queries for look in seen.trace().maps]
     assert sides == ["source", "target", "target"]
 
 
@@ -56,7 +56,7 @@ def test_tokens_that_are_not_given_are_numbers():
 def test_one_text_is_called_text():
     trace = watched(MultiHeadAttention(12, 3), torch.randn(2, 3, 12)).trace(["a", "b", "c"])
     assert set(trace.tokens) == {"text"}
-    assert trace.looks[0].value_norms.shape == (3, 3)
+    assert trace.maps[0].value_norms.shape == (3, 3)
 
 
 @pytest.mark.parametrize("keep", ["all", "reduced"])
@@ -65,15 +65,15 @@ def test_padding_is_what_nobody_looks_at(keep):
     seen = watched(model, torch.randn(2, 7, 12), torch.randn(2, 5, 12), [7, 4], keep=keep)
     assert seen.trace(sentence=1).tokens["source"].padding == (4, 5, 6)
     assert seen.trace(sentence=0).tokens["source"].padding == ()
-    own = Tokens(tuple("abcdefg"), padding=(6,))
+    own = TokenList(tuple("abcdefg"), padding=(6,))
     assert seen.trace(own, sentence=1).tokens["source"].padding == (6,)
 
 
 def test_a_token_list_of_the_wrong_length_is_refused():
     seen = watched(Both(), torch.randn(2, 7, 12), torch.randn(2, 5, 12))
-    with pytest.raises(ValueError, match="encoder has 7 queries, but 6 source tokens came"):
+    with pytest.raises(ValueError, match="encoder has 7 queries, but there are 6 source tokens"):
         seen.trace(list("abcdef"), list("vwxyz"))
-    with pytest.raises(ValueError, match="decoder has 5 queries, but 9 target tokens came"):
+    with pytest.raises(ValueError, match="decoder has 5 queries, but there are 9 target tokens"):
         seen.trace(list("abcdefg"), list("abcdefghi"))
 
 
@@ -93,9 +93,9 @@ def test_rows_before_watching_began_are_empty(keep):
         with watch(model, keep=keep) as seen:
             for n in (4, 5):
                 _, cache = model.step(rows[:, n : n + 1], cache)
-    look = seen.trace(list("abcdef")).looks[0]
-    assert look.sizes == (3, 6, 6)
-    rows = look.weights if keep == "all" else look.reduced.top_weights
+    look = seen.trace(list("abcdef")).maps[0]
+    assert look.shape == (3, 6, 6)
+    rows = look.weights if keep == "all" else look.summary.top_weights
     assert not rows[:, :4].any() and rows[:, 4:].any(-1).all()
 
 
@@ -109,7 +109,7 @@ def test_texts_of_several_lengths_have_lists_of_their_own():
         "text": 3,
         "text of 4": 4,
     }
-    assert seen.trace(list("abcd"), call=1).looks[0].sizes == (3, 4, 4)
+    assert seen.trace(list("abcd"), call=1).maps[0].shape == (3, 4, 4)
 
 
 class Sharp(nn.Module):

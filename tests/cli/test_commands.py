@@ -184,15 +184,15 @@ def test_traces_option_writes_one_trace_per_line(trained, tmp_path):
     traces = [Trace.from_json(line) for line in path.read_text().splitlines()]
     assert ["".join(trace.tokens["source"].pieces).strip() for trace in traces] == list(given)
     assert [trace.title for trace in traces] == list(given)
-    assert {look.kind for look in traces[0].looks} == {"self", "causal", "cross"}
-    assert traces[1].looks == ()
+    assert {look.kind for look in traces[0].maps} == {"self", "causal", "cross"}
+    assert traces[1].maps == ()
 
 
 def test_trace_source_is_stripped_like_the_translated_source(trained, tmp_path):
     path, sentences = tmp_path / "traces.jsonl", ("the old boat", " the old boat \t")
     result = run("translate", str(trained / "run"), *sentences, "--traces", str(path))
     plain, spaced = map(Trace.from_json, path.read_text().splitlines())
-    assert result.exit_code == 0 and plain.looks
+    assert result.exit_code == 0 and plain.maps
     assert plain.tokens == spaced.tokens
 
 

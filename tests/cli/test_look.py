@@ -30,7 +30,7 @@ def run(tmp_path):
 def test_trace_run_is_teacher_forced_to_the_target(run):
     trace = trace_run(run, *TEXTS)
     assert "".join(trace.tokens["target"].pieces[1:]).strip() == TEXTS[1]
-    assert (trace.model, len(trace.looks)) == ("run", 6)
+    assert (trace.model, len(trace.maps)) == ("run", 6)
 
 
 def test_draw_writes_each_format_or_returns_text(run, tmp_path, monkeypatch):
@@ -100,7 +100,7 @@ def test_trace_hf_model_has_tokens_words_and_maps(folder):
     (tokens,) = trace.tokens.values()
     assert tokens.pieces == ("[CLS]", "the", "cat", "look", "##ed", "[SEP]")
     assert tokens.words == (None, 0, 1, 2, 2, None) and tokens.special == (0, 5)
-    assert len(trace.looks) == 2 and trace.looks[0].sizes == (2, 6, 6)
+    assert len(trace.maps) == 2 and trace.maps[0].shape == (2, 6, 6)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -110,7 +110,7 @@ def test_no_other_file_of_the_package_is_served(client, path):
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
 def test_what_json_cannot_say_is_refused_in_a_sentence(client, refused, monkeypatch, odd):
-    monkeypatch.setattr(saved, "opened", lambda *_: {"looks": [{"heads": [odd]}]})
+    monkeypatch.setattr(saved, "opened", lambda *_: {"maps": [{"heads": [odd]}]})
     told = refused(client.post("/api/traces/open", content=b"{}"), 422)
     assert told.startswith("what came of it cannot be said in JSON: ")
 

@@ -31,7 +31,7 @@ def test_each_piece_is_as_likely_as_in_a_forced_pass(run):
     for told in translations(run, SOURCE, 4, 4):
         tokens = run.tokenizers.target.encode(told["text"])
         forced = retrace(run.model, run.tokenizers, SOURCE, tokens).tokens["target"]
-        assert told["token_log_probs"] == pytest.approx(forced.log_probabilities[1:], abs=1e-4)
+        assert told["token_log_probs"] == pytest.approx(forced.log_probs[1:], abs=1e-4)
 
 
 def test_likelihoods_do_not_depend_on_what_is_asked_beside(run):
@@ -68,10 +68,10 @@ def test_a_trace_is_a_forced_pass_as_the_page_draws_it(run, client):
     told = client.post("/api/traces", json=form).json()
     wanted = fitted(own)
     assert told["tokens"] == wanted["tokens"]
-    assert [look["weights"] for look in told["looks"]] == [
-        look["weights"] | {"shape": list(look["weights"]["shape"])} for look in wanted["looks"]
+    assert [look["weights"] for look in told["maps"]] == [
+        look["weights"] | {"shape": list(look["weights"]["shape"])} for look in wanted["maps"]
     ]
-    assert [look["name"] for look in told["looks"]] == ["encoder.0", "decoder.0", "cross.0"]
+    assert [look["name"] for look in told["maps"]] == ["encoder.0", "decoder.0", "cross.0"]
 
 
 def test_a_checkpoint_looks_elsewhere(client):
@@ -80,7 +80,7 @@ def test_a_checkpoint_looks_elsewhere(client):
     final = client.post("/api/traces", json=form | {"checkpoint": "final"}).json()
     assert final == client.post("/api/traces", json=form).json()
     assert early["tokens"]["source"]["pieces"] == final["tokens"]["source"]["pieces"]
-    assert early["looks"] != final["looks"]
+    assert early["maps"] != final["maps"]
 
 
 @pytest.mark.parametrize("name", ["source", "target"])

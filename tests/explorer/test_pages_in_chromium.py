@@ -8,7 +8,7 @@ import pytest
 
 from regard.decoding.translation import translate
 from regard.runs.tracing import retrace
-from regard.trace import load_trace, translation
+from regard.trace import build_translation_trace, load_trace
 from regard.viz.detokenize import readable
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
@@ -215,7 +215,9 @@ def drop(window, name, text):
 
 
 def test_a_trace_dropped_on_any_page_is_shown_and_its_words_are_text(browse, site):
-    trace = translation([EVIL, "b"], [EVIL, "c"], cross=[np.eye(2)[None]], title=EVIL, model=EVIL)
+    trace = build_translation_trace(
+        [EVIL, "b"], [EVIL, "c"], cross=[np.eye(2)[None]], title=EVIL, model=EVIL
+    )
     window = browse(f"{site}#playground")
     expect(window.locator(".grid").first).to_be_visible()
     window.on("dialog", lambda dialog: window.errors.append(dialog.message) or dialog.dismiss())
@@ -238,7 +240,9 @@ def test_a_file_that_is_no_trace_gets_a_sentence(browse, site):
 
 def test_traces_named_at_start_are_listed_and_linked_to(browse, served, tmp_path, trained):
     for name in ("one", "two"):
-        trace = translation(["a"], ["b"], cross=[np.ones((1, 1, 1))], title=f"title {name}")
+        trace = build_translation_trace(
+            ["a"], ["b"], cross=[np.ones((1, 1, 1))], title=f"title {name}"
+        )
         (tmp_path / f"{name}.json").write_text(trace.to_json(), encoding="utf-8")
     with served([], [tmp_path / "one.json", tmp_path / "two.json"]) as url:
         window = browse(url)  # without a run, traces come first
@@ -251,7 +255,10 @@ def test_traces_named_at_start_are_listed_and_linked_to(browse, served, tmp_path
 
 
 def test_a_file_of_several_traces_is_a_list_to_walk_through_by_keys(browse, site):
-    found = [translation(["a"], [n], cross=[np.ones((1, 1, 1))], title=f"title {n}") for n in "xyz"]
+    found = [
+        build_translation_trace(["a"], [n], cross=[np.ones((1, 1, 1))], title=f"title {n}")
+        for n in "xyz"
+    ]
     window = browse(f"{site}#traces")
     expect(window.get_by_role("button", name="Open a file")).to_be_visible()
     drop(window, "several.jsonl", "\n".join(trace.to_json() for trace in found))

@@ -6,11 +6,13 @@ import pytest
 from regard.errors import RegardError
 from regard.explorer import trace_files
 from regard.explorer.limits import Limits
-from regard.trace import translation
+from regard.trace import build_translation_trace
 
 
 def one(title):
-    return translation(["a", title], ["c"], cross=[np.full((1, 1, 2), 0.5)], title=title)
+    return build_translation_trace(
+        ["a", title], ["c"], cross=[np.full((1, 1, 2), 0.5)], title=title
+    )
 
 
 SEVERAL = "".join(f"{one(title).to_json()}\n" for title in ("x", "\u2028 y \x85", "z"))

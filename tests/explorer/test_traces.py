@@ -10,7 +10,7 @@ from regard.errors import RegardError
 from regard.explorer.errors import Refused
 from regard.explorer.limits import LIMITS, Limits
 from regard.explorer.traces import Saved, opened
-from regard.trace import load_trace, translation
+from regard.trace import build_translation_trace, load_trace
 from regard.viz.page import fitted
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "trace.json"
@@ -27,7 +27,9 @@ def send(client, data):
 
 def test_traces_named_at_start_are_listed_and_given(visit, tmp_path, refused):
     other = tmp_path / "other.json.gz"
-    translation(["a", "b"], ["c"], cross=[np.full((1, 1, 2), 0.5)], title="two").save(other)
+    build_translation_trace(["a", "b"], ["c"], cross=[np.full((1, 1, 2), 0.5)], title="two").save(
+        other
+    )
     client = visit(traces=[FIXTURE, other, other])
     assert client.get("/api/traces").json()["traces"] == [
         {"name": "trace", "title": RECORD["title"], "model": RECORD["model"]},
@@ -46,7 +48,9 @@ def test_traces_named_at_start_are_listed_and_given(visit, tmp_path, refused):
 @pytest.fixture
 def several(tmp_path):
     """A file as `regard translate --traces` writes it."""
-    found = [translation(["a"], [n], cross=[np.ones((1, 1, 1))], title=n) for n in "xyz"]
+    found = [
+        build_translation_trace(["a"], [n], cross=[np.ones((1, 1, 1))], title=n) for n in "xyz"
+    ]
     path = tmp_path / "several.jsonl"
     path.write_text("".join(f"{trace.to_json()}\n" for trace in found), encoding="utf-8")
     return path
@@ -109,9 +113,9 @@ def changed(**parts):
 
 
 def weights(**parts):
-    looks = plain(RECORD["looks"])
+    looks = plain(RECORD["maps"])
     looks[0]["weights"] |= parts
-    return changed(looks=looks)
+    return changed(maps=looks)
 
 
 def tokens(**parts):
@@ -119,7 +123,7 @@ def tokens(**parts):
 
 
 def look(**parts):
-    return changed(looks=[RECORD["looks"][0] | parts, *RECORD["looks"][1:]])
+    return changed(maps=[RECORD["maps"][0] | parts, *RECORD["maps"][1:]])
 
 
 HOSTILE = {
@@ -131,8 +135,8 @@ HOSTILE = {
     "spoilt and packed": b"\x1f\x8b\x08\x00garbage",
     "a number": b"7",
     "deep": b"[" * 200_000,
-    "another version": changed(version=2),
-    "looks that are no list": changed(looks=7),
+    "another version": changed(version=1),
+    "looks that are no list": changed(maps=7),
     "no tokens": changed(tokens={}),
     "gold of words that are not there": changed(gold=[[90, 90]]),
     "gold that is no pairs": changed(gold=[["a"]]),
@@ -147,8 +151,8 @@ HOSTILE = {
     "a negative shape": weights(shape=[-1, -5, 5]),
     "bits that are no bits": weights(bits=12),
     "words that are texts": tokens(words=["a"] * 5),
-    "probabilities that are texts": tokens(log_probabilities=["a"] * 5),
-    "probabilities that are no numbers": tokens(log_probabilities=[float("nan")] * 5),
+    "probabilities that are texts": tokens(log_probs=["a"] * 5),
+    "probabilities that are no numbers": tokens(log_probs=[float("nan")] * 5),
     "specials that are texts": tokens(special=["a"]),
     "specials that are lists": tokens(special=[[]]),
     "pieces that are numbers": tokens(pieces=[1, 2, 3, 4, 5]),
@@ -191,8 +195,8 @@ def test_a_trace_that_is_too_large_is_refused_but_one_larger_than_other_requests
 
 def test_many_weights_are_reduced_to_what_a_page_can_draw(visit):
     rows = np.full((4, 900, 900), 1 / 900, dtype=np.float32)
-    trace = translation([str(n) for n in range(900)], ["a"], encoder=[rows])
+    trace = build_translation_trace([str(n) for n in range(900)], ["a"], encoder=[rows])
     data = gzip.compress(trace.to_json().encode())
-    (look,) = send(visit(), data).json()["looks"]
-    assert "weights" not in look and look["sizes"] == [4, 900, 900]
-    assert len(base64.b64decode(look["reduced"]["tiles"]["data"])) < 4 * 900 * 900
+    (look,) = send(visit(), data).json()["maps"]
+    assert "weights" not in look and look["shape"] == [4, 900, 900]
+    assert len(base64.b64decode(look["summary"]["tiles"]["data"])) < 4 * 900 * 900

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from regard.runs.tracing import retrace
-from regard.trace import merged
+from regard.trace import merge_subwords
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 
@@ -89,8 +89,8 @@ def test_two_heads_are_compared_cell_by_cell(browse, site, run):
     window.locator(".map .stage").last.focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
         window.keyboard.press(key)
-    trace = merged(retrace(run.model, run.tokenizers, TEXT, TARGET))
-    cross = next(look for look in trace.looks if look.kind == "cross")
+    trace = merge_subwords(retrace(run.model, run.tokenizers, TEXT, TARGET))
+    cross = next(look for look in trace.maps if look.kind == "cross")
     told = re.search(r"with ([\d.]+) here and ([\d.]+) there", said.inner_text())
     row, column = (int(place) for place in place_of(window, trace))
     assert [float(number) for number in told.groups()] == pytest.approx(

@@ -24,5 +24,5 @@ def test_looks_are_told_by_the_words_of_the_phrase(translators):
     assert [word.strip() for word in trace.tokens["source"].pieces] == list(the_cat().source_words)
     target = [word.strip() for word in trace.tokens["target"].pieces]
     assert target == ["<start>", *the_cat().target_words]
-    for look in trace.looks:
+    for look in trace.maps:
         assert look.weights.sum(-1) == pytest.approx(1.0, abs=1e-5)

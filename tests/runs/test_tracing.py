@@ -7,7 +7,7 @@ from regard.data.tokenizer import Tokenizers
 from regard.data.vocabulary import train
 from regard.models import build
 from regard.runs.tracing import Words, retrace
-from regard.trace import merged
+from regard.trace import merge_subwords
 
 SOURCE, TARGET = "the old cat sleeps", "le vieux chat dort !"
 
@@ -28,10 +28,10 @@ def test_a_trace_has_every_layer_and_head_and_rows_that_sum_to_one(made):
     source, target = trace.tokens["source"], trace.tokens["target"]
     assert "".join(source.pieces).strip() == SOURCE
     assert (trace.model, trace.title) == ("toy", "a title")
-    kinds = {look.kind for look in trace.looks}
+    kinds = {look.kind for look in trace.maps}
     transformer = made[0].looks_late
     assert kinds == ({"self", "causal", "cross"} if transformer else {"cross"})
-    for look in trace.looks:
+    for look in trace.maps:
         np.testing.assert_allclose(look.weights.sum(-1), 1.0, atol=1e-5)
     assert len(target) == len(TARGET) + 2  # a space before the text, and start or end
 
@@ -56,7 +56,7 @@ def test_log_probabilities_are_those_of_the_forced_pass(made):
         states = model.decode(torch.tensor([[1, *tokens]]), memory)
         scores = model.output(states[0]).double().log_softmax(-1)
     wanted = [float(scores[n, token]) for n, token in enumerate(tokens)]
-    found = [number for number in trace.tokens["target"].log_probabilities if number is not None]
+    found = [number for number in trace.tokens["target"].log_probs if number is not None]
     assert found[: len(tokens)] == pytest.approx(wanted, abs=1e-4)
 
 
@@ -67,7 +67,7 @@ def test_tokens_that_a_search_found_and_their_text_give_the_same(made):
 
 
 def test_pieces_are_numbered_by_the_words_they_belong_to(made):
-    told = merged(retrace(*made, SOURCE, TARGET))
+    told = merge_subwords(retrace(*made, SOURCE, TARGET))
     assert [piece.strip() for piece in told.tokens["source"].pieces] == SOURCE.split()
     words = [piece.strip() for piece in told.tokens["target"].pieces]
     assert words == (

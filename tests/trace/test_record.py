@@ -1,130 +1,167 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from regard.trace import Look, Tokens, Trace, translation
+from regard import RegardError
+from regard.trace import AttentionMap, TokenList, Trace, build_translation_trace
 
 
-def weights(heads, queries, keys):
+def random_weights(heads, queries, keys):
     return torch.rand(heads, queries, keys).softmax(-1)
 
 
-def texts(count):
+def pieces(count):
     return [f"w{n}" for n in range(count)]
 
 
-def test_a_translation_holds_three_attentions_in_order():
-    trace = translation(
-        texts(7),
-        texts(5),
-        encoder=[weights(3, 7, 7)] * 2,
-        decoder=[weights(3, 5, 5)] * 2,
-        cross=[weights(3, 5, 7)] * 2,
+def attention_map(**changes):
+    arguments = {"name": "a", "kind": "self", "queries": "text", "keys": "text"}
+    return AttentionMap(**arguments | changes)
+
+
+def test_translation_trace_holds_encoder_decoder_and_cross_maps_in_order():
+    trace = build_translation_trace(
+        pieces(7),
+        pieces(5),
+        encoder=[random_weights(3, 7, 7)] * 2,
+        decoder=[random_weights(3, 5, 5)] * 2,
+        cross=[random_weights(3, 5, 7)] * 2,
         gold=[(6, 4), (0, 1)],
     )
-    assert [look.kind for look in trace.looks] == ["self"] * 2 + ["causal"] * 2 + ["cross"] * 2
-    assert [look.name for look in trace.layers("cross")] == ["cross.0", "cross.1"]
-    assert trace.layers("cross", "target")[0].sizes == (3, 5, 7)
+    assert [m.kind for m in trace.maps] == ["self"] * 2 + ["causal"] * 2 + ["cross"] * 2
+    assert [m.name for m in trace.layers("cross")] == ["cross.0", "cross.1"]
+    assert trace.layers("cross", "target")[0].shape == (3, 5, 7)
     assert trace.layers("cross", "source") == ()
-    assert trace.looks[0].heads == (0, 1, 2)
+    assert trace.maps[0].heads == (0, 1, 2)
     assert trace.gold == ((0, 1), (6, 4))
 
 
 @pytest.mark.parametrize(
-    "source, words",
+    "source, message",
     [
-        (6, r"cross.0 has 7 keys, but 6 source tokens came: is a start or end token \(BOS, EOS\)"),
+        (6, r"cross.0 has 7 keys, but there are 6 source tokens: .* \(BOS, EOS\) missing"),
         (8, "is a start or end token .* in the list, but not in the model's input"),
-        (3, "7 keys, but 3 source tokens came: was the sentence padded"),
-        (21, "21 source tokens came: is there padding in the list, or more than one sentence"),
+        (3, "7 keys, but there are 3 source tokens: was the input padded"),
+        (21, "21 source tokens: does the list have padding, or more than one item"),
     ],
 )
-def test_a_token_list_of_the_wrong_length_is_refused(source, words):
-    with pytest.raises(ValueError, match=words):
-        translation(texts(source), texts(5), cross=[weights(3, 5, 7)])
+def test_token_list_of_wrong_length_is_refused_with_a_likely_reason(source, message):
+    with pytest.raises(RegardError, match=message):
+        build_translation_trace(pieces(source), pieces(5), cross=[random_weights(3, 5, 7)])
 
 
-def test_the_wrong_side_is_named():
-    with pytest.raises(ValueError, match="cross.0 has 5 queries, but 9 target tokens came"):
-        translation(texts(7), texts(9), cross=[weights(3, 5, 7)])
+def test_wrong_length_error_names_the_axis():
+    with pytest.raises(RegardError, match="cross.0 has 5 queries, but there are 9 target tokens"):
+        build_translation_trace(pieces(7), pieces(9), cross=[random_weights(3, 5, 7)])
 
 
-def test_a_batch_of_weights_is_refused():
-    with pytest.raises(ValueError, match=r"weights\[0\] is the first sentence of a batch"):
-        translation(texts(7), texts(5), cross=[weights(3, 5, 7)[None]])
+def test_batch_of_weights_is_refused():
+    with pytest.raises(RegardError, match=r"weights\[0\] would be the first item of a batch"):
+        build_translation_trace(pieces(7), pieces(5), cross=[random_weights(3, 5, 7)[None]])
 
 
-def test_a_batch_of_tokens_is_refused(unchecked):
-    with pytest.raises(ValueError, match="one sentence at a time"):
-        Tokens((["a", "b"], ["c", "d"]))
-    with pytest.raises(ValueError, match="must be a list of texts, but 'abc' came"):
-        Tokens("abc")
+def test_batch_of_tokens_is_refused(unchecked):
+    with pytest.raises(RegardError, match="one batch item at a time"):
+        TokenList((["a", "b"], ["c", "d"]))
 
 
-def test_a_gold_link_beyond_the_words_is_refused():
-    source = Tokens(("a", "b", "c", "</s>"), words=(0, 0, 1, None))
-    translation(source, ["x"], gold=[(1, 0)])
-    with pytest.raises(ValueError, match="within 2 and 1 words, but one is \\(2, 0\\)"):
-        translation(source, ["x"], gold=[(2, 0)])
+def test_one_string_instead_of_a_list_is_refused(unchecked):
+    with pytest.raises(RegardError, match="must be a list of strings, but it is 'abc'"):
+        TokenList("abc")
+
+
+def test_gold_link_beyond_the_words_is_refused():
+    source = TokenList(("a", "b", "c", "</s>"), words=(0, 0, 1, None))
+    build_translation_trace(source, ["x"], gold=[(1, 0)])
+    with pytest.raises(RegardError, match="within 2 and 1 words, but one is \\(2, 0\\)"):
+        build_translation_trace(source, ["x"], gold=[(2, 0)])
 
 
 @pytest.mark.parametrize(
-    "changes, words",
+    "changes, message",
     [
-        ({"words": (0,)}, "words must be one for each of 2 pieces, not 1"),
-        ({"log_probabilities": (0.0,) * 3}, "log_probabilities must be one for each"),
+        ({"words": (0,)}, "words must have one item per piece, 2, not 1"),
+        ({"log_probs": (0.0,) * 3}, "log_probs must have one item per piece"),
         ({"padding": (2,)}, "positions from 0 to 1, but one is 2"),
-    ],
-)
-def test_what_belongs_to_pieces_must_fit_them(changes, words):
-    with pytest.raises(ValueError, match=words):
-        Tokens(("a", "b"), **changes)
-
-
-def test_positions_that_are_not_padding():
-    assert Tokens(tuple("abcd"), padding=(0, 3)).real.tolist() == [1, 2]
-
-
-def test_a_look_needs_weights_or_their_reduction():
-    with pytest.raises(ValueError, match="must have weights or what they were reduced to"):
-        Look(name="a", kind="self", queries="text", keys="text")
-
-
-def test_heads_and_value_norms_must_fit(unchecked):
-    given = {"name": "a", "kind": "self", "queries": "t", "keys": "t"}
-    whole = np.ones((3, 5, 7), dtype=np.float32)
-    with pytest.raises(ValueError, match="must name 3"):
-        Look(**given, weights=whole, heads=(0, 1))
-    with pytest.raises(ValueError, match=r"value_norms of a must be \(3, 7\)"):
-        Look(**given, weights=whole, value_norms=np.ones((3, 5)))
-    with pytest.raises(ValueError, match="kind must be one of self, causal, cross"):
-        Look(**given | {"kind": "across"}, weights=whole)
-
-
-def test_a_look_at_tokens_that_are_not_there_is_refused():
-    look = Look(name="a", kind="self", queries="text", keys="words", weights=np.ones((1, 2, 2)))
-    with pytest.raises(ValueError, match="keys of a are 'words', but the tokens are 'text'"):
-        Trace(tokens={"text": Tokens(("a", "b"))}, looks=(look,))
-
-
-@pytest.mark.parametrize(
-    "changes, words",
-    [
-        ({"words": (0, "x")}, "words must be numbers from 0 upwards or None, but one is 'x'"),
-        ({"words": (-5, 1)}, "words must be numbers from 0 upwards"),
-        ({"words": (0, 2.5)}, "words must be numbers from 0 upwards"),
+        ({"words": (0, "x")}, "words must be integers from 0 upwards or None, but one is 'x'"),
+        ({"words": (0, True)}, "words must be integers from 0 upwards or None, but one is 'True'"),
+        ({"words": (-5, 1)}, "words must be integers from 0 upwards"),
+        ({"words": (0, 2.5)}, "words must be integers from 0 upwards"),
         ({"special": (0.5,)}, "positions from 0 to 1, but one is 0.5"),
         ({"padding": ("0",)}, "positions from 0 to 1, but one is '0'"),
-        ({"log_probabilities": (None, {})}, "log_probabilities must be numbers or None"),
+        ({"log_probs": (None, {})}, "log_probs must be numbers or None"),
+        ({"log_probs": (None, True)}, "log_probs must be numbers or None"),
     ],
 )
-def test_what_belongs_to_pieces_must_be_numbers(unchecked, changes, words):
-    with pytest.raises(ValueError, match=words):
-        Tokens(("a", "b"), **changes)
+def test_invalid_annotation_of_pieces_is_refused(unchecked, changes, message):
+    with pytest.raises(RegardError, match=message):
+        TokenList(("a", "b"), **changes)
 
 
-@pytest.mark.parametrize("heads", [("<b>",), (float("nan"),), ({},), (-1,)])
-def test_heads_are_numbers(unchecked, heads):
-    whole = np.ones((1, 2, 2), dtype=np.float32)
-    with pytest.raises(ValueError, match="heads of a must name 1 by numbers"):
-        Look(name="a", kind="self", queries="t", keys="t", weights=whole, heads=heads)
+def test_numpy_numbers_annotate_pieces_as_well(unchecked):
+    tokens = TokenList(("a", "b"), words=(np.int64(0), 1), log_probs=(np.float32(-1), None))
+    assert tokens.num_words == 2
+
+
+def test_non_padding_lists_positions_that_are_not_padding():
+    assert TokenList(tuple("abcd"), padding=(0, 3)).non_padding.tolist() == [1, 2]
+
+
+def test_map_without_weights_or_summary_is_refused():
+    with pytest.raises(RegardError, match="a must have either weights or a summary"):
+        attention_map()
+
+
+def test_map_with_weights_and_summary_is_refused(summarized_trace):
+    summary = summarized_trace.maps[0].summary
+    with pytest.raises(RegardError, match="a must have either weights or a summary"):
+        attention_map(weights=np.ones((1, 2, 2)), summary=summary)
+
+
+def test_unknown_kind_is_refused(unchecked):
+    with pytest.raises(RegardError, match="kind must be one of self, causal, cross"):
+        attention_map(kind="across", weights=np.ones((1, 2, 2)))
+
+
+def test_value_norms_of_wrong_shape_are_refused():
+    with pytest.raises(RegardError, match=r"value_norms of a must have shape \(3, 7\)"):
+        attention_map(weights=np.ones((3, 5, 7)), value_norms=np.ones((3, 5)))
+
+
+@pytest.mark.parametrize("heads", [(0, 1), ("<b>",), (float("nan"),), ({},), (-1,)])
+def test_heads_that_are_not_one_index_per_head_are_refused(unchecked, heads):
+    with pytest.raises(RegardError, match="heads of a must be 1 head indices"):
+        attention_map(weights=np.ones((1, 2, 2)), heads=heads)
+
+
+def test_map_between_unknown_token_lists_is_refused():
+    unknown = attention_map(keys="words", weights=np.ones((1, 2, 2)))
+    with pytest.raises(RegardError, match="keys of a are 'words', but the token lists are 'text'"):
+        Trace(tokens={"text": TokenList(("a", "b"))}, maps=(unknown,))
+
+
+@pytest.mark.parametrize(
+    "part, shape, message",
+    [
+        ("received", (), "received of a must have 2 axes"),
+        ("tiles", (0,), "tiles of a must have 3 axes"),
+        ("tiles", (2, 0, 5), "tiles of a must have shape"),
+        ("tiles", (2, 5, 5), "tiles of a must have shape"),
+        ("tiles", (2, 4, 6), "tiles of a must have shape"),
+        ("tiles", (1, 4, 5), "tiles of a must have shape"),
+        ("entropy", (2, 3), r"entropy of a must have shape \(2, 4\)"),
+        ("top_weights", (2, 4, 3), r"top_weights of a must have shape \(2, 4, 2\)"),
+    ],
+)
+def test_summary_of_wrong_shape_is_refused(summarized_trace, part, shape, message):
+    summary = replace(summarized_trace.maps[0].summary, **{part: np.zeros(shape)})
+    with pytest.raises(RegardError, match=message):
+        attention_map(summary=summary)
+
+
+def test_summary_that_names_missing_keys_is_refused(summarized_trace):
+    summary = summarized_trace.maps[0].summary
+    with pytest.raises(RegardError, match="top_keys of a must be from 0 to 4, but one is 5"):
+        attention_map(summary=replace(summary, top_keys=np.full_like(summary.top_keys, 5)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from regard.errors import RegardError
-from regard.trace import Trace, translation
+from regard.trace import Trace, build_translation_trace
 from regard.viz.figures import heads, one, sheet, three
 from regard.viz.heatmap import save
 
@@ -52,7 +52,7 @@ def test_the_heads_of_a_layer_are_drawn_in_order_on_one_scale(trace):
 
 def test_five_heads_take_two_rows_and_leave_the_rest_empty():
     weights = np.full((5, 2, 3), 1 / 3)
-    drawn = heads(translation("abc", "xy", cross=[weights]))
+    drawn = heads(build_translation_trace("abc", "xy", cross=[weights]))
     assert titles(drawn) == [f"head {n}" for n in range(5)]
     assert len({round(axes.get_subplotspec().rowspan.start) for axes in maps(drawn)}) == 2
     assert sum(not axes.axison for axes in drawn.axes) == 3
@@ -75,13 +75,13 @@ def test_three_attentions_stand_side_by_side(trace):
 
 
 def test_a_model_with_one_attention_is_drawn_with_that():
-    trace = translation("abc", "xy", cross=[np.full((1, 2, 3), 1 / 3)])
+    trace = build_translation_trace("abc", "xy", cross=[np.full((1, 2, 3), 1 / 3)])
     assert titles(three(trace)) == ["cross, layer 0, head 0"]
 
 
 def test_words_of_a_large_panel_do_not_touch():
     weights = np.full((1, 90, 70), 1 / 70)
-    drawn = heads(translation(["key"] * 70, ["query"] * 90, cross=[weights]))
+    drawn = heads(build_translation_trace(["key"] * 70, ["query"] * 90, cross=[weights]))
     drawn.draw_without_rendering()
     boxes = [label.get_window_extent() for label in maps(drawn)[0].get_yticklabels()]
     assert all(a.y0 >= b.y1 for a, b in pairwise(boxes))
@@ -99,4 +99,4 @@ def test_what_is_not_there_is_refused(trace):
     with pytest.raises(RegardError, match=r"no layer of cross has the number 7"):
         heads(trace, "cross", 7)
     with pytest.raises(RegardError, match=r"no looks, so there is nothing to draw"):
-        three(Trace(tokens=trace.tokens, looks=()))
+        three(Trace(tokens=trace.tokens, maps=()))

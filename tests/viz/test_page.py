@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from regard.errors import RegardError
-from regard.trace import Trace, translation
+from regard.trace import Trace, build_translation_trace
 from regard.viz.page import STATIC, fitted, page, save_page
 
 
@@ -20,12 +20,12 @@ def told(html, name):
 
 
 def test_the_page_holds_the_trace_in_its_own_format(trace):
-    held = Trace.from_json(json.dumps(told(page(trace), "trace") | {"looks": []}))
+    held = Trace.from_json(json.dumps(told(page(trace), "trace") | {"maps": []}))
     assert (held.tokens, held.gold, held.title) == (trace.tokens, trace.gold, trace.title)
-    looks = told(page(trace), "trace")["looks"]
-    written = json.loads(trace.to_json())["looks"]
+    looks = told(page(trace), "trace")["maps"]
+    written = json.loads(trace.to_json())["maps"]
     assert [look["weights"] for look in looks[:-1]] == [look["weights"] for look in written[:-1]]
-    assert set(looks[-1]["reduced"]) == {"top", "top_weights", "left_out", "tiles"}
+    assert set(looks[-1]["summary"]) == {"top_keys", "top_weights", "remainder", "tiles"}
 
 
 def test_it_opens_where_it_is_told_to(trace):
@@ -68,17 +68,17 @@ def of_size(layers, heads, tokens):
         rng.dirichlet(np.full(tokens, 0.05), size=(heads, tokens)).astype(np.float32)
         for _ in range(layers)
     ]
-    return translation(text, text, cross=looks)
+    return build_translation_trace(text, text, cross=looks)
 
 
 @pytest.mark.parametrize(
     ("size", "kept", "bits"),
-    [((2, 3, 20), "weights", 16), ((5, 4, 120), "weights", 8), ((4, 4, 400), "reduced", 8)],
+    [((2, 3, 20), "weights", 16), ((5, 4, 120), "weights", 8), ((4, 4, 400), "summary", 8)],
 )
 def test_more_weights_are_rounded_and_then_reduced(size, kept, bits):
-    look = fitted(of_size(*size))["looks"][0]
+    look = fitted(of_size(*size))["maps"][0]
     assert kept in look
-    numbers = look["weights"] if kept == "weights" else look["reduced"]["top_weights"]
+    numbers = look["weights"] if kept == "weights" else look["summary"]["top_weights"]
     assert numbers["bits"] == bits
 
 

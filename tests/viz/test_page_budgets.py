@@ -6,8 +6,7 @@ Times are those that the page's own thread worked: others may be busy on the sam
 import numpy as np
 import pytest
 
-from regard.trace import Look, Tokens, Trace
-from regard.trace.record import Reduced
+from regard.trace import AttentionMap, AttentionSummary, TokenList, Trace
 from regard.viz.page import page
 
 pytestmark = pytest.mark.slow
@@ -66,14 +65,16 @@ def causal(tokens):
         weights = np.exp(scores)
         weights /= weights.sum(-1, keepdims=True)
         looks.append(
-            Look(name=f"h.{layer}", kind="causal", queries="text", keys="text", weights=weights)
+            AttentionMap(
+                name=f"h.{layer}", kind="causal", queries="text", keys="text", weights=weights
+            )
         )
     return text_of(tokens, looks)
 
 
 def text_of(tokens, looks):
-    words = Tokens(tuple(f"word{n % 97}" for n in range(tokens)))
-    return Trace(tokens={"text": words}, looks=tuple(looks), title=f"{tokens} tokens")
+    words = TokenList(tuple(f"word{n % 97}" for n in range(tokens)))
+    return Trace(tokens={"text": words}, maps=tuple(looks), title=f"{tokens} tokens")
 
 
 def long(tokens):
@@ -81,18 +82,18 @@ def long(tokens):
     rng = np.random.default_rng(0)
     shares = -np.sort(-rng.dirichlet(np.full(9, 0.3), size=(HEADS, tokens)), axis=-1)
     rows = np.ones((HEADS, tokens), dtype=np.float32)
-    reduced = Reduced(
-        top=(np.arange(tokens)[:, None] + 31 * np.arange(8)) % tokens
+    reduced = AttentionSummary(
+        top_keys=(np.arange(tokens)[:, None] + 31 * np.arange(8)) % tokens
         + np.zeros((HEADS, 1, 1), int),
         top_weights=shares[..., :8].astype(np.float32),
-        left_out=shares[..., 8].astype(np.float32),
+        remainder=shares[..., 8].astype(np.float32),
         tiles=rng.random((HEADS, 64, 64), dtype=np.float32) / tokens,
         entropy=rows,
         received=rows / tokens,
         distance=rows,
     )
     looks = [
-        Look(name=f"h.{layer}", kind="self", queries="text", keys="text", reduced=reduced)
+        AttentionMap(name=f"h.{layer}", kind="self", queries="text", keys="text", summary=reduced)
         for layer in range(LAYERS)
     ]
     return text_of(tokens, looks)

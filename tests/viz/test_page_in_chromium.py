@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib import image
 
-from regard.trace import Tokens, load_trace, translation
+from regard.trace import TokenList, build_translation_trace, load_trace
 from regard.viz.colour import cividis
 from regard.viz.notebook import show
 from regard.viz.page import page
@@ -70,7 +70,9 @@ def test_the_title_with_a_script_in_it_is_text(opened, trace):
 
 def test_words_with_markup_and_quotes_are_text(opened):
     evil = ["<script>window.hacked=1</script>", "\"'><img src=x onerror=hacked=1>", "&lt;"]
-    trace = translation(evil, evil, cross=[np.eye(3)[None]], title="</script><b>", model=evil[1])
+    trace = build_translation_trace(
+        evil, evil, cross=[np.eye(3)[None]], title="</script><b>", model=evil[1]
+    )
     window = opened(page(trace))
     for word in evil:
         window.keyboard.press("ArrowDown")
@@ -197,7 +199,7 @@ def test_lines_show_where_a_word_looks(opened, trace):
 def test_the_wheel_zooms_into_the_matrix(opened):
     weights = np.eye(60)[None]
     text = [f"w{n}" for n in range(60)]
-    window = opened(page(translation(text, text, cross=[weights])))
+    window = opened(page(build_translation_trace(text, text, cross=[weights])))
     box = window.locator(".frame").bounding_box()
     window.mouse.move(box["x"] + box["width"] * 0.42, box["y"] + box["height"] * 0.3)
     told = said(window)
@@ -264,7 +266,7 @@ def test_the_view_is_saved_as_png_and_svg(opened, trace, tmp_path, mode):
 
 
 def test_the_trace_is_saved_as_it_came(opened, trace, tmp_path):
-    trace = replace(trace, looks=trace.looks[:-1])
+    trace = replace(trace, maps=trace.maps[:-1])
     window = opened(page(trace))
     with window.expect_download() as waiting:
         window.get_by_role("button", name="Save the trace as JSON").click()
@@ -272,7 +274,7 @@ def test_the_trace_is_saved_as_it_came(opened, trace, tmp_path):
     waiting.value.save_as(tmp_path / "trace.json")
     saved = load_trace(tmp_path / "trace.json")
     assert (saved.title, saved.tokens, saved.gold) == (trace.title, trace.tokens, trace.gold)
-    assert saved.looks[0].weights == pytest.approx(trace.looks[0].weights, abs=1e-4)
+    assert saved.maps[0].weights == pytest.approx(trace.maps[0].weights, abs=1e-4)
 
 
 def test_a_trace_that_the_page_holds_in_part_is_not_saved(opened, trace):
@@ -282,8 +284,8 @@ def test_a_trace_that_the_page_holds_in_part_is_not_saved(opened, trace):
 
 
 def test_right_to_left_and_chinese_words_are_named_whole(opened):
-    source = Tokens(("Ġ", "ç", "Į«", "Ġcat"))
-    trace = translation(source, ["قطة", "سوداء"], cross=[np.full((1, 2, 4), 0.25)])
+    source = TokenList(("Ġ", "ç", "Į«", "Ġcat"))
+    trace = build_translation_trace(source, ["قطة", "سوداء"], cross=[np.full((1, 2, 4), 0.25)])
     window = opened(page(trace))
     window.keyboard.press("ArrowDown")
     told = said(window)

@@ -1,6 +1,6 @@
 import numpy as np
 
-from regard.trace import translation
+from regard.trace import build_translation_trace
 from regard.viz.side_by_side import shown
 from regard.viz.text import links, picture
 
@@ -9,7 +9,7 @@ def long(queries, keys):
     weights = np.random.default_rng(0).dirichlet(np.full(keys, 0.1), size=(2, queries))
     source = [f"s{n}" for n in range(keys)]
     target = [f"t{n}" for n in range(queries)]
-    return translation(source, target, cross=[weights], model="long")
+    return build_translation_trace(source, target, cross=[weights], model="long")
 
 
 def test_a_small_trace_is_a_map_with_its_words(trace):
@@ -46,5 +46,5 @@ def test_links_of_nothing_are_not_told(trace):
 
 
 def test_a_word_of_a_link_cannot_steer_the_terminal():
-    trace = translation(["\x1b[2J"], ["\x07"], cross=[np.ones((1, 1, 1))])
+    trace = build_translation_trace(["\x1b[2J"], ["\x07"], cross=[np.ones((1, 1, 1))])
     assert not set(links(trace)) & set("\x1b\x07")

@@ -6,9 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from regard.trace import Trace, merged
-from regard.trace.quantize import Array, array
-from regard.trace.record import word_count
+from regard.trace import Array, Trace, merge_subwords, to_array
 
 Link = tuple[int, int]
 """(source word, target word)."""
@@ -30,7 +28,7 @@ def align(weights: Any, *, late: bool = False, symmetric: bool = False) -> set[L
             Transformer that is where it looks at its own translation.
         symmetric: let source words choose, too, and grow what both agree upon.
     """
-    rows = array(weights)
+    rows = to_array(weights)
     if rows.ndim != 2:
         raise ValueError(
             f"weights must be one head's, (target, source), but their shape is {rows.shape}; "
@@ -181,14 +179,14 @@ def between_words(trace: Trace, step: Step = "read") -> tuple[Array, list[int], 
             be given the row that chose it, one before. Rows without a start token are those that
             chose the word already.
     """
-    told = merged(_chosen(trace) if step == "chosen" else trace)
+    told = merge_subwords(_chosen(trace) if step == "chosen" else trace)
     layers = told.layers("cross", "target")
     if not layers:
         raise ValueError("an alignment is read from cross-attention, but the trace has none")
     places, numbers = [], []
     for name in ("target", "source"):
         tokens = told.tokens[name]
-        words = tokens.words or tuple(range(word_count(tokens)))
+        words = tokens.words or tuple(range(tokens.num_words))
         out = {*tokens.special, *tokens.padding}
         kept = [n for n, word in enumerate(words) if word is not None and n not in out]
         places.append(kept)
@@ -201,17 +199,19 @@ def _chosen(trace: Trace) -> Trace:
     """Move each row of cross-attention to the token that it chose, if it is at the one it read."""
     if 0 not in trace.tokens["target"].special:
         return trace
-    looks = [
+    maps = [
         replace(look, weights=np.roll(look.weights, 1, axis=1))
         if look.kind == "cross" and look.weights is not None
         else look
-        for look in trace.looks
+        for look in trace.maps
     ]
-    return replace(trace, looks=tuple(looks))
+    return replace(trace, maps=tuple(maps))
 
 
 def _stack(layers: Any) -> Array:
-    stack = array(layers) if hasattr(layers, "shape") else np.stack([array(x) for x in layers])
+    stack = (
+        to_array(layers) if hasattr(layers, "shape") else np.stack([to_array(x) for x in layers])
+    )
     if stack.ndim != 4:
         raise ValueError(
             "a sentence must be weights (layer, head, target, source), but their shape is "

@@ -4,8 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from regard.trace import Look, Trace
-from regard.trace.quantize import Array
+from regard.trace import Array, AttentionMap, Trace
 
 
 class Change(NamedTuple):
@@ -27,19 +26,21 @@ def difference(one: Trace, other: Trace) -> tuple[Change, ...]:
     for mine, theirs in zip(*_paired(one, other), strict=True):
         assert mine.weights is not None and theirs.weights is not None, "both are whole"
         weights = theirs.weights - mine.weights
-        rows = np.intersect1d(one.tokens[mine.queries].real, other.tokens[theirs.queries].real)
+        rows = np.intersect1d(
+            one.tokens[mine.queries].non_padding, other.tokens[theirs.queries].non_padding
+        )
         moved = np.abs(weights[:, rows]).sum(-1) / 2
         mean = moved.mean(-1) if len(rows) else np.zeros(len(weights))
         changes.append(Change(mine.name, mine.call, mine.heads, weights, mean))
     return tuple(changes)
 
 
-def _paired(one: Trace, other: Trace) -> tuple[list[Look], list[Look]]:
-    theirs = {(look.name, look.call, look.place): look for look in other.looks}
+def _paired(one: Trace, other: Trace) -> tuple[list[AttentionMap], list[AttentionMap]]:
+    theirs = {(look.name, look.call, look.call_site): look for look in other.maps}
     pairs = [
         (look, theirs[key])
-        for look in one.looks
-        if (key := (look.name, look.call, look.place)) in theirs
+        for look in one.maps
+        if (key := (look.name, look.call, look.call_site)) in theirs
     ]
     if not pairs:
         raise ValueError(
@@ -47,10 +48,10 @@ def _paired(one: Trace, other: Trace) -> tuple[list[Look], list[Look]]:
             f"{_names(one)} and {_names(other)}"
         )
     for mine, yours in pairs:
-        if mine.sizes != yours.sizes or mine.heads != yours.heads:
+        if mine.shape != yours.shape or mine.heads != yours.heads:
             raise ValueError(
                 f"{mine.name} must have looked from as many tokens at as many in both traces, but "
-                f"it has heads, queries, keys {mine.sizes} and {yours.sizes}"
+                f"it has heads, queries, keys {mine.shape} and {yours.shape}"
             )
         if mine.weights is None or yours.weights is None:
             raise ValueError(f"{mine.name} was reduced, and only whole weights can be compared")
@@ -58,5 +59,5 @@ def _paired(one: Trace, other: Trace) -> tuple[list[Look], list[Look]]:
 
 
 def _names(trace: Trace) -> str:
-    names = list(dict.fromkeys(look.name for look in trace.looks))
+    names = list(dict.fromkeys(look.name for look in trace.maps))
     return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.trace import Look, Trace
-from regard.trace.quantize import Array, array
+from regard.trace import Array, AttentionMap, Trace, to_array
 
 
 def rollout(layers: Iterable[Any], residual: float = 0.5) -> Array:
@@ -20,7 +19,7 @@ def rollout(layers: Iterable[Any], residual: float = 0.5) -> Array:
         raise ValueError(f"residual must be a share from 0 to 1, but it is {residual}")
     flow: Array | None = None
     for layer in layers:
-        weights = array(layer)
+        weights = to_array(layer)
         if weights.ndim != 3 or weights.shape[-1] != weights.shape[-2]:
             raise ValueError(
                 "layers must be (head, query, key) with as many queries as keys, but one has the "
@@ -34,7 +33,7 @@ def rollout(layers: Iterable[Any], residual: float = 0.5) -> Array:
     return flow
 
 
-def value_weighted(look: Look) -> Look:
+def value_weighted(look: AttentionMap) -> AttentionMap:
     """Weigh each look by how long the value is that it fetched; rows sum to one again.
 
     A head that has nothing to do rests on a key whose value is near zero. Weights alone say that
@@ -47,14 +46,16 @@ def value_weighted(look: Look) -> Look:
     return replace(look, weights=fetched / np.maximum(fetched.sum(-1, keepdims=True), 1e-12))
 
 
-def similarity(trace: Trace, looks: Sequence[Look] | None = None) -> tuple[Array, list[str]]:
+def similarity(
+    trace: Trace, looks: Sequence[AttentionMap] | None = None
+) -> tuple[Array, list[str]]:
     """Compare every head with every other: 1 is the same look from each query, 0 none in common.
 
     1 - the mean Jensen-Shannon divergence, in bits, over queries that are not padding. Looks must
     share their tokens. Where all queries are padding, none differs. Returns (head, head) and the
     names of the heads.
     """
-    chosen = trace.looks if looks is None else looks
+    chosen = trace.maps if looks is None else looks
     sides = {(look.queries, look.keys) for look in chosen}
     if len(sides) != 1 or any(look.weights is None for look in chosen):
         raise ValueError(
@@ -62,7 +63,7 @@ def similarity(trace: Trace, looks: Sequence[Look] | None = None) -> tuple[Array
             f"{', '.join(sorted(' and '.join(pair) for pair in sides))}; "
             "looks=trace.layers('self') would do"
         )
-    rows = trace.tokens[chosen[0].queries].real
+    rows = trace.tokens[chosen[0].queries].non_padding
     stack = np.concatenate([look.weights[:, rows] for look in chosen if look.weights is not None])
     names = [f"{look.name} head {head}" for look in chosen for head in look.heads]
     found = np.ones((len(stack), len(stack)))

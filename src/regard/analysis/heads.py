@@ -4,9 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from regard.trace import Look, Trace
-from regard.trace.quantize import Array
-from regard.trace.summary import reduce
+from regard.trace import Array, AttentionMap, Trace, summarize_weights
 
 MOST = 0.5  # the share of a head's weight from which a role is named after it
 SHARP, FLAT = 0.25, 0.9  # flatness below and above which a head is called so
@@ -29,7 +27,7 @@ class Heads(NamedTuple):
     roles: tuple[str, ...]
 
 
-def heads(trace: Trace, look: Look) -> Heads:
+def heads(trace: Trace, look: AttentionMap) -> Heads:
     """Measure the heads of a look.
 
     A role is the first of these that fits. "previous", "following", "itself": half the weight or
@@ -38,8 +36,8 @@ def heads(trace: Trace, look: Look) -> Heads:
     mean nothing, and a head is only sink, sharp, flat or mixed. Of reduced looks, shares count
     the strongest keys of each row only, and the sink is that of all queries, padding too.
     """
-    rows = trace.tokens[look.queries].real
-    small = reduce(look.weights) if look.weights is not None else look.reduced
+    rows = trace.tokens[look.queries].non_padding
+    small = summarize_weights(look.weights) if look.weights is not None else look.summary
     assert small is not None, "what is not whole is reduced"
     looking = (small.top_weights[:, rows] > 0).any(-1)
     keys, weights = _strongest(look, rows)
@@ -75,7 +73,7 @@ def table(trace: Trace) -> str:
     """Write one line for each head of a trace."""
     head_line = ("site", "call", "kind", "head", "role", "flatness", "distance", "sink")
     lines: list[tuple[str, ...]] = [head_line]
-    for look in trace.looks:
+    for look in trace.maps:
         found = heads(trace, look)
         for n, head in enumerate(look.heads):
             numbers = (found.flatness[n], found.distance[n], found.sink[n])
@@ -88,21 +86,21 @@ def table(trace: Trace) -> str:
     )
 
 
-def _strongest(look: Look, rows: Array) -> tuple[Array, Array]:
+def _strongest(look: AttentionMap, rows: Array) -> tuple[Array, Array]:
     """Give keys and their weights: all of them, or the strongest of each row."""
     if look.weights is not None:
-        return np.arange(look.sizes[2]), look.weights[:, rows]
-    assert look.reduced is not None, "what is not whole is reduced"
-    return look.reduced.top[:, rows], look.reduced.top_weights[:, rows]
+        return np.arange(look.shape[2]), look.weights[:, rows]
+    assert look.summary is not None, "what is not whole is reduced"
+    return look.summary.top_keys[:, rows], look.summary.top_weights[:, rows]
 
 
-def _in_sight(trace: Trace, look: Look) -> Array:
+def _in_sight(trace: Trace, look: AttentionMap) -> Array:
     """Count the keys that each query could see."""
-    real = np.zeros(look.sizes[2])
-    real[trace.tokens[look.keys].real] = 1
+    real = np.zeros(look.shape[2])
+    real[trace.tokens[look.keys].non_padding] = 1
     if look.kind != "causal":
-        return np.full(look.sizes[1], real.sum())
-    queries, keys = look.sizes[1:]
+        return np.full(look.shape[1], real.sum())
+    queries, keys = look.shape[1:]
     last = np.minimum(np.arange(queries), keys - 1)  # who stands behind all keys sees all
     return np.asarray(real.cumsum()[last])
 

@@ -12,8 +12,7 @@ from regard.capture.calls.base import Asked
 from regard.capture.record import Keep, Watched
 from regard.capture.to_trace import told
 from regard.errors import RegardError, unknown_name
-from regard.trace import Tokens, Trace
-from regard.trace.record import Kind
+from regard.trace import Kind, TokenList, Trace
 
 LOOKED_FOR = (
     "scaled_dot_product_attention, nn.MultiheadAttention, flex_attention, regard's own attention, "
@@ -125,8 +124,8 @@ class Capture:
 
     def trace(
         self,
-        source: Tokens | Sequence[str] | None = None,
-        target: Tokens | Sequence[str] | None = None,
+        source: TokenList | Sequence[str] | None = None,
+        target: TokenList | Sequence[str] | None = None,
         *,
         sentence: int = 0,
         call: int | None = None,
@@ -149,8 +148,8 @@ class Capture:
     def save(
         self,
         path: Path | str,
-        source: Tokens | Sequence[str] | None = None,
-        target: Tokens | Sequence[str] | None = None,
+        source: TokenList | Sequence[str] | None = None,
+        target: TokenList | Sequence[str] | None = None,
     ) -> None:
         """Write the trace of the first sentence to a file."""
         self.trace(source, target).save(path)

@@ -12,8 +12,7 @@ from regard.capture.call_site import Call
 from regard.capture.calls.base import Asked, Whole
 from regard.capture.calls.sliding_window import Sliding
 from regard.capture.summary import Rows, join, reduce
-from regard.trace.record import Kind
-from regard.trace.summary import TOP
+from regard.trace import TOP_KEYS, Kind
 
 Keep = Literal["auto", "all", "reduced"]
 KEEPS = ("auto", "all", "reduced")
@@ -128,7 +127,9 @@ class Watched:
         """Say what was kept."""
         some = "" if len(self.heads) == self.every else f"heads {_listed(self.heads)} of "
         some += f"{self.every}, " if some else ""
-        return some + (f"reduced to top {TOP} and tiles" if self.is_reduced else "whole weights")
+        return some + (
+            f"reduced to top {TOP_KEYS} and tiles" if self.is_reduced else "whole weights"
+        )
 
     def _reduces(self) -> bool:
         if self.keep == "auto":
@@ -141,7 +142,7 @@ class Watched:
             if isinstance(part, Tensor):
                 heads = list(range(part.shape[1]))
                 part = self._parts[n] = reduce(Whole(part), heads, first)
-            first += part.top.shape[2]
+            first += part.top_keys.shape[2]
 
     def _width(self) -> int:
         """Count the keys; of a cache with room to spare, only those that were filled."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from regard.capture.calls.base import Asked
-from regard.trace.summary import TILES, TOP
+from regard.trace import MAX_TILES, TOP_KEYS
 
 
 class _Settings(TypedDict):
@@ -24,9 +24,9 @@ _HERE: _Settings = {"dtype": torch.float32, "device": "cpu"}
 class Rows(NamedTuple):
     """What is kept of some rows: see `regard.trace` for the axes; a batch comes before them."""
 
-    top: Tensor
+    top_keys: Tensor
     top_weights: Tensor
-    left_out: Tensor
+    remainder: Tensor
     tiles: Tensor
     entropy: Tensor
     received: Tensor
@@ -50,12 +50,12 @@ def reduce(asked: Asked, heads: list[int], first: int) -> Rows:
 
 
 def _blank(batch: int, heads: int, queries: int, keys: int) -> Rows:
-    top, tiles = min(TOP, keys), (min(queries, TILES), min(keys, TILES))
+    top, tiles = min(TOP_KEYS, keys), (min(queries, MAX_TILES), min(keys, MAX_TILES))
     row = torch.zeros(batch, heads, queries, **_HERE)
     return Rows(
-        top=torch.zeros(batch, heads, queries, top, dtype=torch.int32, device="cpu"),
+        top_keys=torch.zeros(batch, heads, queries, top, dtype=torch.int32, device="cpu"),
         top_weights=torch.zeros(batch, heads, queries, top, **_HERE),
-        left_out=row,
+        remainder=row,
         tiles=torch.zeros(batch, heads, *tiles, **_HERE),
         entropy=row.clone(),
         received=torch.zeros(batch, heads, keys, **_HERE),
@@ -93,10 +93,10 @@ def _rows_of(into: Rows, place: slice) -> list[Tensor]:
 
 def _reduce_rows(weights: Tensor, into: Rows, first: int) -> None:
     count, keys = weights.shape[-2:]
-    strongest, places = top(weights, into.top.shape[-1])
+    strongest, places = top(weights, into.top_keys.shape[-1])
     found = strongest.shape[-1]
-    into.top_weights[..., :found], into.top[..., :found] = strongest, places.int()
-    torch.sub(weights.sum(dim=-1), strongest.sum(dim=-1), out=into.left_out).clamp_min_(0)
+    into.top_weights[..., :found], into.top_keys[..., :found] = strongest, places.int()
+    torch.sub(weights.sum(dim=-1), strongest.sum(dim=-1), out=into.remainder).clamp_min_(0)
     logs = weights.clamp_min(torch.finfo(weights.dtype).tiny).log_()
     into.entropy.copy_(logs.mul_(weights).sum(dim=-1).neg_())
     positions = torch.arange(first, first + count, **_HERE)[:, None]
@@ -130,7 +130,7 @@ def _places(first: int, end: int) -> Tensor:
 
 def edges(count: int) -> Tensor:
     """Cut so many positions into tiles: where each begins, and the end."""
-    tiles = max(1, min(count, TILES))
+    tiles = max(1, min(count, MAX_TILES))
     return _places(0, tiles + 1) * count // tiles
 
 
@@ -157,17 +157,17 @@ def join(parts: list[Rows], keys: int) -> Rows:
     """
     if len(parts) == 1 and parts[0].received.shape[-1] == keys:
         return parts[0]
-    ranks = max(part.top.shape[-1] for part in parts)
+    ranks = max(part.top_keys.shape[-1] for part in parts)
     cut = [part.received.shape[-1] for part in parts]
     # where a row has nothing, its place may be one that a cache never filled
-    tops = [_widened(part.top * (part.top_weights > 0), ranks) for part in parts]
+    tops = [_widened(part.top_keys * (part.top_weights > 0), ranks) for part in parts]
     top_weights = torch.cat([_widened(part.top_weights, ranks) for part in parts], dim=2)
-    left_out = torch.cat([part.left_out for part in parts], dim=2)
+    remainder = torch.cat([part.remainder for part in parts], dim=2)
     return Rows(
-        top=torch.cat(tops, dim=2),
+        top_keys=torch.cat(tops, dim=2),
         top_weights=top_weights,
-        left_out=left_out,
-        tiles=_drawn(torch.cat(tops, dim=2), top_weights, left_out, _seen(parts, cut, keys), keys),
+        remainder=remainder,
+        tiles=_drawn(torch.cat(tops, dim=2), top_weights, remainder, _seen(parts, cut, keys), keys),
         entropy=torch.cat([part.entropy for part in parts], dim=2),
         received=_received(parts, keys),
         distance=torch.cat([part.distance for part in parts], dim=2),
@@ -180,7 +180,7 @@ def _widened(numbers: Tensor, width: int) -> Tensor:
 
 def _seen(parts: list[Rows], cut: list[int], keys: int) -> Tensor:
     """Tell how many keys each row could see."""
-    counts = [[min(k, keys)] * part.top.shape[2] for part, k in zip(parts, cut, strict=True)]
+    counts = [[min(k, keys)] * part.top_keys.shape[2] for part, k in zip(parts, cut, strict=True)]
     return torch.tensor([count for part in counts for count in part], device="cpu")
 
 
@@ -190,12 +190,12 @@ def _received(parts: list[Rows], keys: int) -> Tensor:
     return torch.stack(sums).sum(dim=0) / torch.stack(looking).sum(dim=0).clamp_min(1)
 
 
-def _drawn(top: Tensor, weights: Tensor, left_out: Tensor, seen: Tensor, keys: int) -> Tensor:
+def _drawn(top: Tensor, weights: Tensor, remainder: Tensor, seen: Tensor, keys: int) -> Tensor:
     rows, columns = edges(top.shape[2]), edges(keys)
     column_of = torch.bucketize(_places(0, keys), columns[1:], right=True)
     width = columns.diff()
     inside = (seen[:, None] - columns[:-1]).clamp_min(0).minimum(width)  # (query, column)
-    drawn = left_out[..., None] * inside / seen[:, None].clamp_min(1)
+    drawn = remainder[..., None] * inside / seen[:, None].clamp_min(1)
     drawn.scatter_add_(-1, column_of[top.long()], weights)
     before = torch.nn.functional.pad(drawn.cumsum(dim=-2), (0, 0, 1, 0))
     return before[..., rows, :].diff(dim=-2) / (rows.diff()[:, None] * width)

@@ -11,10 +11,9 @@ from torch.nn.functional import pad
 from regard.capture.record import Watched
 from regard.capture.summary import Rows
 from regard.errors import RegardError
-from regard.trace import Look, Reduced, Tokens, Trace
-from regard.trace.quantize import Array, array
+from regard.trace import Array, AttentionMap, AttentionSummary, TokenList, Trace, to_array
 
-Given = Tokens | Sequence[str] | None
+Given = TokenList | Sequence[str] | None
 
 
 class Sides(NamedTuple):
@@ -42,18 +41,18 @@ def told(
                 f"but it is {sentence}"
             )
     sides = [_sides(look, looks, given) for look in looks]
-    own = [tokens for tokens in (source, target) if isinstance(tokens, Tokens)]
+    own = [tokens for tokens in (source, target) if isinstance(tokens, TokenList)]
     lists = _lists(looks, sides, given, own, sentence)
     records = [_record(look, sentence, s) for look, s in zip(looks, sides, strict=True)]
     links = None if gold is None else tuple(gold)
-    return Trace(tokens=lists, looks=tuple(records), title=title, model=model, gold=links)
+    return Trace(tokens=lists, maps=tuple(records), title=title, model=model, gold=links)
 
 
-def _named(looks: Sequence[Watched], source: Given, target: Given) -> dict[str, Tokens]:
+def _named(looks: Sequence[Watched], source: Given, target: Given) -> dict[str, TokenList]:
     two = target is not None or _crosses(looks)
     names = ("source", "target") if two else ("text",)
     return {
-        name: tokens if isinstance(tokens, Tokens) else Tokens(tuple(tokens))
+        name: tokens if isinstance(tokens, TokenList) else TokenList(tuple(tokens))
         for name, tokens in zip(names, (source, target), strict=False)
         if tokens is not None
     }
@@ -66,15 +65,15 @@ def _crosses(looks: Sequence[Watched]) -> bool:
 def _lists(
     looks: Sequence[Watched],
     sides: Sequence[Sides],
-    given: dict[str, Tokens],
-    own: Sequence[Tokens],
+    given: dict[str, TokenList],
+    own: Sequence[TokenList],
     sentence: int,
-) -> dict[str, Tokens]:
+) -> dict[str, TokenList]:
     """Name all tokens, and mark as padding what masks hide, unless the user marked it."""
     lists = dict(given)
     for look, pair in zip(looks, sides, strict=True):
         for side, count in zip(pair, _counts(look), strict=True):
-            lists.setdefault(side, Tokens(tuple(str(n) for n in range(count))))
+            lists.setdefault(side, TokenList(tuple(str(n) for n in range(count))))
     for name, tokens in lists.items():
         at = [look for look, pair in zip(looks, sides, strict=True) if pair.keys == name]
         if at and not any(tokens is one for one in own):
@@ -97,11 +96,11 @@ def _longer(name: str, added: int) -> str:
     return f"{name} and {added} more"
 
 
-def _with_added(tokens: Tokens, added: int) -> Tokens:
+def _with_added(tokens: TokenList, added: int) -> TokenList:
     """Name the keys that a module puts behind those of a text."""
     count, more = len(tokens), [None] * added
-    words, likely = tokens.words, tokens.log_probabilities
-    return Tokens(
+    words, likely = tokens.words, tokens.log_probs
+    return TokenList(
         (*tokens.pieces, *(f"+{n + 1}" for n in range(added))),
         None if words is None else (*words, *more),
         (*tokens.special, *range(count, count + added)),
@@ -110,7 +109,7 @@ def _with_added(tokens: Tokens, added: int) -> Tokens:
     )
 
 
-def _sides(look: Watched, looks: Sequence[Watched], given: dict[str, Tokens]) -> Sides:
+def _sides(look: Watched, looks: Sequence[Watched], given: dict[str, TokenList]) -> Sides:
     """Name both sides; lists that were not given are told apart by their lengths."""
     two = "target" in given or _crosses(looks)
     if look.kind == "cross":
@@ -148,7 +147,7 @@ def _counts(look: Watched) -> tuple[int, int]:
     return queries, keys
 
 
-def _sized(side: str, count: int, looks: Sequence[Watched], given: dict[str, Tokens]) -> str:
+def _sized(side: str, count: int, looks: Sequence[Watched], given: dict[str, TokenList]) -> str:
     if side in given:
         return side
     usual = next((_counts(x)[0] for x in looks if x.kind != "cross"), count)
@@ -158,19 +157,19 @@ def _sized(side: str, count: int, looks: Sequence[Watched], given: dict[str, Tok
     return side
 
 
-def _record(look: Watched, sentence: int, sides: Sides) -> Look:
+def _record(look: Watched, sentence: int, sides: Sides) -> AttentionMap:
     weights, rows = look.weights, look.rows
     before = look.offset if look.kind == "causal" else 0
-    return Look(
+    return AttentionMap(
         name=look.name,
         kind=look.kind,
         queries=sides.queries,
         keys=_longer(sides.keys, look.added) if look.added else sides.keys,
-        weights=None if weights is None else array(_shifted(weights[sentence], before, -2)),
-        reduced=None if rows is None else _reduced(rows, sentence, before),
+        weights=None if weights is None else to_array(_shifted(weights[sentence], before, -2)),
+        summary=None if rows is None else _reduced(rows, sentence, before),
         heads=tuple(look.heads),
         call=look.call,
-        place=look.place,
+        call_site=look.place,
         value_norms=_norms(look, sentence),
     )
 
@@ -180,20 +179,20 @@ def _shifted(rows: Tensor, before: int, axis: int) -> Tensor:
     return pad(rows, (0, 0) * (-axis - 1) + (before, 0)) if before else rows
 
 
-def _reduced(rows: Rows, sentence: int, before: int) -> Reduced:
+def _reduced(rows: Rows, sentence: int, before: int) -> AttentionSummary:
     own = Rows(*(numbers[sentence] for numbers in rows))
-    return Reduced(
-        top=_shifted(own.top, before, -2).numpy().astype(np.int64),
-        top_weights=array(_shifted(own.top_weights, before, -2)),
-        left_out=array(_shifted(own.left_out, before, -1)),
-        tiles=array(own.tiles),
-        entropy=array(_shifted(own.entropy, before, -1)),
-        received=array(own.received),
-        distance=array(_shifted(own.distance, before, -1)),
+    return AttentionSummary(
+        top_keys=_shifted(own.top_keys, before, -2).numpy().astype(np.int64),
+        top_weights=to_array(_shifted(own.top_weights, before, -2)),
+        remainder=to_array(_shifted(own.remainder, before, -1)),
+        tiles=to_array(own.tiles),
+        entropy=to_array(_shifted(own.entropy, before, -1)),
+        received=to_array(own.received),
+        distance=to_array(_shifted(own.distance, before, -1)),
     )
 
 
 def _norms(look: Watched, sentence: int) -> Array | None:
     if look.norms is None:
         return None
-    return array(look.norms[sentence, :, : _counts(look)[1] + look.added])
+    return to_array(look.norms[sentence, :, : _counts(look)[1] + look.added])

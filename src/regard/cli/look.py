@@ -9,7 +9,7 @@ from regard.decoding.translation import translate
 from regard.errors import RegardError
 from regard.runs.run import load
 from regard.runs.tracing import retrace
-from regard.trace import Tokens, Trace, merged
+from regard.trace import TokenList, Trace, merge_subwords
 from regard.viz import figures, heatmap, save_page
 from regard.viz.text import picture
 
@@ -85,13 +85,13 @@ def _watch(model: Any, tokenizer: Any, text: str, is_encoder_decoder: bool, name
     return capture.trace(source, target, title=name)
 
 
-def _token_list(tokenizer: Any, token_ids: "torch.Tensor", encoding: Any = None) -> Tokens:
+def _token_list(tokenizer: Any, token_ids: "torch.Tensor", encoding: Any = None) -> TokenList:
     ids = token_ids.tolist()
     words = None
     if encoding is not None and getattr(encoding, "is_fast", False):
         words = tuple(encoding.word_ids(0))
     special = set(tokenizer.all_special_ids)
-    return Tokens(
+    return TokenList(
         tuple(tokenizer.convert_ids_to_tokens(ids)),
         words,
         special=tuple(n for n, token_id in enumerate(ids) if token_id in special),
@@ -100,7 +100,7 @@ def _token_list(tokenizer: Any, token_ids: "torch.Tensor", encoding: Any = None)
 
 def draw(trace: Trace, selection: HeadSelection, words: bool, paths: Mapping[str, Path]) -> str:
     """Write a trace to files, by format, and return a line for each; as text if there are none."""
-    trace = merged(trace) if words else trace
+    trace = merge_subwords(trace) if words else trace
     if not paths:
         return picture(trace, *selection)
     for format, path in paths.items():

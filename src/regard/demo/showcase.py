@@ -13,8 +13,7 @@ from regard.errors import RegardError
 from regard.evaluation.metrics import bleu, exact_match, is_chinese
 from regard.runs.run import Run
 from regard.runs.tracing import retrace
-from regard.trace import Trace
-from regard.trace.quantize import Array
+from regard.trace import Array, Trace
 from regard.viz import beside, heatmap, terminal
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from regard.explorer import trace_files
 from regard.explorer.errors import Refused
 from regard.explorer.limits import LIMITS, Limits
 from regard.explorer.runs import distinct
-from regard.trace import Trace
-from regard.trace.file import text_of
+from regard.trace import Trace, read_trace_text
 from regard.viz.page import fitted
 
 KNOWN = 20  # names in a sentence
@@ -42,7 +41,7 @@ class Saved:
             raise Refused(404, f"no trace is called {name!r}; the traces named at start: {known}")
         path, number = self._places[name]
         try:
-            return _drawn(trace_files.trace(text_of(path), number))
+            return _drawn(trace_files.trace(read_trace_text(path), number))
         except RegardError as problem:
             raise Refused(404, f"the trace {name!r} cannot be read now: {problem}") from problem
 
@@ -105,7 +104,7 @@ def _unpacked(data: bytes, limits: Limits) -> bytes:
 
 def _all(path: Path) -> list[tuple[int | None, Trace]]:
     """Give the traces of a file, numbered if they are several."""
-    text = text_of(path)
+    text = read_trace_text(path)
     try:
         found = trace_files.traces(text)
     except RegardError as problem:

@@ -11,7 +11,7 @@ from regard.demo.models import kept
 from regard.gallery.example_sentence import looks, the_cat
 from regard.gallery.word_map import word_map
 from regard.runs.run import Run
-from regard.trace.quantize import Array
+from regard.trace import Array
 from regard.viz.heatmap import blank, heat_map
 
 JUDGED = 100  # held-out phrases over which heads are compared

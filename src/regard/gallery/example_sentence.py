@@ -10,7 +10,7 @@ from regard.demo.models import located
 from regard.gallery.one_thread import one_thread
 from regard.runs.run import Run
 from regard.runs.tracing import retrace
-from regard.trace import Trace, merged
+from regard.trace import Trace, merge_subwords
 
 
 def the_cat() -> Phrase:
@@ -25,4 +25,4 @@ def the_cat() -> Phrase:
 def looks(run: Run, said: Phrase) -> Trace:
     """Let a translator say the book's translation; tell, word by word, where it looks."""
     words = located(said)
-    return merged(retrace(run.model, run.tokenizers, said.source, said.target, words=words))
+    return merge_subwords(retrace(run.model, run.tokenizers, said.source, said.target, words=words))

@@ -11,9 +11,7 @@ from regard.demo.models import kept
 from regard.gallery.example_sentence import looks, the_cat
 from regard.gallery.figure_page import BLUE, GREEN, ORANGE
 from regard.gallery.word_map import word_map
-from regard.trace import Trace
-from regard.trace.quantize import Array
-from regard.trace.record import Kind
+from regard.trace import Array, Kind, Trace
 from regard.viz.heatmap import blank
 
 JUDGED = 100  # held-out phrases over which shares are the mean

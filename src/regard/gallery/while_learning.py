@@ -16,7 +16,7 @@ from regard.gallery.example_sentence import looks, the_cat
 from regard.gallery.figure_page import GREY, ORANGE, Moving
 from regard.gallery.word_map import word_map
 from regard.runs.run import Run, load
-from regard.trace.quantize import Array
+from regard.trace import Array
 from regard.viz.heatmap import blank
 
 JUDGED = 50  # held-out phrases over which errors are measured

@@ -16,7 +16,7 @@ from regard.data.tokenizer import SPECIAL, Tokenizer, Tokenizers
 from regard.decoding.translation import Translation
 from regard.models.protocols import Looks, Seq2SeqModel, longest
 from regard.runs.run import Run
-from regard.trace import Tokens, Trace, translation
+from regard.trace import TokenList, Trace, build_translation_trace
 
 
 class Words(NamedTuple):
@@ -53,7 +53,7 @@ def retrace(
     ids = tokenizers.source.encode(source)[: longest(model)]
     log_probabilities, looks = _pass(model, ids, tokens)
     spans = words or Words(tokenizers.source.words(source), tokenizers.target.words(text))
-    return translation(
+    return build_translation_trace(
         _tokens(tokenizers.source, ids, spans.source),
         _target(tokenizers.target, tokens, spans.target, log_probabilities, model.looks_late),
         encoder=[layer[0] for layer in looks.encoder],
@@ -77,9 +77,9 @@ def _pass(model: Seq2SeqModel, ids: list[int], tokens: list[int]) -> tuple[Tenso
     return scores.gather(1, chosen[:, None])[:, 0], looks
 
 
-def _tokens(tokenizer: Tokenizer, ids: Sequence[int], words: Sequence[Span]) -> Tokens:
+def _tokens(tokenizer: Tokenizer, ids: Sequence[int], words: Sequence[Span]) -> TokenList:
     located = tokenizer.spread(ids)
-    return Tokens(tuple(tokenizer.show(located.ids)), numbered(located.spans, words))
+    return TokenList(tuple(tokenizer.show(located.ids)), numbered(located.spans, words))
 
 
 def _target(
@@ -88,22 +88,22 @@ def _target(
     words: Sequence[Span],
     log_probabilities: Tensor,
     late: bool,
-) -> Tokens:
+) -> TokenList:
     """Name the rows: the start and each token as it is read, or each token and the end."""
     plain = _tokens(tokenizer, ids, words)
     likely, numbers = log_probabilities.tolist(), plain.words or ()
     if late:
-        return Tokens(
+        return TokenList(
             (SPECIAL[START], *plain.pieces),
             (None, *numbers),
             special=(0,),
-            log_probabilities=(None, *likely[:-1]),
+            log_probs=(None, *likely[:-1]),
         )
-    return Tokens(
+    return TokenList(
         (*plain.pieces, SPECIAL[END]),
         (*numbers, None),
         special=(len(plain),),
-        log_probabilities=tuple(likely),
+        log_probs=tuple(likely),
     )
 
 
@@ -128,7 +128,7 @@ def note(path: Path, run: Run, sources: Sequence[str], translations: Sequence[Tr
 
 def _traced(run: Run, source: str, translation: Translation) -> Trace:
     if not translation.tokens:  # nothing was read, or nothing said: nobody looked
-        nothing = {"source": Tokens(()), "target": Tokens(())}
-        return Trace(tokens=nothing, looks=(), title=source, model=run.name)
+        nothing = {"source": TokenList(()), "target": TokenList(())}
+        return Trace(tokens=nothing, maps=(), title=source, model=run.name)
     read = source.strip()  # as `translate` reads it
     return retrace(run.model, run.tokenizers, read, translation.tokens, title=read, name=run.name)

@@ -1,4 +1,4 @@
-"""Tokens, looks, and the trace that holds both."""
+"""The data model: token lists, attention maps, and the trace that holds both."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,141 +7,206 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from regard.trace.checks import check_each, check_ndims, check_places, is_count, is_real, why
-from regard.trace.quantize import Array, array
+from regard.errors import RegardError
+from regard.trace import validation
+from regard.trace.quantization import Array, to_array
 
 Kind = Literal["self", "causal", "cross"]
 KINDS = get_args(Kind)
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
-    """One side of attention, piece by piece."""
+class TokenList:
+    """One axis of an attention map: the tokens of a text, and what is known about each.
+
+    Args:
+        pieces: the tokens as strings, as the tokenizer spells them.
+        words: index of the word that each piece belongs to, None for pieces of no word; without
+            it, every piece is a word.
+        special: positions of pieces that are not text, such as start and end tokens.
+        padding: positions that only fill a batch.
+        log_probs: log-probability of each piece, None where there is none.
+
+    Raises:
+        RegardError: if these do not fit together.
+
+    Example:
+        >>> tokens = TokenList(("▁look", "ing", "</s>"), words=(0, 0, None), special=(2,))
+        >>> len(tokens), tokens.num_words
+        (3, 1)
+    """
 
     pieces: tuple[str, ...]
     words: tuple[int | None, ...] | None = None
     special: tuple[int, ...] = ()
     padding: tuple[int, ...] = ()
-    log_probabilities: tuple[float | None, ...] | None = None
+    log_probs: tuple[float | None, ...] | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.pieces, str) or not all(isinstance(p, str) for p in self.pieces):
-            came = self.pieces if isinstance(self.pieces, str) else list(self.pieces)[:3]
-            raise ValueError(
-                f"pieces must be a list of texts, but {came!r} came; a batch must be given "
-                "one sentence at a time, numbers as their texts"
-            )
-        for name in ("words", "log_probabilities"):
-            given = getattr(self, name)
-            if given is not None and len(given) != len(self.pieces):
-                raise ValueError(
-                    f"{name} must be one for each of {len(self.pieces)} pieces, not {len(given)}"
-                )
-        for place in (*self.special, *self.padding):
-            if not is_count(place) or place >= len(self.pieces):
-                raise ValueError(
-                    f"special and padding must be positions from 0 to {len(self.pieces) - 1}, "
-                    f"but one is {place!r}"
-                )
-        check_each("words", self.words, is_count, "numbers from 0 upwards")
-        check_each("log_probabilities", self.log_probabilities, is_real, "numbers")
+        validation.check_pieces(self.pieces)
+        for name in ("words", "log_probs"):
+            validation.check_length(name, getattr(self, name), len(self.pieces))
+        validation.check_positions((*self.special, *self.padding), len(self.pieces))
+        is_index, is_number = validation.is_index, validation.is_number
+        validation.check_items("words", self.words, is_index, "integers from 0 upwards")
+        validation.check_items("log_probs", self.log_probs, is_number, "numbers")
 
     def __len__(self) -> int:
         return len(self.pieces)
 
     @property
-    def real(self) -> Array:
-        """The positions that are not padding."""
-        return np.array([n for n in range(len(self)) if n not in set(self.padding)], dtype=np.int64)
+    def non_padding(self) -> Array:
+        """Positions that are not padding."""
+        padding = set(self.padding)
+        return np.array([n for n in range(len(self)) if n not in padding], dtype=np.int64)
+
+    @property
+    def num_words(self) -> int:
+        """Number of words; without a mapping to words, the number of pieces."""
+        if self.words is None:
+            return len(self)
+        return max((word + 1 for word in self.words if word is not None), default=0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reduced:
-    """What is kept of weights that are too many: see the format for the axes."""
+class AttentionSummary:
+    """What is kept of attention weights that are too large to keep in full.
 
-    top: Array
-    top_weights: Array
-    left_out: Array
-    tiles: Array
-    entropy: Array
-    received: Array
-    distance: Array
+    The axes are head, query, key, the rank among a row's heaviest keys, and the rows and columns
+    of a coarse picture; the package's docstring has the details.
+    """
+
+    top_keys: Array  # (head, query, rank)
+    top_weights: Array  # (head, query, rank)
+    remainder: Array  # (head, query)
+    tiles: Array  # (head, row, column)
+    entropy: Array  # (head, query)
+    received: Array  # (head, key)
+    distance: Array  # (head, query)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Look:
-    """Where the heads of one module looked in one call."""
+class AttentionMap:
+    """The attention weights of one module in one call, of one batch item.
+
+    Args:
+        name: the module's name, such as `decoder.layers.0.cross`.
+        kind: "self", "causal" (self-attention of a decoder) or "cross".
+        queries: name of the token list that the rows stand for.
+        keys: name of the token list that the columns stand for.
+        weights: (head, query, key), each row summing to 1, or to 0 if all keys are masked.
+        summary: given instead of `weights` where those are too large.
+        heads: the model's indices of the heads that were kept; all of them by default.
+        call: how many times the module had been called before.
+        call_site: source line of the call, such as `model.py:41`, or "".
+        value_norms: (head, key), norm of each value vector at the time of the call.
+
+    Raises:
+        RegardError: if there is not exactly one of `weights` and `summary`, or a shape is wrong.
+
+    Example:
+        >>> weights = np.full((2, 3, 4), 0.25)
+        >>> AttentionMap(name="x", kind="cross", queries="b", keys="a", weights=weights).shape
+        (2, 3, 4)
+    """
 
     name: str
     kind: Kind
     queries: str
     keys: str
-    weights: Array | None = field(default=None, repr=False)  # (head, query, key)
-    reduced: Reduced | None = field(default=None, repr=False)
+    weights: Array | None = field(default=None, repr=False)
+    summary: AttentionSummary | None = field(default=None, repr=False)
     heads: tuple[int, ...] = ()
     call: int = 0
-    place: str = ""
-    value_norms: Array | None = field(default=None, repr=False)  # (head, key)
-    sizes: tuple[int, int, int] = field(init=False)  # kept heads, queries, keys
+    call_site: str = ""
+    value_norms: Array | None = field(default=None, repr=False)
+    shape: tuple[int, int, int] = field(init=False)  # kept heads, queries, keys
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise ValueError(f"kind must be one of {', '.join(KINDS)}, but it is {self.kind!r}")
-        if (self.weights is None) == (self.reduced is None):
-            raise ValueError(
-                f"{self.name} must have weights or what they were reduced to, not both"
-            )
-        _set(self, "sizes", _sizes(self))
-        _set(self, "heads", tuple(self.heads) or tuple(range(self.sizes[0])))
-        _check_axes(self)
+            raise RegardError(f"kind must be one of {', '.join(KINDS)}, but it is {self.kind!r}")
+        if (self.weights is None) == (self.summary is None):
+            raise RegardError(f"{self.name} must have either weights or a summary of them")
+        _set(self, "shape", _shape(self))
+        _set(self, "heads", tuple(self.heads) or tuple(range(self.shape[0])))
+        _check_arrays(self)
+        validation.check_heads(self.name, self.heads, self.shape[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Trace:
-    """Where a model looked: looks in order, and the tokens they go between, by name."""
+    """Where a model attended on one input: attention maps, and the token lists of their axes.
 
-    tokens: Mapping[str, Tokens]
-    looks: tuple[Look, ...]
+    Args:
+        tokens: token lists by name.
+        maps: attention maps in the order in which they were computed.
+        title: what was read, for captions.
+        model: what computed it, for captions.
+        gold: links (source word, target word) of a reference alignment between the token lists
+            "source" and "target", if known.
+
+    Raises:
+        RegardError: if a map names a token list that is missing or of another length.
+
+    Example:
+        >>> trace = build_translation_trace(["a", "b"], ["x"], cross=[[[[0.25, 0.75]]]])
+        >>> [(m.name, m.kind, m.shape) for m in trace.maps]
+        [('cross.0', 'cross', (1, 1, 2))]
+    """
+
+    tokens: Mapping[str, TokenList]
+    maps: tuple[AttentionMap, ...]
     title: str = ""
     model: str = ""
-    gold: tuple[tuple[int, int], ...] | None = None  # (source word, target word)
+    gold: tuple[tuple[int, int], ...] | None = None
 
     def __post_init__(self) -> None:
-        for look in self.looks:
-            for side, wanted in zip(("queries", "keys"), look.sizes[1:], strict=True):
-                _check_tokens(look, side, wanted, self.tokens)
+        for attention_map in self.maps:
+            for axis, count in zip(("queries", "keys"), attention_map.shape[1:], strict=True):
+                _check_axis(attention_map, axis, count, self.tokens)
         if self.gold is not None:
             _check_gold(self.gold, self.tokens)
 
-    def layers(self, kind: Kind, queries: str | None = None) -> tuple[Look, ...]:
-        """Give the looks of one kind, in order; those of one token list, if it is named."""
-        return tuple(
-            look for look in self.looks if look.kind == kind and queries in (None, look.queries)
-        )
+    def layers(self, kind: Kind, queries: str | None = None) -> tuple[AttentionMap, ...]:
+        """Return the maps of one kind, in order; only those of one token list if it is named."""
+        return tuple(m for m in self.maps if m.kind == kind and queries in (None, m.queries))
 
-    def save(self, path: Path | str) -> None:
-        """Write the trace to a file, compressed if its name ends in .gz."""
-        from regard.trace.file import save
+    def to_dict(self) -> dict[str, Any]:
+        """Return the trace as a JSON-serializable dict, in the format of `regard.trace`."""
+        from regard.trace.serialization import to_dict
 
-        save(self, Path(path))
+        return to_dict(self)
+
+    @classmethod
+    def from_dict(cls, record: Any) -> "Trace":
+        """Build a trace from what `to_dict` returned; raise RegardError if it is malformed."""
+        from regard.trace.serialization import from_dict
+
+        return from_dict(record)
 
     def to_json(self) -> str:
-        """Write the trace as JSON."""
-        from regard.trace.file import to_json
+        """Return the trace as JSON."""
+        from regard.trace.serialization import to_json
 
         return to_json(self)
 
     @classmethod
     def from_json(cls, text: str) -> "Trace":
-        """Read a trace from JSON."""
-        from regard.trace.file import from_json
+        """Build a trace from JSON; raise RegardError if it is malformed."""
+        from regard.trace.serialization import from_json
 
         return from_json(text)
 
+    def save(self, path: Path | str) -> None:
+        """Write the trace to a file, compressed with gzip if the name ends in .gz."""
+        from regard.trace.file import save_trace
 
-def translation(
-    source: Tokens | Sequence[str],
-    target: Tokens | Sequence[str],
+        save_trace(self, Path(path))
+
+
+def build_translation_trace(
+    source: TokenList | Sequence[str],
+    target: TokenList | Sequence[str],
     *,
     encoder: Iterable[Any] = (),
     decoder: Iterable[Any] = (),
@@ -150,95 +215,103 @@ def translation(
     model: str = "",
     gold: Iterable[tuple[int, int]] | None = None,
 ) -> Trace:
-    """Record a translator's attentions: for each layer, weights (head, query, key) of one sentence.
+    """Build the trace of an encoder-decoder model from its attention weights.
 
-    Row i of `decoder` and `cross` must be where the target's piece i was read.
+    Args:
+        source: tokens that the encoder reads.
+        target: tokens that the decoder reads: row i of `decoder` and `cross` must belong to the
+            position where the target's piece i is the input.
+        encoder: weights of each layer, (head, query, key) of one batch item.
+        decoder: the same, of the decoder's self-attention.
+        cross: the same, of cross-attention.
+        title: what was read.
+        model: what computed it.
+        gold: links (source word, target word) of a reference alignment.
+
+    Raises:
+        RegardError: if the number of tokens does not fit the weights.
     """
-    stacks = (
+    groups: tuple[tuple[str, Kind, str, str, Iterable[Any]], ...] = (
         ("encoder", "self", "source", "source", encoder),
         ("decoder", "causal", "target", "target", decoder),
         ("cross", "cross", "target", "source", cross),
     )
-    looks = tuple(
-        Look(name=f"{name}.{n}", kind=kind, queries=queries, keys=keys, weights=array(weights))  # type: ignore[arg-type]
-        for name, kind, queries, keys, layers in stacks
+    maps = tuple(
+        AttentionMap(
+            name=f"{name}.{n}", kind=kind, queries=queries, keys=keys, weights=to_array(weights)
+        )
+        for name, kind, queries, keys, layers in groups
         for n, weights in enumerate(layers)
     )
-    tokens = {"source": _tokens(source), "target": _tokens(target)}
+    tokens = {"source": _token_list(source), "target": _token_list(target)}
     links = None if gold is None else tuple(sorted((int(s), int(t)) for s, t in gold))
-    return Trace(tokens=tokens, looks=looks, title=title, model=model, gold=links)
+    return Trace(tokens=tokens, maps=maps, title=title, model=model, gold=links)
 
 
-def _tokens(given: Tokens | Sequence[str]) -> Tokens:
-    return given if isinstance(given, Tokens) else Tokens(tuple(given))
+def _token_list(tokens: TokenList | Sequence[str]) -> TokenList:
+    return tokens if isinstance(tokens, TokenList) else TokenList(tuple(tokens))
 
 
-def _set(look: Look, name: str, value: object) -> None:
-    object.__setattr__(look, name, value)  # the record is frozen for everyone else
+def _set(attention_map: AttentionMap, name: str, value: object) -> None:
+    object.__setattr__(attention_map, name, value)  # the dataclass is frozen
 
 
-def _sizes(look: Look) -> tuple[int, int, int]:
-    if look.weights is None:
-        assert look.reduced is not None, "one of both is there"
-        check_ndims(look.name, look.reduced.top, look.reduced.tiles, look.reduced.received)
-        heads, queries = look.reduced.top.shape[:2]
-        return heads, queries, look.reduced.received.shape[-1]
-    if look.weights.ndim != 3:
-        raise ValueError(
-            f"weights of {look.name} must be (head, query, key) of one sentence, but their shape "
-            f"is {look.weights.shape}; weights[0] is the first sentence of a batch"
+def _shape(attention_map: AttentionMap) -> tuple[int, int, int]:
+    name, weights, summary = attention_map.name, attention_map.weights, attention_map.summary
+    if weights is None:
+        assert summary is not None, "checked before"
+        validation.check_ndims(name, summary.top_keys, summary.tiles, summary.received)
+        heads, queries = summary.top_keys.shape[:2]
+        return heads, queries, summary.received.shape[-1]
+    if weights.ndim != 3:
+        raise RegardError(
+            f"weights of {name} must be (head, query, key) of one batch item, but their shape is "
+            f"{weights.shape}; weights[0] would be the first item of a batch"
         )
-    return look.weights.shape
+    return weights.shape
 
 
-def _check_axes(look: Look) -> None:
-    heads, queries, keys = look.sizes
-    wanted: dict[str, tuple[int, ...]] = {}
-    given: dict[str, Array | None] = {"value_norms": look.value_norms}
-    if look.reduced is not None:
-        rows = ("left_out", "entropy", "distance")
-        wanted = dict.fromkeys(rows, (heads, queries))
-        wanted |= {"received": (heads, keys), "top_weights": look.reduced.top.shape}
-        given |= {name: getattr(look.reduced, name) for name in wanted}
-    wanted["value_norms"] = (heads, keys)
-    for name, numbers in given.items():
-        if numbers is not None and numbers.shape != wanted[name]:
-            raise ValueError(
-                f"{name} of {look.name} must be {wanted[name]}, but its shape is {numbers.shape}"
-            )
-    if look.reduced is not None:
-        check_places(look.name, look.sizes, look.reduced.top, look.reduced.tiles)
-    if len(look.heads) != heads or not all(map(is_count, look.heads)):
-        came = str(look.heads)[:80]
-        raise ValueError(f"heads of {look.name} must name {heads} by numbers, but they are {came}")
+def _check_arrays(attention_map: AttentionMap) -> None:
+    """Raise unless all arrays of a map have the shapes that the others imply."""
+    heads, queries, keys = attention_map.shape
+    name, summary = attention_map.name, attention_map.summary
+    validation.check_shape(name, "value_norms", attention_map.value_norms, (heads, keys))
+    if summary is not None:
+        for part in ("remainder", "entropy", "distance"):
+            validation.check_shape(name, part, getattr(summary, part), (heads, queries))
+        validation.check_shape(name, "received", summary.received, (heads, keys))
+        ranks = summary.top_keys.shape
+        validation.check_shape(name, "top_weights", summary.top_weights, ranks)
+        validation.check_top_keys(name, summary.top_keys, keys)
+        validation.check_tiles(name, summary.tiles, attention_map.shape)
 
 
-def _check_tokens(look: Look, side: str, wanted: int, tokens: Mapping[str, Tokens]) -> None:
-    name = getattr(look, side)
-    if name not in tokens:
+def _check_axis(
+    attention_map: AttentionMap, axis: str, expected: int, tokens: Mapping[str, TokenList]
+) -> None:
+    """Raise unless the token list of an axis is there and has the right length."""
+    list_name = getattr(attention_map, axis)
+    if list_name not in tokens:
         known = ", ".join(map(repr, tokens))
-        raise ValueError(f"{side} of {look.name} are {name!r}, but the tokens are {known}")
-    came = len(tokens[name])
-    if came != wanted:
-        raise ValueError(
-            f"{look.name} has {wanted} {side}, but {came} {name} tokens came{why(wanted, came)}"
+        raise RegardError(
+            f"{axis} of {attention_map.name} are {list_name!r}, but the token lists are {known}"
+        )
+    actual = len(tokens[list_name])
+    if actual != expected:
+        hint = validation.length_hint(expected, actual)
+        raise RegardError(
+            f"{attention_map.name} has {expected} {axis}, but there are {actual} {list_name} "
+            f"tokens: {hint}"
         )
 
 
-def _check_gold(gold: Iterable[tuple[int, int]], tokens: Mapping[str, Tokens]) -> None:
+def _check_gold(gold: Iterable[tuple[int, int]], tokens: Mapping[str, TokenList]) -> None:
     if not {"source", "target"} <= set(tokens):
-        raise ValueError("gold links go from 'source' to 'target', and such tokens must be there")
-    most = tuple(word_count(tokens[name]) for name in ("source", "target"))
+        raise RegardError("gold links need token lists called 'source' and 'target'")
+    counts = tuple(tokens[name].num_words for name in ("source", "target"))
     for link in gold:
-        if not all(0 <= place < count for place, count in zip(link, most, strict=True)):
-            raise ValueError(
-                f"gold links must be (source word, target word) within {most[0]} and {most[1]} "
-                f"words, but one is {tuple(link)}"
+        if not all(0 <= word < count for word, count in zip(link, counts, strict=True)):
+            raise RegardError(
+                f"gold links must be (source word, target word) within {counts[0]} and "
+                f"{counts[1]} words, but one is {tuple(link)}"
             )
-
-
-def word_count(tokens: Tokens) -> int:
-    """Count the words; without a mapping, each piece is one."""
-    if tokens.words is None:
-        return len(tokens)
-    return max((word + 1 for word in tokens.words if word is not None), default=0)

@@ -5,7 +5,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
-from regard.trace.record import Trace
+from regard.trace import Trace
 from regard.viz.columns import columns, cut
 from regard.viz.fonts import families
 from regard.viz.grid import grid, safe
@@ -55,11 +55,11 @@ def heads(
     """Draw all heads of one layer, in reading order."""
     chosen = stack(trace, kind)
     first = view(trace, chosen.name, layer)  # refuses a layer that is not there
-    look = chosen.looks[layer]
+    look = chosen.maps[layer]
     views = [view(trace, chosen.name, layer, head) for head in look.heads]
     rows = [views[n : n + ACROSS] for n in range(0, len(views), ACROSS)]
     names = [f"head {head}" for head in look.heads]
-    place = range(len(chosen.looks))[layer]
+    place = range(len(chosen.maps))[layer]
     said = caption(trace, chosen.name, place)
     return _panels(trace, rows, names, _noted(said, [first]), _side(views, PANEL), True, top)
 
@@ -70,7 +70,7 @@ def sheet(
     """Draw all layers and heads of one attention, a row per layer, without words."""
     chosen = stack(trace, kind)
     rows, names = [], []
-    for layer, look in enumerate(chosen.looks):
+    for layer, look in enumerate(chosen.maps):
         rows.append([view(trace, chosen.name, layer, head) for head in look.heads])
         names += [f"{layer}.{head}" for head in look.heads]
     most = max(map(len, rows))

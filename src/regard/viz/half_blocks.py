@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.trace.quantize import Array, array
+from regard.trace import Array, to_array
 from regard.viz.colour import Depth, depth, paint_halves, shade
 from regard.viz.grid import safe
 from regard.viz.terminal import known_depth, scale
@@ -30,7 +30,7 @@ def half_blocks(
     What does not fit is made coarser: a sign then shows the strongest of the weights it covers.
     Without colours a whole line shows what two halves would.
     """
-    whole = _checked(array(weights))
+    whole = _checked(to_array(weights))
     colours = depth(os.environ, sys.stdout.isatty()) if colour is None else known_depth(colour)
     margin = len(str(whole.shape[0])) + 1
     room = max((width or get_terminal_size().columns) - margin, 1)

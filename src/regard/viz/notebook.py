@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from html import escape
 
-from regard.trace.record import Trace
+from regard.trace import Trace
 from regard.viz.page import page
 from regard.viz.text import picture
 

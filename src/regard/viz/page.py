@@ -2,16 +2,13 @@
 
 import base64
 import hashlib
-import json
 from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.trace.quantize import pack
-from regard.trace.record import Look, Trace
-from regard.trace.summary import reduced
+from regard.trace import AttentionMap, Trace, quantize, summarize
 from regard.viz.grid import safe
 from regard.viz.js_bundle import bundle, embedded, name_of
 from regard.viz.view import stack, view
@@ -22,7 +19,7 @@ EXACT = 250_000  # so many weights are kept to 16 bits: under 1 MB of text
 WHOLE = 2_500_000  # and so many whole, to 8 bits: under 3.5 MB; more are reduced
 
 # what the page draws of a reduced look, in bits; the rest stays in the trace
-_DRAWN = {"top": 32, "top_weights": 8, "left_out": 8, "tiles": 8}
+_DRAWN = {"top_keys": 32, "top_weights": 8, "remainder": 8, "tiles": 8}
 
 
 def page(trace: Trace, kind: str | None = None, layer: int = 0, head: int | None = None) -> str:
@@ -32,7 +29,7 @@ def page(trace: Trace, kind: str | None = None, layer: int = 0, head: int | None
     """
     chosen = stack(trace, kind)
     view(trace, chosen.name, layer, head)  # refuses what is not there
-    place = range(len(chosen.looks))[layer]
+    place = range(len(chosen.maps))[layer]
     start = {"kind": chosen.name, "layer": place, "head": head}
     script = (
         f"{bundle(STATIC, 'viewer')}\n"
@@ -75,22 +72,22 @@ def save_page(
 
 def fitted(trace: Trace) -> dict[str, Any]:
     """Give the trace as its JSON, with as many weights and bits as a page can carry."""
-    count = sum(look.weights.size for look in trace.looks if look.weights is not None)
+    count = sum(look.weights.size for look in trace.maps if look.weights is not None)
     if count > WHOLE:
-        trace = reduced(trace)
-    record: dict[str, Any] = json.loads(replace(trace, looks=()).to_json())
+        trace = summarize(trace)
+    record: dict[str, Any] = replace(trace, maps=()).to_dict()
     bits = 16 if count <= EXACT else 8
-    record["looks"] = [_look(look, bits) for look in trace.looks]
+    record["maps"] = [_look(look, bits) for look in trace.maps]
     return record
 
 
-def _look(look: Look, bits: int) -> dict[str, Any]:
-    names = ("name", "kind", "queries", "keys", "call", "place", "heads", "sizes")
+def _look(look: AttentionMap, bits: int) -> dict[str, Any]:
+    names = ("name", "kind", "queries", "keys", "call", "call_site", "heads", "shape")
     record: dict[str, Any] = {name: getattr(look, name) for name in names}
     if look.weights is not None:
-        return record | {"weights": pack(look.weights, bits)}
-    drawn = {name: pack(getattr(look.reduced, name), bits) for name, bits in _DRAWN.items()}
-    return record | {"reduced": drawn}
+        return record | {"weights": quantize(look.weights, bits)}
+    drawn = {name: quantize(getattr(look.summary, name), bits) for name, bits in _DRAWN.items()}
+    return record | {"summary": drawn}
 
 
 def _hash(text: str) -> str:

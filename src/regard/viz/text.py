@@ -4,7 +4,7 @@ from shutil import get_terminal_size
 
 import numpy as np
 
-from regard.trace.record import Trace
+from regard.trace import Trace
 from regard.viz.columns import columns, left
 from regard.viz.grid import number, safe
 from regard.viz.half_blocks import half_blocks

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from regard.errors import RegardError, unknown_name
-from regard.trace.quantize import Array
-from regard.trace.record import Look, Reduced, Trace
+from regard.trace import Array, AttentionMap, AttentionSummary, Trace
 from regard.viz.detokenize import readable
 
 # what the attentions of a translator are called
@@ -24,7 +23,7 @@ class Stack:
     """The layers of one attention: looks of one kind between the same two token lists."""
 
     name: str
-    looks: tuple[Look, ...]
+    maps: tuple[AttentionMap, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,8 +39,8 @@ class View:
 
 def stacks(trace: Trace) -> tuple[Stack, ...]:
     """Sort the looks into stacks: encoder, decoder, cross, or by kind and tokens."""
-    found: dict[tuple[str, str, str], list[Look]] = {}
-    for look in trace.looks:
+    found: dict[tuple[str, str, str], list[AttentionMap]] = {}
+    for look in trace.maps:
         found.setdefault((look.kind, look.queries, look.keys), []).append(look)
     kinds = [kind for kind, _, _ in found]
     named: list[Stack] = []
@@ -60,7 +59,7 @@ def stack(trace: Trace, name: str | None = None) -> Stack:
         raise RegardError("the trace holds no looks, so there is nothing to draw")
     if name is None:
         return known.get("cross") or next(iter(known.values()))
-    of_kind = [one for one in known.values() if one.looks[0].kind == name]
+    of_kind = [one for one in known.values() if one.maps[0].kind == name]
     if name in known or len(of_kind) == 1:
         return known[name] if name in known else of_kind[0]
     raise unknown_name("attention of this trace", name, known)
@@ -69,10 +68,10 @@ def stack(trace: Trace, name: str | None = None) -> Stack:
 def view(trace: Trace, kind: str | None = None, layer: int = 0, head: int | None = None) -> View:
     """Choose one head: `layer` counts within the kind, -1 is the last; `head` is a kept head."""
     chosen = stack(trace, kind)
-    look = chosen.looks[_within(layer, range(len(chosen.looks)), f"layer of {chosen.name}")]
+    look = chosen.maps[_within(layer, range(len(chosen.maps)), f"layer of {chosen.name}")]
     number = look.heads[0] if head is None else head
     place = look.heads.index(_within(number, look.heads, f"head of {look.name}"))
-    place_in_stack = chosen.looks.index(look)
+    place_in_stack = chosen.maps.index(look)
     return View(
         dense(look, place),
         _texts(trace, look.queries),
@@ -92,15 +91,15 @@ def caption(trace: Trace, kind: str, layer: int | None = None, head: int | None 
     return " · ".join(filter(None, (trace.model, ", ".join(places))))
 
 
-def dense(look: Look, place: int) -> Array:
+def dense(look: AttentionMap, place: int) -> Array:
     """Give one head's weights (query, key); of a reduced look, its tiles and its strongest."""
     if look.weights is not None:
         return np.asarray(look.weights[place])
-    assert look.reduced is not None, "a look is whole or reduced"
-    return _rebuilt(look.reduced, place, look.sizes[1], look.sizes[2])
+    assert look.summary is not None, "a look is whole or reduced"
+    return _rebuilt(look.summary, place, look.shape[1], look.shape[2])
 
 
-def gold(trace: Trace, look: Look) -> tuple[tuple[int, int], ...]:
+def gold(trace: Trace, look: AttentionMap) -> tuple[tuple[int, int], ...]:
     """Give the cells of the gold alignment: all pieces of both words of each link."""
     if trace.gold is None or (look.queries, look.keys) != ("target", "source"):
         return ()
@@ -129,7 +128,7 @@ def _within(number: int, known: Sequence[int], what: str) -> int:
     return number
 
 
-def _rebuilt(reduced: Reduced, place: int, queries: int, keys: int) -> Array:
+def _rebuilt(reduced: AttentionSummary, place: int, queries: int, keys: int) -> Array:
     tiles = reduced.tiles[place]
     rows, columns = (
         np.arange(1, tiles.shape[axis] + 1) * count // tiles.shape[axis]
@@ -141,6 +140,6 @@ def _rebuilt(reduced: Reduced, place: int, queries: int, keys: int) -> Array:
     # what is not among the strongest of a row cannot be more than the weakest of them
     whole = np.minimum(whole, reduced.top_weights[place].min(-1, keepdims=True, initial=1))
     # ranks that a short row leaves empty say that key 0 has no weight, which may have been named
-    ranks = (np.arange(queries)[:, None], reduced.top[place])
+    ranks = (np.arange(queries)[:, None], reduced.top_keys[place])
     np.maximum.at(whole, ranks, reduced.top_weights[place])
     return np.asarray(whole)

@@ -109,7 +109,7 @@ test("numbers of 8, 16 and 32 bits are little-endian", () => {
 
 test("what is no trace is refused with a sentence", () => {
   assert.throws(() => readTrace({}), /not a trace/);
-  assert.throws(() => readTrace({ ...record, version: 2 }), /version 2, but this page reads version 1/);
+  assert.throws(() => readTrace({ ...record, version: 1 }), /version 1, but this page reads version 2/);
 });
 
 test("a weight of two decimals; 0 only where it is exactly zero", () => {

@@ -53,7 +53,7 @@ export function ownCard(record, text, texts) {
 }
 
 /** Each word of a side with the probability of all its pieces. @param {TokensRecord} side @returns {Word[]} */
-function sureness({ pieces, words, special, padding, log_probabilities: likely }) {
+function sureness({ pieces, words, special, padding, log_probs: likely }) {
   if (!likely) return [];
   const tokens = { pieces, words: words ?? null, special: special ?? [], padding: padding ?? [] };
   return groups(tokens, { words: true })

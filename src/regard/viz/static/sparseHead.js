@@ -14,7 +14,7 @@ import { pixelOf } from "./denseHead.js";
  * @returns {Head}
  */
 export function reducedHead(look, place) {
-  const { top, top_weights: weights, left_out: left, tiles } = look.reduced;
+  const { top_keys: top, top_weights: weights, remainder: left, tiles } = look.reduced;
   const [, queries, keys] = look.sizes;
   const ranks = top.shape[2];
   const start = place * queries * ranks;

@@ -4,7 +4,7 @@
  * @typedef {{shape: number[], scale: number, values: Uint8Array|Uint16Array|Uint32Array}} Numbers
  * A number is its value times the scale; the last axis runs fastest.
  * @typedef {{pieces: string[], words: (number|null)[]|null, special: number[], padding: number[]}} Tokens
- * @typedef {{top: Numbers, top_weights: Numbers, left_out: Numbers, tiles: Numbers}} Reduced
+ * @typedef {{top_keys: Numbers, top_weights: Numbers, remainder: Numbers, tiles: Numbers}} Reduced
  * @typedef {{name: string, kind: string, queries: string, keys: string, call: number, place: string,
  *   heads: number[], sizes: number[]} & ({weights: Numbers, reduced: null}|{weights: null, reduced: Reduced})} Look
  * @typedef {{title: string, model: string, tokens: Object<string, Tokens>,
@@ -15,18 +15,18 @@
  * The same as the JSON has it.
  * @typedef {{shape: number[], bits: number, scale: number, data: string}} Packed
  * @typedef {{pieces: string[], words?: (number|null)[]|null, special?: number[], padding?: number[],
- *   log_probabilities?: (number|null)[]|null}} TokensRecord
- * @typedef {{name: string, kind: string, queries: string, keys: string, call?: number, place?: string, heads: number[],
- *   sizes: number[], weights?: Packed|null, reduced?: Object<string, Packed>|null}} LookRecord
+ *   log_probs?: (number|null)[]|null}} TokensRecord
+ * @typedef {{name: string, kind: string, queries: string, keys: string, call?: number, call_site?: string, heads: number[],
+ *   shape: number[], weights?: Packed|null, summary?: Object<string, Packed>|null}} LookRecord
  * @typedef {{format: string, version: number, title?: string, model?: string, tokens: Object<string, TokensRecord>,
- *   gold?: number[][]|null, looks: LookRecord[]}} TraceRecord
+ *   gold?: number[][]|null, maps: LookRecord[]}} TraceRecord
  */
 
 /** Read a trace, or say in one sentence why it cannot be read. @param {TraceRecord} record @returns {Trace} */
 export function readTrace(record) {
   if (record?.format !== "regard trace") throw new Error("this is JSON, but not a trace");
-  if (record.version !== 1) {
-    throw new Error(`the trace has version ${record.version}, but this page reads version 1`);
+  if (record.version !== 2) {
+    throw new Error(`the trace has format version ${record.version}, but this page reads version 2`);
   }
   const tokens = Object.fromEntries(
     Object.entries(record.tokens).map(([name, one]) => [name, readTokens(one)]),
@@ -36,7 +36,7 @@ export function readTrace(record) {
     model: record.model ?? "",
     tokens,
     gold: record.gold ?? null,
-    looks: record.looks.map(readLook),
+    looks: record.maps.map(readLook),
   };
 }
 
@@ -47,9 +47,9 @@ function readTokens({ pieces, words, special, padding }) {
 
 /** @param {LookRecord} record @returns {Look} */
 function readLook(record) {
-  const { name, kind, queries, keys, call, place, heads, sizes } = record;
+  const { name, kind, queries, keys, call, call_site: place, heads, shape: sizes } = record;
   const facts = { name, kind, queries, keys, call: call ?? 0, place: place ?? "", heads, sizes };
-  const reduced = record.reduced ? lazily(record.reduced) : null;
+  const reduced = record.summary ? lazily(record.summary) : null;
   return /** @type {Look} */ ({ ...facts, weights: once(record.weights), reduced });
 }
 
