@@ -17,10 +17,10 @@ def main(page: Path = Path("watched.html")) -> None:
         64, nhead=4, num_encoder_layers=2, num_decoder_layers=2, batch_first=True
     ).eval()
     source, target = torch.randn(1, len(SOURCE), 64), torch.randn(1, len(TARGET), 64)
-    with regard.watch(model) as seen:
+    with regard.watch(model) as capture:
         model(source, target)
-    print(seen)
-    regard.viz.save_page(seen.trace(SOURCE, TARGET), page)
+    print(capture)
+    regard.viz.save_page(capture.trace(SOURCE, TARGET), page)
     print(f"\nEvery layer and head: {page}")
 
 

@@ -36,7 +36,7 @@ def test_what_was_seen_prints_as_a_table(seen):
     place = seen[0].place
     assert " ".join(first.split()) == f"first {place} self 3 5 × 5 1 whole weights"
     assert " ".join(second.split()) == f"second {place} cross 3 5 × 7 1 whole weights"
-    assert repr(seen) == "<Capture of Pair: 2 looks at 2 modules>"
+    assert repr(seen) == "<Capture of Pair: 2 attention calls in 2 modules>"
 
 
 def test_calls_of_one_site_share_a_line(model):
@@ -58,10 +58,10 @@ def test_weights_are_found_by_name(seen):
 
 
 def test_only_some_modules(model):
-    with watch(model, only="sec*") as seen:
+    with watch(model, modules="sec*") as seen:
         model(torch.randn(2, 5, 12), torch.randn(2, 7, 12))
-    assert seen.names == ("second",)
-    assert str(seen).endswith("not kept: 1 modules outside only='sec*'")
+    assert seen.module_names == ("second",)
+    assert str(seen).endswith("not kept: 1 modules outside modules='sec*'")
 
 
 def test_only_some_heads(model):
@@ -131,9 +131,9 @@ def test_a_model_without_attention_is_told_what_was_looked_for():
 
 
 def test_only_modules_without_attention_keep_nothing(model):
-    with watch(model, only="first.query") as seen:
+    with watch(model, modules="first.query") as seen:
         model(torch.randn(2, 5, 12), torch.randn(2, 7, 12))
-    with pytest.raises(RegardError, match="only='first.query' leaves out first, second"):
+    with pytest.raises(RegardError, match="modules='first.query' leaves out first, second"):
         seen.trace()
 
 

@@ -131,8 +131,8 @@ def test_the_transformer_of_torch(way):
             reference = _weights_of_torch(model, source, target, given)
     assert torch.equal(watched, slow)
     assert [look.kind for look in seen] == ["self"] * 2 + ["causal", "cross"] * 2
-    assert seen.names[0] == "encoder.layers.0.self_attn"
-    assert seen.names[-1] == "decoder.layers.1.multihead_attn"
+    assert seen.module_names[0] == "encoder.layers.0.self_attn"
+    assert seen.module_names[-1] == "decoder.layers.1.multihead_attn"
     for look, expected in zip(seen, reference, strict=True):
         torch.testing.assert_close(look.weights, expected, atol=2e-6, rtol=0)
 
@@ -174,7 +174,7 @@ def test_the_fast_path_with_nested_tensors_is_seen():
     padding = torch.tensor([[False] * 7, [False] * 4 + [True] * 3])
     with torch.no_grad(), watch(model) as seen:
         model(torch.randn(2, 7, 12), src_key_padding_mask=padding)
-    assert seen.names == ("layers.0.self_attn", "layers.1.self_attn")
+    assert seen.module_names == ("layers.0.self_attn", "layers.1.self_attn")
     assert not seen[0].weights[1, :, :, 4:].any()
 
 
@@ -427,7 +427,7 @@ def test_watching_is_asked_for_properly(unchecked):
     with pytest.raises(ValueError, match="keep must be one of auto, all, reduced, but it is 'top'"):
         watch(Plain(), keep="top").__enter__()
     with pytest.raises(RegardError, match="no module is called 'projekt'. Did you mean 'project'"):
-        watch(Plain(), only="projekt").__enter__()
+        watch(Plain(), modules="projekt").__enter__()
     model = Plain()
     wrong = pytest.raises(RegardError, match="heads must be numbers from 0 to 2 for Plain")
     with wrong, watch(model, heads=[3]):

@@ -5,11 +5,11 @@ from regard import masks, watch
 from regard.attention import KVCache, MultiHeadAttention
 from regard.capture import record
 from regard.capture.calls.base import Whole
-from regard.capture.record import Watched
+from regard.capture.record import CapturedAttention
 
 
 def fresh(kind="causal", keep="auto", heads=(0, 1, 2), offset=0):
-    return Watched("layer", "model.py:1", 0, kind, keep, list(heads), 3, offset)
+    return CapturedAttention("layer", "model.py:1", 0, kind, keep, list(heads), 3, offset)
 
 
 def steps(count=6, keys=None):

@@ -29,7 +29,9 @@ def watched(model, *args, **kwargs):
 
 def test_a_translator_has_a_source_and_a_target():
     seen = watched(Both(), torch.randn(2, 7, 12), torch.randn(2, 5, 12))
-    trace = seen.trace(list("abcdefg"), list("vwxyz"), sentence=1, title="a title", gold=[(1, 2)])
+    trace = seen.trace(
+        list("abcdefg"), list("vwxyz"), batch_index=1, title="a title", gold=[(1, 2)]
+    )
     sides = [(look.kind, look.queries, look.keys) for look in trace.maps]
     assert sides == [
         ("self", "source", "source"),
@@ -63,10 +65,10 @@ def test_one_text_is_called_text():
 def test_padding_is_what_nobody_looks_at(keep):
     model = Both()
     seen = watched(model, torch.randn(2, 7, 12), torch.randn(2, 5, 12), [7, 4], keep=keep)
-    assert seen.trace(sentence=1).tokens["source"].padding == (4, 5, 6)
-    assert seen.trace(sentence=0).tokens["source"].padding == ()
+    assert seen.trace(batch_index=1).tokens["source"].padding == (4, 5, 6)
+    assert seen.trace(batch_index=0).tokens["source"].padding == ()
     own = TokenList(tuple("abcdefg"), padding=(6,))
-    assert seen.trace(own, sentence=1).tokens["source"].padding == (6,)
+    assert seen.trace(own, batch_index=1).tokens["source"].padding == (6,)
 
 
 def test_a_token_list_of_the_wrong_length_is_refused():
@@ -79,8 +81,8 @@ def test_a_token_list_of_the_wrong_length_is_refused():
 
 def test_a_sentence_beyond_the_batch_is_refused():
     seen = watched(MultiHeadAttention(12, 3), torch.randn(2, 3, 12))
-    with pytest.raises(RegardError, match="sentence must be from 0 to 1"):
-        seen.trace(sentence=2)
+    with pytest.raises(RegardError, match="batch_index must be from 0 to 1"):
+        seen.trace(batch_index=2)
     with pytest.raises(RegardError, match="no module looked in a call 3"):
         seen.trace(call=3)
 
@@ -137,5 +139,5 @@ def test_padding_is_what_a_mask_hides(by_hand):
     assert watched(model, rows).trace().tokens["text"].padding == ()
     rows = torch.randn(2, 1, 5, 12)
     seen = watched(model, rows, torch.arange(5) < torch.tensor([[3], [5]]))
-    assert seen.trace(sentence=0).tokens["text"].padding == (3, 4)
-    assert seen.trace(sentence=1).tokens["text"].padding == ()
+    assert seen.trace(batch_index=0).tokens["text"].padding == (3, 4)
+    assert seen.trace(batch_index=1).tokens["text"].padding == ()

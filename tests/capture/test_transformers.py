@@ -171,7 +171,7 @@ def test_greedy_translation_is_one_full_pass(case):
     assert len(seen) == 6
     with watch(model) as whole:
         model(input_ids=WORDS, attention_mask=RIGHT, decoder_input_ids=made[:, :-1])
-    for name in whole.names:
+    for name in whole.module_names:
         torch.testing.assert_close(seen.weights(name), whole.weights(name), atol=3e-6, rtol=0)
     assert [look.kind for look in seen] == [look.kind for look in whole]
 
@@ -231,6 +231,6 @@ def test_a_trace_of_a_text_marks_its_padding():
     model = built(config, settings)
     with watch(model) as seen:
         model(**given)
-    trace = seen.trace([str(word) for word in WORDS[1].tolist()], sentence=1)
+    trace = seen.trace([str(word) for word in WORDS[1].tolist()], batch_index=1)
     assert trace.tokens["text"].padding == (5, 6)
     assert trace.model == "BertModel"

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regard.capture.call_site import Call, Site
 from regard.capture.calls.base import Asked
-from regard.capture.record import Keep, Watched
+from regard.capture.record import CapturedAttention, Keep
 from regard.capture.to_trace import told
 from regard.errors import RegardError, unknown_name
 from regard.trace import Kind, TokenList, Trace
@@ -29,15 +29,17 @@ class Capture:
         self,
         model: str,
         keep: Keep = "auto",
-        only: Sequence[str] = (),
+        modules: Sequence[str] = (),
         heads: Sequence[int] | None = None,
     ) -> None:
         self.model = model
         self.functions = 0  # of torch that were called
-        self._keep, self._only = keep, only
+        self._keep, self._modules = keep, modules
         self._heads = None if heads is None else list(heads)
-        self._looks: list[Watched] = []
-        self._open: dict[tuple[str, str], deque[Watched]] = {}  # which may go on, latest first
+        self._looks: list[CapturedAttention] = []
+        self._open: dict[
+            tuple[str, str], deque[CapturedAttention]
+        ] = {}  # which may go on, latest first
         self._calls: dict[tuple[str, str], int] = {}
         self._left_out: dict[str, int] = {}
         self._missed: dict[str, str] = {}
@@ -51,7 +53,7 @@ class Capture:
         call: Call | None = None,
     ) -> None:
         """Keep what a module saw, as a call of its own or as the next step of the last one."""
-        if self._only and not any(fnmatchcase(site.name, pattern) for pattern in self._only):
+        if self._modules and not any(fnmatchcase(site.name, pattern) for pattern in self._modules):
             self._left_out[site.name] = self._left_out.get(site.name, 0) + 1
             return
         where, kind = (site.name, site.place), kind_of(asked, same, grown)
@@ -63,7 +65,7 @@ class Capture:
                 before.appendleft(look)
                 return
         every = asked.sizes[1]
-        look = Watched(
+        look = CapturedAttention(
             *where,
             self._calls.get(where, 0),
             kind,
@@ -92,14 +94,14 @@ class Capture:
     def __len__(self) -> int:
         return len(self._looks)
 
-    def __iter__(self) -> Iterator[Watched]:
+    def __iter__(self) -> Iterator[CapturedAttention]:
         return iter(self._looks)
 
-    def __getitem__(self, number: int) -> Watched:
+    def __getitem__(self, number: int) -> CapturedAttention:
         return self._looks[number]
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def module_names(self) -> tuple[str, ...]:
         """The modules that looked, each once."""
         return tuple(dict.fromkeys(look.name for look in self))
 
@@ -113,8 +115,8 @@ class Capture:
                     )
                 return look.weights
         self.check()
-        if name not in self.names:
-            raise unknown_name("module that looked", name, self.names)
+        if name not in self.module_names:
+            raise unknown_name("module that looked", name, self.module_names)
         raise RegardError(f"{name} looked, but not in a call {call}")
 
     def check(self) -> None:
@@ -127,7 +129,7 @@ class Capture:
         source: TokenList | Sequence[str] | None = None,
         target: TokenList | Sequence[str] | None = None,
         *,
-        sentence: int = 0,
+        batch_index: int = 0,
         call: int | None = None,
         title: str = "",
         gold: Sequence[tuple[int, int]] | None = None,
@@ -143,7 +145,7 @@ class Capture:
         looks = [look for look in self if call in (None, look.call)]
         if not looks:
             raise RegardError(f"no module looked in a call {call}")
-        return told(looks, source, target, sentence, title, self.model, gold)
+        return told(looks, source, target, batch_index, title, self.model, gold)
 
     def save(
         self,
@@ -163,12 +165,13 @@ class Capture:
         table = ["  ".join(cell.ljust(w) for cell, w in zip(x, widths, strict=True)) for x in lines]
         if self._left_out:
             names = len(self._left_out)
-            table.append(f"not kept: {names} modules outside only={', '.join(self._only)!r}")
+            table.append(f"not kept: {names} modules outside modules={', '.join(self._modules)!r}")
         table += self._misses()
         return "\n".join(line.rstrip() for line in table)
 
     def __repr__(self) -> str:
-        return f"<Capture of {self.model}: {len(self)} looks at {len(self.names)} modules>"
+        calls, modules = len(self), len(self.module_names)
+        return f"<Capture of {self.model}: {calls} attention calls in {modules} modules>"
 
     def _lines(self) -> list[tuple[str, ...]]:
         calls: dict[tuple[str, ...], list[int]] = {}
@@ -192,7 +195,7 @@ class Capture:
             )
         if self._left_out:
             names = ", ".join(self._left_out)
-            return f"nothing was kept: only={', '.join(self._only)!r} leaves out {names}"
+            return f"nothing was kept: modules={', '.join(self._modules)!r} leaves out {names}"
         return (
             f"no attention was found in {self.model}; looked for {LOOKED_FOR}. "
             "TorchScript and kernels of other packages are not seen; "

@@ -40,7 +40,7 @@ _VEILED = RegardError(
 def watch(
     model: nn.Module,
     keep: Keep = "auto",
-    only: str | Sequence[str] | None = None,
+    modules: str | Sequence[str] | None = None,
     heads: Sequence[int] | None = None,
 ) -> Iterator[Capture]:
     """Watch where a model looks: `with watch(model) as seen: model(x)`.
@@ -59,13 +59,13 @@ def watch(
     Args:
         keep: "all" weights; "reduced" to the strongest of each row, a coarse picture, and sums;
             or "auto", which reduces calls of more than four million weights.
-        only: patterns such as "decoder.*" of the names of modules to be watched.
+        modules: patterns such as "decoder.*" of the names of modules to be watched.
         heads: the numbers of the heads to be kept.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be an nn.Module, but it is a {type(model).__name__}")
     names = Names(model)
-    patterns = _checked(keep, only, names)
+    patterns = _checked(keep, modules, names)
     seen = Capture(type(model).__name__, keep, patterns, heads)
     watcher = Watcher(names, seen)
     with present(watcher.look_on), watcher:
@@ -226,10 +226,10 @@ def _name(func: Callable[..., Any]) -> str:
     return name.partition(".")[0]
 
 
-def _checked(keep: Keep, only: str | Sequence[str] | None, names: Names) -> tuple[str, ...]:
+def _checked(keep: Keep, modules: str | Sequence[str] | None, names: Names) -> tuple[str, ...]:
     if keep not in KEEPS:
         raise ValueError(f"keep must be one of {', '.join(KEEPS)}, but it is {keep!r}")
-    patterns = (only,) if isinstance(only, str) else tuple(only or ())
+    patterns = (modules,) if isinstance(modules, str) else tuple(modules or ())
     for pattern in patterns:
         if not names.match(pattern):
             raise unknown_name("module", pattern, names.all())

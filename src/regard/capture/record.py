@@ -21,7 +21,7 @@ WHOLE_UP_TO = 2**22  # weights of one call, 16 MiB; "auto" reduces what is more
 
 
 @dataclass(slots=True)
-class Watched:
+class CapturedAttention:
     """The looks of one module in one call, or in the steps of one generation.
 
     Steps of a generation go on where the last one stopped, and are stitched to one call.

@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 from torch.nn.functional import pad
 
-from regard.capture.record import Watched
+from regard.capture.record import CapturedAttention
 from regard.capture.summary import Rows
 from regard.errors import RegardError
 from regard.trace import Array, AttentionMap, AttentionSummary, TokenList, Trace, to_array
@@ -24,7 +24,7 @@ class Sides(NamedTuple):
 
 
 def told(
-    looks: Sequence[Watched],
+    looks: Sequence[CapturedAttention],
     source: Given,
     target: Given,
     sentence: int,
@@ -37,7 +37,7 @@ def told(
     for look in looks:
         if not 0 <= sentence < look.sizes[0]:
             raise RegardError(
-                f"sentence must be from 0 to {look.sizes[0] - 1}, as {look.name} saw no more, "
+                f"batch_index must be from 0 to {look.sizes[0] - 1}, as {look.name} saw no more, "
                 f"but it is {sentence}"
             )
     sides = [_sides(look, looks, given) for look in looks]
@@ -48,7 +48,9 @@ def told(
     return Trace(tokens=lists, maps=tuple(records), title=title, model=model, gold=links)
 
 
-def _named(looks: Sequence[Watched], source: Given, target: Given) -> dict[str, TokenList]:
+def _named(
+    looks: Sequence[CapturedAttention], source: Given, target: Given
+) -> dict[str, TokenList]:
     two = target is not None or _crosses(looks)
     names = ("source", "target") if two else ("text",)
     return {
@@ -58,12 +60,12 @@ def _named(looks: Sequence[Watched], source: Given, target: Given) -> dict[str, 
     }
 
 
-def _crosses(looks: Sequence[Watched]) -> bool:
+def _crosses(looks: Sequence[CapturedAttention]) -> bool:
     return any(look.kind == "cross" for look in looks)
 
 
 def _lists(
-    looks: Sequence[Watched],
+    looks: Sequence[CapturedAttention],
     sides: Sequence[Sides],
     given: dict[str, TokenList],
     own: Sequence[TokenList],
@@ -84,7 +86,7 @@ def _lists(
     return lists
 
 
-def _padding(looks: Sequence[Watched], count: int, sentence: int) -> tuple[int, ...]:
+def _padding(looks: Sequence[CapturedAttention], count: int, sentence: int) -> tuple[int, ...]:
     """Find the keys that masks hide from every query of every look."""
     if any(_counts(look)[1] != count for look in looks):
         return ()  # the trace will say that the list is too short or too long
@@ -109,7 +111,9 @@ def _with_added(tokens: TokenList, added: int) -> TokenList:
     )
 
 
-def _sides(look: Watched, looks: Sequence[Watched], given: dict[str, TokenList]) -> Sides:
+def _sides(
+    look: CapturedAttention, looks: Sequence[CapturedAttention], given: dict[str, TokenList]
+) -> Sides:
     """Name both sides; lists that were not given are told apart by their lengths."""
     two = "target" in given or _crosses(looks)
     if look.kind == "cross":
@@ -122,7 +126,7 @@ def _sides(look: Watched, looks: Sequence[Watched], given: dict[str, TokenList])
     return Sides(*(_sized(s, n, looks, given) for s, n in zip(sides, sizes, strict=True)))
 
 
-def _side(look: Watched, looks: Sequence[Watched]) -> str:
+def _side(look: CapturedAttention, looks: Sequence[CapturedAttention]) -> str:
     """Tell whether a text that looks at itself is the one that is read or the one written."""
     if look.kind == "causal":
         return "target"
@@ -135,7 +139,7 @@ def _side(look: Watched, looks: Sequence[Watched]) -> str:
     return "target" if "decoder" in look.name.lower() else "source"
 
 
-def _counts(look: Watched) -> tuple[int, int]:
+def _counts(look: CapturedAttention) -> tuple[int, int]:
     """Count queries and keys as they are told: those before the first query are told, too.
 
     Keys that a module adds are not counted: they are no positions of a text.
@@ -147,7 +151,9 @@ def _counts(look: Watched) -> tuple[int, int]:
     return queries, keys
 
 
-def _sized(side: str, count: int, looks: Sequence[Watched], given: dict[str, TokenList]) -> str:
+def _sized(
+    side: str, count: int, looks: Sequence[CapturedAttention], given: dict[str, TokenList]
+) -> str:
     if side in given:
         return side
     usual = next((_counts(x)[0] for x in looks if x.kind != "cross"), count)
@@ -157,7 +163,7 @@ def _sized(side: str, count: int, looks: Sequence[Watched], given: dict[str, Tok
     return side
 
 
-def _record(look: Watched, sentence: int, sides: Sides) -> AttentionMap:
+def _record(look: CapturedAttention, sentence: int, sides: Sides) -> AttentionMap:
     weights, rows = look.weights, look.rows
     before = look.offset if look.kind == "causal" else 0
     return AttentionMap(
@@ -192,7 +198,7 @@ def _reduced(rows: Rows, sentence: int, before: int) -> AttentionSummary:
     )
 
 
-def _norms(look: Watched, sentence: int) -> Array | None:
+def _norms(look: CapturedAttention, sentence: int) -> Array | None:
     if look.norms is None:
         return None
     return to_array(look.norms[sentence, :, : _counts(look)[1] + look.added])
