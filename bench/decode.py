@@ -18,7 +18,7 @@ from transformers import MarianConfig, MarianMTModel
 
 from regard._support.threads import side_by_side
 from regard.config import ModelConfig
-from regard.data.special_tokens import END, PADDING, START
+from regard.data import BOS, EOS, PAD
 from regard.decoding.search import LengthLimits, beam, greedy
 from regard.models import Transformer, build
 from regard.models.protocols import encoded
@@ -59,7 +59,7 @@ def ours(model: Transformer, sources: list[Tensor], beams: int) -> list[tuple[in
 @torch.inference_mode()
 def _ours(model: Transformer, beams: int, part: list[Tensor]) -> list[tuple[int, ...]]:
     lengths = torch.tensor([len(source) for source in part])
-    padded = nn.utils.rnn.pad_sequence(part, batch_first=True, padding_value=PADDING)
+    padded = nn.utils.rnn.pad_sequence(part, batch_first=True, padding_value=PAD)
     past = model.start(encoded(model, padded, lengths))
     limits = LengthLimits(shortest=OUT - 1, longest=OUT - 1)  # and the end makes OUT steps
     found = beam(model, past, len(part), beams=beams, limits=limits)
@@ -154,10 +154,10 @@ def make_marian() -> MarianMTModel:
         decoder_attention_heads=HEADS,
         encoder_ffn_dim=HIDDEN,
         decoder_ffn_dim=HIDDEN,
-        pad_token_id=PADDING,
-        eos_token_id=END,
-        bos_token_id=START,
-        decoder_start_token_id=START,
+        pad_token_id=PAD,
+        eos_token_id=EOS,
+        bos_token_id=BOS,
+        decoder_start_token_id=BOS,
         forced_eos_token_id=None,
     )
     return MarianMTModel(config).eval()
@@ -167,11 +167,11 @@ def marian(model: MarianMTModel, sources: list[Tensor], beams: int) -> None:
     """Translate in batches with Hugging Face."""
     for first in range(0, len(sources), BATCH):
         batch = sources[first : first + BATCH]
-        padded = nn.utils.rnn.pad_sequence(batch, batch_first=True, padding_value=PADDING)
+        padded = nn.utils.rnn.pad_sequence(batch, batch_first=True, padding_value=PAD)
         with torch.inference_mode():
             model.generate(
                 padded,
-                attention_mask=(padded != PADDING).long(),
+                attention_mask=(padded != PAD).long(),
                 num_beams=beams,
                 do_sample=False,
                 min_new_tokens=OUT,

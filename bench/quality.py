@@ -13,10 +13,10 @@ from typing import Any
 
 from regard import presets
 from regard.config import RunConfig
-from regard.data.corpus import read
+from regard.data import read_pairs
 from regard.decoding.translation import translate
 from regard.evaluation import metrics
-from regard.runs.run import Run, RunFolder, load
+from regard.runs import Run, RunFolder, load
 from regard.training import defaults
 
 HEAD = """\
@@ -26,7 +26,7 @@ HEAD = """\
 
 def row(run: Run, source: Path, reference: Path) -> str:
     """Translate the sources as the run's settings say, and write the row."""
-    pairs = list(read([source, reference]))
+    pairs = list(read_pairs([source, reference]))
     found = translate(
         run.model, run.tokenizers, [pair.source for pair in pairs], run.settings.search
     )

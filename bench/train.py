@@ -55,9 +55,8 @@ import torch
 
 from regard import presets
 from regard.config import ModelConfig, RunConfig
-from regard.data.corpus import Corpus
-from regard.data.dataset import Encoded
-from regard.runs.run import RunFolder
+from regard.data import Corpus, EncodedPairs
+from regard.runs import RunFolder
 from regard.training.setup import Prepared, prepare
 from turns import Turn, Worker
 
@@ -83,13 +82,13 @@ def recipe(inner: float = 0.0) -> RunConfig:
 
 def prepared(folder: Path, data: Path, settings: RunConfig) -> Prepared:
     """Learn the pieces and encode the pairs, as a run that could begin."""
-    corpus = Corpus.of_files([data / "train.en.gz", data / "train.de.gz"])
+    corpus = Corpus.from_files([data / "train.en.gz", data / "train.de.gz"])
     run = RunFolder(folder)
     run.write_settings(settings, {})
     return prepare(run, settings, corpus, None, sum(1 for _ in corpus.read()))
 
 
-def hand_over(pairs: Encoded, vocabulary: int, settings: RunConfig, folder: Path) -> None:
+def hand_over(pairs: EncodedPairs, vocabulary: int, settings: RunConfig, folder: Path) -> None:
     """Write the same pairs for JoeyNMT, a token as a word."""
     folder.mkdir()
     both = [pairs.pair(number) for number in range(len(pairs))]
@@ -105,7 +104,7 @@ def hand_over(pairs: Encoded, vocabulary: int, settings: RunConfig, folder: Path
     (folder / "sizes.json").write_text(json.dumps(sizes))
 
 
-def arithmetic(pairs: Encoded, model: ModelConfig, vocabulary: int) -> float:
+def arithmetic(pairs: EncodedPairs, model: ModelConfig, vocabulary: int) -> float:
     """Count the operations of all matrix products in training, per target token."""
     source, target = pairs.lengths[0].astype(float), pairs.lengths[1] + 1.0
     square, forward = model.width**2, 2 * model.width * model.hidden

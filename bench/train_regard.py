@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from regard.config import RunConfig
-from regard.data.batching import Batch
+from regard.data import Batch
 from regard.models import build
-from regard.runs.run import RunFolder
+from regard.runs import RunFolder
 from regard.training import optim
 from regard.training.distributed import Distributed, gathered
 from regard.training.loop import Hooks, Training
@@ -33,7 +33,7 @@ def make(prepared: Prepared, crew: Distributed) -> Training:
     """Make what `regard train` makes of such settings."""
     settings: RunConfig = prepared.settings
     torch.manual_seed(settings.train.seed)
-    model = build(settings.model, prepared.tokenizers.sizes)
+    model = build(settings.model, prepared.tokenizers.vocab_sizes)
     objective = Objective(model, settings.train.label_smoothing).train()
     moved_by = optim.build(model, settings.train, crew)
     progress = Progress(planned=settings.train.steps)

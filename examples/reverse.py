@@ -4,7 +4,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from regard.config import ModelConfig
-from regard.data.special_tokens import END, START
+from regard.data import BOS, EOS
 from regard.decoding.search import LengthLimits, greedy
 from regard.models import build
 from regard.viz import terminal
@@ -26,8 +26,8 @@ def learn(model: torch.nn.Module) -> None:
     for step in range(STEPS):
         source = sentences(BATCH)
         wanted = source.flip(1)
-        read = torch.cat([torch.full((BATCH, 1), START), wanted], dim=1)
-        written = torch.cat([wanted, torch.full((BATCH, 1), END)], dim=1)
+        read = torch.cat([torch.full((BATCH, 1), BOS), wanted], dim=1)
+        written = torch.cat([wanted, torch.full((BATCH, 1), EOS)], dim=1)
         states = model.decode(read, model.encode(source, lengths))
         loss = cross_entropy(model.output(states).flatten(0, 1), written.flatten())
         optimizer.zero_grad()
@@ -50,7 +50,7 @@ def main() -> None:
     with torch.inference_mode():
         past = model.start(model.encode(source, lengths))
         (found,) = greedy(model, past, 1, LengthLimits(longest=8))
-        read = torch.tensor([[START, *found.tokens]])
+        read = torch.tensor([[BOS, *found.tokens]])
         _, looks = model.look(source, lengths, read)
     heard = [WORDS[token - FIRST] for token in source[0].tolist()]
     said = [WORDS[token - FIRST] for token in found.tokens]

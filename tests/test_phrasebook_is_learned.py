@@ -2,13 +2,13 @@
 
 import pytest
 
-from regard.data.corpus import Corpus
+from regard.data import Corpus
 from regard.data.phrasebook import corpus
 from regard.decoding.translation import translate
 from regard.demo.models import paired
 from regard.demo.showcase import choose_head
 from regard.evaluation.metrics import bleu, exact_match
-from regard.runs.run import load
+from regard.runs import load
 from regard.training import train
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked")]
@@ -39,9 +39,9 @@ def book():
 
 def learned(book, out, *changes):
     train(
-        Corpus.of_pairs("book", paired(book.train)),
+        Corpus.from_pairs("book", paired(book.train)),
         out,
-        valid=Corpus.of_pairs("valid", paired(book.valid)),
+        valid=Corpus.from_pairs("valid", paired(book.valid)),
         updates=[BUDGET, *changes],
         echo=lambda line: None,
     )

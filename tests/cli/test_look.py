@@ -5,12 +5,10 @@ from typer.testing import CliRunner
 from regard.cli import app
 from regard.cli.look import HeadSelection, draw, trace_hf_model, trace_run
 from regard.config import RunConfig
-from regard.data.tokenizer import Tokenizers
-from regard.data.vocabulary import train
+from regard.data import Tokenizers, train_tokenizer
 from regard.errors import RegardError
 from regard.models import build
-from regard.runs import parameters
-from regard.runs.run import RunFolder
+from regard.runs import RunFolder, parameters
 
 TEXTS = ["the old cat", "le vieux chat"]
 STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF", "html": b"<!DOCTYPE html>"}
@@ -21,9 +19,11 @@ def run(tmp_path):
     settings = RunConfig.from_dict({"model": {"width": 8, "layers": 2, "heads": 2, "ffn_width": 8}})
     folder = RunFolder(tmp_path / "run")
     folder.write_settings(settings, {"texts": ["t"], "fingerprints": ["f"], "pairs": 2})
-    both = train(TEXTS, "characters", 300)
+    both = train_tokenizer(TEXTS, "characters", 300)
     Tokenizers(both, both).save(folder.tokenizer)
-    parameters.save(folder.model, parameters.of(build(settings.model, (len(both), len(both)))))
+    parameters.save(
+        folder.model, parameters.state_of(build(settings.model, (len(both), len(both))))
+    )
     return folder.path
 
 

@@ -7,12 +7,16 @@ from tokenizers import Tokenizer as Engine
 from tokenizers.models import BPE
 
 from regard.config import DataConfig
-from regard.data import bpe_dropout
-from regard.data.bpe_dropout import Cuts, PairBPEDropout
-from regard.data.corpus import Pair
-from regard.data.dataset import encode, touching
-from regard.data.tokenizer import Tokenizers
-from regard.data.vocabulary import train
+from regard.data import (
+    BPEDropout,
+    Pair,
+    PairBPEDropout,
+    Tokenizers,
+    bpe_dropout,
+    encode_pairs,
+    overlapping,
+    train_tokenizer,
+)
 from regard.errors import RegardError
 
 TEXTS = [
@@ -21,12 +25,12 @@ TEXTS = [
     "two rotations rotate the notation",
     "我喜欢茶 and translated tea",
 ]
-BOTH = train(TEXTS * 3, "bpe", 400)
+BOTH = train_tokenizer(TEXTS * 3, "bpe", 400)
 JOINT = Tokenizers(BOTH, BOTH)
 
 
 def drawn(text, skipped, count=1, seed=0):
-    return list(Cuts(BOTH, skipped, Random(seed)).draw(text, count))
+    return list(BPEDropout(BOTH, skipped, Random(seed)).draw(text, count))
 
 
 @given(st.one_of(st.sampled_from(TEXTS), st.text()))
@@ -41,7 +45,7 @@ def test_every_cut_is_the_same_text(text):
 
 def test_with_all_merges_skipped_only_letters_are_left():
     (ids,) = drawn(TEXTS[0], 1.0)
-    assert BOTH.show(ids) == list(f" {TEXTS[0]}")
+    assert BOTH.convert_ids_to_tokens(ids) == list(f" {TEXTS[0]}")
 
 
 def test_the_seed_decides():
@@ -56,7 +60,7 @@ def test_cuts_are_as_long_as_those_of_another_library(skipped):
     other = Engine(BPE(vocabulary, list(BOTH.merges), dropout=skipped))
     word, times = " translations", 4000
     wanted = sum(len(other.encode(word).ids) for _ in range(times)) / times
-    one = Cuts(BOTH, skipped, Random(0))
+    one = BPEDropout(BOTH, skipped, Random(0))
     found = sum(len(one._merged(word)) for _ in range(times)) / times
     assert len(BOTH.encode(word[1:])) + 0.3 < wanted  # there is something to tell apart
     assert found == pytest.approx(wanted, rel=0.05)
@@ -72,7 +76,7 @@ def test_a_word_that_was_cut_often_is_cut_as_before(monkeypatch):
 def test_each_pair_is_encoded_as_often_as_it_is_cut_and_its_links_follow(tmp_path):
     pair = Pair("the notation", "a translation", (((4, 12), (2, 13)),))
     settings = DataConfig(bpe_dropout_samples=6, bpe_dropout=0.4)
-    some = encode(
+    some = encode_pairs(
         [pair, Pair("tea", "a")], JOINT, settings, tmp_path, PairBPEDropout(JOINT, settings, 0)
     )
     assert len(some) == 12
@@ -82,10 +86,10 @@ def test_each_pair_is_encoded_as_often_as_it_is_cut_and_its_links_follow(tmp_pat
         assert (BOTH.decode(source), BOTH.decode(target)) == (pair.source, pair.target)
         wanted = {
             (i, j)
-            for i in touching(BOTH.spread(source).spans, (4, 12))
-            for j in touching(BOTH.spread(target).spans, (2, 13))
+            for i in overlapping(BOTH.offsets(source), (4, 12))
+            for j in overlapping(BOTH.offsets(target), (2, 13))
         }
-        assert {tuple(link) for link in some.linked(number).tolist()} == wanted
+        assert {tuple(link) for link in some.links_of(number).tolist()} == wanted
 
 
 def test_a_cut_that_is_too_long_to_learn_from_gives_way_to_the_usual_one():
@@ -102,7 +106,7 @@ def test_a_cut_that_is_too_long_to_learn_from_gives_way_to_the_usual_one():
 def test_of_a_text_without_end_the_cuts_of_the_first_words_are_kept(monkeypatch):
     monkeypatch.setattr(bpe_dropout, "WORDS", 3)
     monkeypatch.setattr(bpe_dropout, "KEPT", 2)
-    one = Cuts(BOTH, 0.5, Random(0))
+    one = BPEDropout(BOTH, 0.5, Random(0))
     text = "translations of rotations rotate relations"
     found = [tuple(ids) for _ in range(40) for ids in one.draw(text, 1)]
     assert {BOTH.decode(ids) for ids in found} == {text}

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data.checks import TRAPS, examine
+from regard.data import check_corpus
+from regard.data.checks import TRAPS
 from regard.errors import RegardError
 
 
@@ -17,7 +18,7 @@ def told(tmp_path, text, test=None):
     if test is not None:
         others = [tmp_path / "test.tsv"]
         others[0].write_bytes(test.encode())
-    return list(examine([path], others))
+    return list(check_corpus([path], others))
 
 
 def found(tmp_path, text, test=None):
@@ -122,9 +123,9 @@ def test_two_files_are_named_and_their_lines_counted(tmp_path):
     one.write_text("a\nb\n")
     two.write_text("x\n")
     with pytest.raises(RegardError, match="as many lines, but .*two has 1 and .*one has 2"):
-        list(examine([one, two]))
+        list(check_corpus([one, two]))
     two.write_text("x\ny\n")
-    assert next(examine([one, two])) == f"2 pairs in {one} and {two}"
+    assert next(check_corpus([one, two])) == f"2 pairs in {one} and {two}"
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=12))

@@ -6,11 +6,17 @@ import pytest
 
 from regard._support import files
 from regard.config import DataConfig
-from regard.data import dataset
-from regard.data.corpus import Pair
-from regard.data.dataset import encode, load, touching, unfit
-from regard.data.tokenizer import Tokenizer, Tokenizers
-from regard.data.vocabulary import train
+from regard.data import (
+    EncodedPairs,
+    Pair,
+    Tokenizer,
+    Tokenizers,
+    dataset,
+    encode_pairs,
+    overlapping,
+    rejection_reason,
+    train_tokenizer,
+)
 from regard.errors import RegardError
 
 PAIRS = [
@@ -21,15 +27,15 @@ PAIRS = [
     Pair("a", "b"),
 ]
 TEXTS = [text for pair in PAIRS for text in pair[:2]]
-BOTH = train(TEXTS * 2, "bpe", 320)
+BOTH = train_tokenizer(TEXTS * 2, "bpe", 320)
 JOINT = Tokenizers(BOTH, BOTH)
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 10_000])
 def test_mapped_pairs_equal_a_plain_encode(tmp_path, monkeypatch, chunk):
     monkeypatch.setattr(dataset, "CHUNK", chunk)
-    apart = Tokenizers(BOTH, train(TEXTS, "characters", 300))
-    some = encode(PAIRS, apart, DataConfig(), tmp_path / "new" / "folder")
+    apart = Tokenizers(BOTH, train_tokenizer(TEXTS, "characters", 300))
+    some = encode_pairs(PAIRS, apart, DataConfig(), tmp_path / "new" / "folder")
     assert len(some) == len(PAIRS)
     for number, pair in enumerate(PAIRS):
         source, target = some.pair(number)
@@ -42,26 +48,29 @@ def test_mapped_pairs_equal_a_plain_encode(tmp_path, monkeypatch, chunk):
 
 
 def test_what_was_encoded_is_loaded(tmp_path):
-    some, back = encode(PAIRS, JOINT, DataConfig(max_length=9), tmp_path), load(tmp_path)
+    some, back = (
+        encode_pairs(PAIRS, JOINT, DataConfig(max_length=9), tmp_path),
+        EncodedPairs.load(tmp_path),
+    )
     assert back.dropped == some.dropped != {}
     for one, other in zip(some[:-1], back[:-1], strict=True):
         assert one.tolist() == other.tolist()
 
 
 def test_links_of_letters_become_links_of_pieces(tmp_path):
-    letters = train(TEXTS, "characters", 300)
-    some = encode(PAIRS, Tokenizers(letters, letters), DataConfig(), tmp_path)
+    letters = train_tokenizer(TEXTS, "characters", 300)
+    some = encode_pairs(PAIRS, Tokenizers(letters, letters), DataConfig(), tmp_path)
     # one token more than letters: a text starts with a space
-    linked = {(source - 1, target - 1) for source, target in some.linked(0).tolist()}
+    linked = {(source - 1, target - 1) for source, target in some.links_of(0).tolist()}
     assert linked == {(i, j) for i in range(3) for j in range(2)} | {
         (i, j) for i in range(4, 7) for j in range(8, 13)
     }
-    assert some.linked(1).shape == (0, 2)
-    assert (some.linked(2) - 1).tolist() == [[0, 0]]
+    assert some.links_of(1).shape == (0, 2)
+    assert (some.links_of(2) - 1).tolist() == [[0, 0]]
 
 
 def test_no_pairs_are_no_error(tmp_path):
-    some = encode([], JOINT, DataConfig(), tmp_path)
+    some = encode_pairs([], JOINT, DataConfig(), tmp_path)
     assert len(some) == 0
     assert [len(lengths) for lengths in some.lengths] == [0, 0]
 
@@ -70,12 +79,12 @@ def test_large_vocabularies_have_room_for_their_numbers(tmp_path):
     words = Tokenizer("words", [f" w{n}" for n in range(66_000)] + [" w", "w"])
     numbers = [words.encode(text) for text in ("w", "wwww")]
     assert max(numbers[1]) > np.iinfo(np.uint16).max
-    some = encode([Pair("w", "wwww")], Tokenizers(BOTH, words), DataConfig(), tmp_path)
+    some = encode_pairs([Pair("w", "wwww")], Tokenizers(BOTH, words), DataConfig(), tmp_path)
     assert some.pair(0)[1].tolist() == numbers[1]
 
 
 def test_what_is_left_out_is_counted_by_its_reason(tmp_path):
-    letters = train(TEXTS, "characters", 300)
+    letters = train_tokenizer(TEXTS, "characters", 300)
     pairs = [
         Pair("kept", "gardé"),
         Pair("", "vide"),
@@ -88,7 +97,7 @@ def test_what_is_left_out_is_counted_by_its_reason(tmp_path):
         Pair("kept", "too"),
     ]
     settings = DataConfig(max_length=30, max_length_ratio=2.0)
-    some = encode(pairs, Tokenizers(letters, letters), settings, tmp_path)
+    some = encode_pairs(pairs, Tokenizers(letters, letters), settings, tmp_path)
     assert some.dropped == {
         "empty source": 2,
         "empty target": 1,
@@ -113,23 +122,23 @@ def test_what_is_left_out_is_counted_by_its_reason(tmp_path):
     ],
 )
 def test_limits_are_the_last_that_is_kept(source, target, reason):
-    assert unfit(Pair("a", "b"), source, target, DataConfig()) == reason
+    assert rejection_reason(Pair("a", "b"), source, target, DataConfig()) == reason
 
 
 def test_an_empty_side_is_told_first():
-    assert unfit(Pair(" ", "b"), 500, 1, DataConfig()) == "empty source"
-    assert unfit(Pair("a", "\u2003"), 1, 500, DataConfig()) == "empty target"
+    assert rejection_reason(Pair(" ", "b"), 500, 1, DataConfig()) == "empty source"
+    assert rejection_reason(Pair("a", "\u2003"), 1, 500, DataConfig()) == "empty target"
 
 
 @pytest.mark.parametrize(
     ("span", "pieces"), [((0, 2), [1, 2]), ((2, 3), [3]), ((1, 9), [2, 3, 4]), ((3, 3), [])]
 )
 def test_pieces_touch_a_span_that_they_share_a_letter_with(span, pieces):
-    assert touching([(0, 0), (0, 1), (1, 2), (2, 3), (3, 5)], span) == pieces
+    assert overlapping([(0, 0), (0, 1), (1, 2), (2, 3), (3, 5)], span) == pieces
 
 
 def test_an_error_while_reading_leaves_the_pairs_that_were_there(tmp_path):
-    before = encode(PAIRS, JOINT, DataConfig(), tmp_path)
+    before = encode_pairs(PAIRS, JOINT, DataConfig(), tmp_path)
     names = sorted(path.name for path in tmp_path.iterdir())
 
     def broken():
@@ -137,15 +146,15 @@ def test_an_error_while_reading_leaves_the_pairs_that_were_there(tmp_path):
         raise RegardError("line 2 is broken")
 
     with pytest.raises(RegardError, match="line 2 is broken"):
-        encode(broken(), JOINT, DataConfig(), tmp_path)
+        encode_pairs(broken(), JOINT, DataConfig(), tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == names
-    assert load(tmp_path).source.tolist() == before.source.tolist()
+    assert EncodedPairs.load(tmp_path).source.tolist() == before.source.tolist()
 
 
 @pytest.mark.parametrize("fatal", range(4))
 def test_an_error_while_files_are_replaced_is_not_taken_for_complete(tmp_path, monkeypatch, fatal):
-    encode(PAIRS, JOINT, DataConfig(), tmp_path)
-    write, calls = files.write, []
+    encode_pairs(PAIRS, JOINT, DataConfig(), tmp_path)
+    write, calls = files.write_file, []
 
     def killed(path, content):
         if len(calls) == fatal:
@@ -153,16 +162,16 @@ def test_an_error_while_files_are_replaced_is_not_taken_for_complete(tmp_path, m
         calls.append(path)
         write(path, content)
 
-    monkeypatch.setattr(files, "write", killed)
+    monkeypatch.setattr(files, "write_file", killed)
     with pytest.raises(KeyboardInterrupt):
-        encode(PAIRS[:2], JOINT, DataConfig(), tmp_path)
+        encode_pairs(PAIRS[:2], JOINT, DataConfig(), tmp_path)
     with pytest.raises(RegardError, match=r"the encoded pairs in .* are damaged: .*about\.json"):
-        load(tmp_path)
+        EncodedPairs.load(tmp_path)
 
 
 def test_what_a_killed_process_left_is_removed(tmp_path):
     (tmp_path / ".source.tokens.12.draft").write_bytes(b"half")
-    encode(PAIRS, JOINT, DataConfig(), tmp_path)
+    encode_pairs(PAIRS, JOINT, DataConfig(), tmp_path)
     assert not list(tmp_path.glob(".*"))
 
 
@@ -171,7 +180,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_no_drafts(tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, most))
     try:
         with pytest.raises(RegardError, match=r"^cannot write .*: File too large$"):
-            encode(PAIRS * 5000, JOINT, DataConfig(), tmp_path)
+            encode_pairs(PAIRS * 5000, JOINT, DataConfig(), tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (before, most))
     assert list(tmp_path.iterdir()) == []
@@ -180,7 +189,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_no_drafts(tmp_path):
 def test_a_folder_that_cannot_be_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("old")
     with pytest.raises(RegardError, match=r"^cannot write .*file/source.tokens: "):
-        encode(PAIRS, JOINT, DataConfig(), tmp_path / "file")
+        encode_pairs(PAIRS, JOINT, DataConfig(), tmp_path / "file")
 
 
 @pytest.mark.parametrize(
@@ -188,24 +197,24 @@ def test_a_folder_that_cannot_be_is_one_sentence(tmp_path):
 )
 @pytest.mark.parametrize("kept", [0, 2, 3, 8])
 def test_files_that_were_cut_are_refused(tmp_path, name, kept):
-    encode(PAIRS, JOINT, DataConfig(), tmp_path)
+    encode_pairs(PAIRS, JOINT, DataConfig(), tmp_path)
     data = (tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(data[:kept])
     with pytest.raises(RegardError, match="the encoded pairs in .* are damaged: "):
-        load(tmp_path)
+        EncodedPairs.load(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["about.json", "source.tokens", "links.starts"])
 def test_a_missing_file_is_one_sentence(tmp_path, name):
-    encode(PAIRS, JOINT, DataConfig(), tmp_path)
+    encode_pairs(PAIRS, JOINT, DataConfig(), tmp_path)
     (tmp_path / name).unlink()
     with pytest.raises(RegardError, match=f"the encoded pairs in .* are damaged: .*{name}"):
-        load(tmp_path)
+        EncodedPairs.load(tmp_path)
 
 
 @pytest.mark.parametrize("about", [[], {}, None, {"kinds": {}}, {"kinds": {"source": "?!"}}])
 def test_notes_of_something_else_are_refused(tmp_path, about):
-    encode(PAIRS, JOINT, DataConfig(), tmp_path)
+    encode_pairs(PAIRS, JOINT, DataConfig(), tmp_path)
     (tmp_path / "about.json").write_text(json.dumps(about))
     with pytest.raises(RegardError, match="the encoded pairs in .* are damaged: "):
-        load(tmp_path)
+        EncodedPairs.load(tmp_path)

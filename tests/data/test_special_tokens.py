@@ -1,11 +1,11 @@
 import pytest
 import torch
 
-from regard.data.special_tokens import END, PADDING, START, UNKNOWN, check_tokens
+from regard.data import BOS, EOS, PAD, UNK, check_token_ids
 
 
 def test_special_numbers_are_the_first_four():
-    assert sorted([PADDING, START, END, UNKNOWN]) == [0, 1, 2, 3]
+    assert sorted([PAD, BOS, EOS, UNK]) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -22,8 +22,8 @@ def test_special_numbers_are_the_first_four():
 )
 def test_what_is_no_batch_of_sentences_is_refused(tokens, lengths, words):
     with pytest.raises(ValueError, match=f"(?s)(text|lengths).*{words}"):
-        check_tokens("text", tokens, 9, lengths)
+        check_token_ids("text", tokens, 9, lengths)
 
 
 def test_a_batch_that_fits_passes():
-    assert check_tokens("text", torch.tensor([[8, 0]]), 9, torch.tensor([2])) is None
+    assert check_token_ids("text", torch.tensor([[8, 0]]), 9, torch.tensor([2])) is None

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
+from regard.data import train_tokenizer
 from regard.data.tokenizer import FIRST_PIECE
-from regard.data.vocabulary import train
 from regard.errors import RegardError
 
 KINDS = ("bpe", "words", "characters")
@@ -16,7 +16,7 @@ TEXTS = ["the cat sat on the mat", "le chat est assis sur le tapis", "我喜欢�
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("pieces", [261, 262, 275, 300])
 def test_a_vocabulary_is_never_larger_than_was_asked(kind, pieces):
-    learned = train(TEXTS, kind, pieces)
+    learned = train_tokenizer(TEXTS, kind, pieces)
     assert FIRST_PIECE < len(learned) <= pieces
     assert len(set(learned.pieces)) == len(learned.pieces)
     assert learned.decode(learned.encode(SIGNS)) == SIGNS
@@ -25,22 +25,23 @@ def test_a_vocabulary_is_never_larger_than_was_asked(kind, pieces):
 @pytest.mark.parametrize("kind", KINDS)
 def test_too_small_a_vocabulary_is_refused(kind):
     with pytest.raises(RegardError, match="data.vocab_size must be above 260.*but it is 260"):
-        train(TEXTS, kind, 260)
+        train_tokenizer(TEXTS, kind, 260)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_to_learn_from_is_no_error(kind):
-    learned = train([], kind, 300)
+    learned = train_tokenizer([], kind, 300)
     assert learned.decode(learned.encode("été")) == "été"
 
 
 # more letters than there is room for, most of them equally common
 AGAIN = """
 import json
-from regard.data.vocabulary import train
+from regard.data import train_tokenizer
+KINDS = ("bpe", "words", "characters")
 signs = [chr(0x4E00 + number) for number in range(200)]
 texts = ["".join(signs[n : n + 7]) for n in range(0, 190, 5)]
-print(json.dumps([train(texts, kind, 320).to_dict() for kind in ("bpe", "words", "characters")]))
+print(json.dumps([train_tokenizer(texts, kind, 320).to_dict() for kind in KINDS]))
 """
 
 
@@ -56,9 +57,14 @@ def test_another_process_learns_the_same_vocabulary():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_learning_again_learns_the_same(kind):
-    assert train(TEXTS, kind, 340).to_dict() == train(TEXTS, kind, 340).to_dict()
+    assert (
+        train_tokenizer(TEXTS, kind, 340).to_dict() == train_tokenizer(TEXTS, kind, 340).to_dict()
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_order_of_the_texts_changes_nothing(kind):
-    assert train(TEXTS[::-1], kind, 300).to_dict() == train(TEXTS, kind, 300).to_dict()
+    assert (
+        train_tokenizer(TEXTS[::-1], kind, 300).to_dict()
+        == train_tokenizer(TEXTS, kind, 300).to_dict()
+    )

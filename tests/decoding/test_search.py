@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from regard.config import ModelConfig
-from regard.data.special_tokens import END, START
+from regard.data import BOS, EOS
 from regard.decoding.search import LengthLimits, beam, greedy, sample
 from regard.models import build_language_model
 
@@ -15,8 +15,8 @@ SMALL = {"width": 12, "layers": 1, "heads": 3, "ffn_width": 8}
 
 def forced(model, memory, sentence, tokens):
     """Add the log probabilities of a text that is forced on the model."""
-    read = torch.tensor([[START, *tokens]])
-    written = [*tokens, END]
+    read = torch.tensor([[BOS, *tokens]])
+    written = [*tokens, EOS]
     if memory is None:
         states = model(read)
     else:
@@ -31,13 +31,13 @@ def test_greedy_takes_the_likeliest_token_each_time(spoken):
     found = greedy(model, model.start(memory), 3, LengthLimits(longest=8))
     for sentence, text in enumerate(found):
         past = model.start(memory).keep(torch.tensor([sentence]), torch.tensor([sentence]))
-        token, tokens = START, []
+        token, tokens = BOS, []
         while len(tokens) < 8:
             states, past = model.step(torch.tensor([[token]]), past)
             logits = model.output(states)[0, 0]
-            logits[[0, START]] = -torch.inf
+            logits[[0, BOS]] = -torch.inf
             token = int(logits.argmax())
-            if token == END:
+            if token == EOS:
                 break
             tokens.append(token)
         assert text.tokens == tuple(tokens)
@@ -74,7 +74,7 @@ def test_nbest_is_sorted_and_distinct(spoken):
 
 def test_a_beam_as_wide_as_the_space_finds_the_best_of_all(spoken):
     model, memory = spoken
-    words = [token for token in range(VOCABULARY) if token not in (0, START, END)]
+    words = [token for token in range(VOCABULARY) if token not in (0, BOS, EOS)]
     found = beam(
         model,
         model.start(memory),
@@ -133,12 +133,12 @@ def test_samples_follow_the_models_probabilities(spoken):
     model, memory = spoken
     many = model.start(memory).keep(torch.zeros(4000).long(), torch.zeros(4000).long())
     first = [
-        t.tokens[0] if t.tokens else END
+        t.tokens[0] if t.tokens else EOS
         for t in sample(model, many, 4000, seed=3, limits=LengthLimits(longest=1))
     ]
-    states, _ = model.step(torch.full((3, 1), START), model.start(memory))
+    states, _ = model.step(torch.full((3, 1), BOS), model.start(memory))
     logits = model.output(states)[0, 0]
-    logits[[0, START]] = -torch.inf
+    logits[[0, BOS]] = -torch.inf
     shares = torch.bincount(torch.tensor(first), minlength=VOCABULARY) / 4000
     torch.testing.assert_close(shares, logits.softmax(-1), rtol=0, atol=0.04)
 
@@ -189,7 +189,7 @@ def test_limits_that_contradict_each_other_are_refused():
         LengthLimits(longest=2, prefix=(4, 5, 6))
 
 
-@pytest.mark.parametrize("token", [0, START, END, -1])
+@pytest.mark.parametrize("token", [0, BOS, EOS, -1])
 def test_a_prefix_has_words_alone(token):
     with pytest.raises(ValueError, match=f"prefix must be tokens .* end, but one is {token}"):
         LengthLimits(prefix=(5, token))
@@ -227,12 +227,12 @@ class Chain:
 
 def test_a_text_that_ended_does_not_go_on():
     logits = torch.randn(VOCABULARY, VOCABULARY)
-    logits[:, END] += 2  # the end is often likely, so it is often among the best
+    logits[:, EOS] += 2  # the end is often likely, so it is often among the best
     chain = Chain(logits)
     for texts in beam(chain, chain, 2, beams=6, nbest=6, limits=LengthLimits(longest=5)):
         for text in texts:
-            assert END not in text.tokens
-            walk = [START, *text.tokens, END]
+            assert EOS not in text.tokens
+            walk = [BOS, *text.tokens, EOS]
             logs = logits.log_softmax(-1)
             total = sum(logs[a, b].item() for a, b in itertools.pairwise(walk))
             assert text.log_probability == pytest.approx(total, abs=1e-4)
@@ -300,7 +300,7 @@ def test_a_continuation_without_scores_does_not_drive_out_sound_ones(beams):
     for texts in beam(broken, broken, 2, beams=beams, nbest=beams, limits=LengthLimits(longest=5)):
         assert texts
         for text in texts:
-            walk, logs = [START, *text.tokens, END], logits.log_softmax(-1)
+            walk, logs = [BOS, *text.tokens, EOS], logits.log_softmax(-1)
             total = sum(logs[a, b].item() for a, b in itertools.pairwise(walk))
             assert 7 not in text.tokens
             assert text.log_probability == pytest.approx(total, abs=1e-4)

@@ -3,8 +3,7 @@ import torch
 
 import regard.decoding.translation
 from regard.config import ModelConfig, SearchConfig
-from regard.data.tokenizer import Tokenizers
-from regard.data.vocabulary import train
+from regard.data import Tokenizers, train_tokenizer
 from regard.decoding.translation import SamplingConfig, Translation, line, translate
 from regard.errors import RegardError
 from regard.models import build
@@ -14,7 +13,7 @@ TEXTS = ["the cat sleeps", "a dog", "the dog sees the cat in the old garden", ""
 
 def make(**changed):
     torch.manual_seed(4)
-    both = train(TEXTS * 5, "bpe", 300)
+    both = train_tokenizer(TEXTS * 5, "bpe", 300)
     settings = ModelConfig(width=12, layers=1, heads=2, ffn_width=16, dropout=0.0, **changed)
     model = build(settings, (len(both), len(both))).eval()
     with torch.no_grad():  # a fresh model finds everything alike likely
@@ -138,7 +137,7 @@ def test_translations_are_told_on_one_line_each():
 
 def test_how_many_are_done_is_told_if_wanted(made, monkeypatch, capsys):
     monkeypatch.setattr("regard.decoding.batching.CELLS", 1)
-    monkeypatch.setattr("regard._support.progress.PLAIN_EVERY", 0.0)
+    monkeypatch.setattr("regard._support.progress.PLAIN_INTERVAL_SECONDS", 0.0)
     assert translate(*made, TEXTS) == translate(*made, TEXTS, told=True)
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 4 and told[-1].startswith("4 of 4 sentences")

@@ -54,7 +54,7 @@ def test_the_demo_nearby_is_used_if_it_is_the_same_translator(little, tmp_path):
 
 def test_a_run_that_was_interrupted_goes_on(little, tmp_path):
     run = learn(tmp_path / "demo", minutes=0.02)
-    run.folder.card.unlink()  # written at the very end
+    run.folder.model_card.unlink()  # written at the very end
     assert kept(minutes=0.02).folder.path != run.folder.path and len(little) == 1
 
 

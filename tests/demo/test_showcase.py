@@ -7,7 +7,7 @@ import pytest
 from regard.data.phrasebook import corpus
 from regard.demo.showcase import choose_head, demo
 from regard.errors import RegardError
-from regard.runs.run import load
+from regard.runs import load
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 

@@ -5,20 +5,18 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from regard.config import RunConfig
-from regard.data.corpus import Pair
-from regard.data.tokenizer import Tokenizers
-from regard.data.vocabulary import train
+from regard.data import Pair, Tokenizers, train_tokenizer
 from regard.errors import RegardError
 from regard.evaluation.report import evaluate, loss
 from regard.models import build
-from regard.runs.run import Run, RunFolder
+from regard.runs import Run, RunFolder
 
 PAIRS = [Pair("a cat", "un chat"), Pair("the dog sleeps", "le chien dort"), Pair("", "")]
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    both = train([text for pair in PAIRS for text in pair[:2]], "characters", 300)
+    both = train_tokenizer([text for pair in PAIRS for text in pair[:2]], "characters", 300)
     settings = RunConfig.from_dict(
         {"model": {"width": 12, "layers": 1, "heads": 2, "ffn_width": 8}}
     )
@@ -84,6 +82,6 @@ def test_pairs_with_an_empty_side_are_left_out_of_the_alignment(run, files, tmp_
 def test_pairs_for_which_a_model_has_no_positions_are_left_out_of_the_loss(run):
     changed = {"model": {"positions": "learned", "max_positions": 9}}
     settings = run.settings.update(changed)
-    model = build(settings.model, run.tokenizers.sizes).eval()
+    model = build(settings.model, run.tokenizers.vocab_sizes).eval()
     short = Run(run.folder, settings, run.tokenizers, model)
     assert loss(short, PAIRS) == loss(short, PAIRS[:1])

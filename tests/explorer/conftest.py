@@ -24,7 +24,7 @@ from regard.explorer.runs import Shelf
 from regard.explorer.server import _config
 from regard.explorer.traces import Saved
 from regard.explorer.workers import Line
-from regard.runs.run import load
+from regard.runs import load
 from regard.training import train
 
 PORT = 8765

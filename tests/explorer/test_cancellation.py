@@ -5,7 +5,7 @@ from regard.config import SearchConfig
 from regard.decoding.translation import translate
 from regard.explorer.cancellation import Stop, Stoppable, Stopped
 from regard.models.protocols import Seq2SeqModel
-from regard.runs.tracing import retrace
+from regard.runs import trace_translation
 
 
 def test_a_stop_is_heard_at_the_next_check():
@@ -22,7 +22,7 @@ def test_a_stoppable_model_says_and_sees_what_its_model_does(run):
     sentences = ["the old cat sees the dog", "the red boat"]
     plain = translate(run.model, run.tokenizers, sentences, SearchConfig(beam_size=3), nbest=2)
     assert translate(model, run.tokenizers, sentences, SearchConfig(beam_size=3), nbest=2) == plain
-    ours, own = (retrace(each, run.tokenizers, *sentences) for each in (model, run.model))
+    ours, own = (trace_translation(each, run.tokenizers, *sentences) for each in (model, run.model))
     assert ours.to_json() == own.to_json()
 
 

@@ -8,8 +8,7 @@ from regard.explorer.errors import Refused
 from regard.explorer.inference import log_probabilities, trace, translations
 from regard.explorer.limits import Limits
 from regard.models import build
-from regard.runs.run import Run
-from regard.runs.tracing import retrace
+from regard.runs import Run, trace_translation
 from regard.viz.page import fitted
 
 SOURCE, TARGET = "the old cat sees the dog", "le chat vieux voit le chien"
@@ -23,14 +22,14 @@ def test_translations_are_those_of_the_library(run, client):
     assert [each["score"] for each in told] == [each.score for each in own]
     assert [each["log_prob"] for each in told] == [each.log_probability for each in own]
     assert [each["tokens"] for each in told] == [
-        run.tokenizers.target.show(each.tokens) for each in own
+        run.tokenizers.target.convert_ids_to_tokens(each.tokens) for each in own
     ]
 
 
 def test_each_piece_is_as_likely_as_in_a_forced_pass(run):
     for told in translations(run, SOURCE, 4, 4):
         tokens = run.tokenizers.target.encode(told["text"])
-        forced = retrace(run.model, run.tokenizers, SOURCE, tokens).tokens["target"]
+        forced = trace_translation(run.model, run.tokenizers, SOURCE, tokens).tokens["target"]
         assert told["token_log_probs"] == pytest.approx(forced.log_probs[1:], abs=1e-4)
 
 
@@ -64,7 +63,7 @@ def test_a_blank_text_has_no_translations(client, blank):
 
 def test_a_trace_is_a_forced_pass_as_the_page_draws_it(run, client):
     form = {"run": "small", "source": SOURCE, "target": TARGET}
-    own = retrace(run.model, run.tokenizers, SOURCE, TARGET, title=SOURCE, name="small")
+    own = trace_translation(run.model, run.tokenizers, SOURCE, TARGET, title=SOURCE, name="small")
     told = client.post("/api/traces", json=form).json()
     wanted = fitted(own)
     assert told["tokens"] == wanted["tokens"]
@@ -94,7 +93,7 @@ def test_a_trace_needs_words_on_both_sides_and_not_too_many(run, name):
 
 def test_texts_for_which_a_model_has_no_positions_are_refused(run):
     settings = run.settings.update({"model": {"positions": "learned", "max_positions": 8}})
-    model = build(settings.model, run.tokenizers.sizes).eval()
+    model = build(settings.model, run.tokenizers.vocab_sizes).eval()
     short = Run(run.folder, settings, run.tokenizers, model)
     assert translations(short, "dog", None, 1)
     with pytest.raises(Refused, match="text must be at most 7 tokens long, but it has"):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from regard.decoding.translation import translate
-from regard.runs.tracing import retrace
+from regard.runs import trace_translation
 from regard.trace import build_translation_trace, load_trace
 from regard.viz.detokenize import readable
 
@@ -59,7 +59,7 @@ def test_what_is_typed_is_translated_as_the_library_does(browse, site, run):
     marks = (
         cards(window).first.locator(".word").evaluate_all("all => all.map((word) => word.title)")
     )
-    assert len(marks) == len(run.tokenizers.target.words(best.text))
+    assert len(marks) == len(run.tokenizers.target.word_spans(best.text))
     assert all(re.search(r": [<>]?\d+\u00a0% sure$", mark) for mark in marks)
     looked(window)
     assert window.errors == []
@@ -86,7 +86,7 @@ def test_a_target_can_be_forced_and_is_looked_through_word_by_word(browse, site,
     window.get_by_label("Your own translation").fill("le chat voit le homme")
     expect(window.locator(".answers .status")).to_contain_text("your own")
     expect(window.locator(".own-sure .word")).to_have_count(5)
-    trace = retrace(run.model, run.tokenizers, TEXT, "le chat voit le homme")
+    trace = trace_translation(run.model, run.tokenizers, TEXT, "le chat voit le homme")
     pieces = readable(trace.tokens["target"].pieces, trace.tokens["target"].special)
     assert words_of(window, 5) == list(pieces[:5])
 

@@ -8,8 +8,8 @@ from regard.errors import RegardError
 from regard.explorer import runs as shelf_file
 from regard.explorer.errors import Refused
 from regard.explorer.runs import Shelf, distinct
+from regard.runs import RunFolder, load
 from regard.runs import parameters as store
-from regard.runs.run import RunFolder, load
 
 
 def weights(run):

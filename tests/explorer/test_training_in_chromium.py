@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from regard.runs.tracing import retrace
+from regard.runs import trace_translation
 from regard.trace import merge_subwords
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
@@ -89,7 +89,7 @@ def test_two_heads_are_compared_cell_by_cell(browse, site, run):
     window.locator(".map .stage").last.focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
         window.keyboard.press(key)
-    trace = merge_subwords(retrace(run.model, run.tokenizers, TEXT, TARGET))
+    trace = merge_subwords(trace_translation(run.model, run.tokenizers, TEXT, TARGET))
     cross = next(look for look in trace.maps if look.kind == "cross")
     told = re.search(r"with ([\d.]+) here and ([\d.]+) there", said.inner_text())
     row, column = (int(place) for place in place_of(window, trace))

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from regard.explorer.training_log import CHUNK, last_step, log
-from regard.runs.run import RunFolder
+from regard.runs import RunFolder
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_a_log_that_was_begun_anew_is_read_from_its_beginning(folder):
 
 def test_a_run_without_a_log_has_no_records_and_one_with_a_card_is_finished(folder):
     assert log(folder, 5) == {"records": [], "next_offset": 0, "finished": False}
-    folder.card.write_text("done")
+    folder.model_card.write_text("done")
     assert log(folder, 0)["finished"] is True
 
 

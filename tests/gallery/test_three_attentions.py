@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 import torch
 
-from regard.data.special_tokens import START
+from regard.data import BOS
 from regard.gallery import three_attentions
 from regard.gallery.three_attentions import difference, look
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
 SOURCES = [[270, 280, 290, 300, 310], [275, 285]]
-TARGETS = [[START, 320, 330, 340, 350, 360, 370], [START, 325, 335]]
+TARGETS = [[BOS, 320, 330, 340, 350, 360, 370], [BOS, 325, 335]]
 
 
 def test_padding_and_the_future_are_exactly_hidden(translators):

@@ -7,7 +7,7 @@ import pytest
 from regard.analysis import between_words
 from regard.gallery import while_learning
 from regard.gallery.example_sentence import looks, the_cat
-from regard.runs.run import load
+from regard.runs import load
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 

@@ -1,6 +1,6 @@
 """A small corpus and settings with which a training takes a second or two."""
 
-from regard.data.corpus import Corpus, Pair
+from regard.data import Corpus, Pair
 
 NOUNS = {"cat": "chat", "dog": "chien", "bird": "oiseau", "man": "homme", "boat": "bateau"}
 VERBS = {"sees": "voit", "likes": "aime", "hears": "entend"}
@@ -35,7 +35,7 @@ def pairs():
 
 
 def corpus(name="small", dataset=None):
-    return Corpus.of_pairs(name, pairs(), dataset)
+    return Corpus.from_pairs(name, pairs(), dataset)
 
 
 def write_tsv(path):

@@ -5,7 +5,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from regard.config import ModelConfig
-from regard.data.special_tokens import END, START
+from regard.data import BOS, EOS
 from regard.decoding.search import LengthLimits, greedy
 from regard.models import build
 
@@ -27,8 +27,8 @@ def learn(model, task, steps):
     for _ in range(steps):
         source = some_words(BATCH)
         wanted = task(source)
-        read = torch.cat([torch.full((BATCH, 1), START), wanted], dim=1)
-        written = torch.cat([wanted, torch.full((BATCH, 1), END)], dim=1)
+        read = torch.cat([torch.full((BATCH, 1), BOS), wanted], dim=1)
+        written = torch.cat([wanted, torch.full((BATCH, 1), EOS)], dim=1)
         states = model.decode(read, model.encode(source, lengths))
         loss = cross_entropy(model.output(states).flatten(0, 1), written.flatten())
         optimizer.zero_grad()
@@ -53,7 +53,7 @@ def test_a_learned_task_is_seen_in_where_the_model_looks(settings, task, uncheck
             text.tokens == tuple(words) for text, words in zip(texts, wanted.tolist(), strict=True)
         ]
         assert sum(right) >= 19
-        read = torch.cat([torch.full((20, 1), START), wanted], dim=1)
+        read = torch.cat([torch.full((20, 1), BOS), wanted], dim=1)
         _, looks = model.look(source, lengths, read)
     looked_at = looks.cross[0].mean(dim=1)[:, :LENGTH].argmax(-1)  # the row that writes each word
     places = change(torch.arange(LENGTH)[None]).expand(20, LENGTH)

@@ -164,7 +164,7 @@ class Tied(nn.Module):
 
 
 def test_what_is_shared_comes_once_and_what_is_passing_never():
-    weights = parameters.of(Tied())
+    weights = parameters.state_of(Tied())
     assert weights.keys() == {"embedding.weight", "output.bias", "counted"}
 
 
@@ -172,8 +172,8 @@ def test_a_model_comes_back_with_what_it_shares(tmp_path):
     one, other = Tied(), Tied()
     one.counted += 5
     path = tmp_path / "some.safetensors"
-    parameters.save(path, parameters.of(one))
-    parameters.fill(other, parameters.load(path)[0], path)
+    parameters.save(path, parameters.state_of(one))
+    parameters.load_into(other, parameters.load(path)[0], path)
     assert other.output.weight is other.embedding.weight
     assert all(other.state_dict()[name].equal(kept) for name, kept in one.state_dict().items())
 
@@ -190,11 +190,11 @@ def test_weights_that_do_not_fit_are_refused_and_change_nothing(tmp_path, change
     model = Tied()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     weights = {
-        name: torch.zeros_like(tensor) for name, tensor in parameters.of(model).items()
+        name: torch.zeros_like(tensor) for name, tensor in parameters.state_of(model).items()
     } | change
     weights = {name: tensor for name, tensor in weights.items() if tensor is not None}
     with pytest.raises(RegardError, match=f"file does not fit the settings.*{words}"):
-        parameters.fill(model, weights, tmp_path / "file")
+        parameters.load_into(model, weights, tmp_path / "file")
     assert all(tensor.equal(before[name]) for name, tensor in model.state_dict().items())
 
 
@@ -203,7 +203,7 @@ def test_a_mean_is_the_mean_of_numbers_and_the_last_of_counts(tmp_path):
     paths = [tmp_path / f"{number}.safetensors" for number in range(3)]
     for path, tensors in zip(paths, kept, strict=True):
         parameters.save(path, tensors)
-    found = parameters.mean(iter(paths))
+    found = parameters.average(iter(paths))
     by_hand = sum(tensors["w"].double() for tensors in kept) / 3
     assert found["w"].equal(by_hand.float())
     assert found["n"].tolist() == [8]
@@ -212,14 +212,14 @@ def test_a_mean_is_the_mean_of_numbers_and_the_last_of_counts(tmp_path):
 def test_the_mean_of_one_file_is_that_file(tmp_path):
     weights = {"w": torch.randn(50)}
     parameters.save(tmp_path / "one.safetensors", weights)
-    assert parameters.mean([tmp_path / "one.safetensors"])["w"].equal(weights["w"])
+    assert parameters.average([tmp_path / "one.safetensors"])["w"].equal(weights["w"])
 
 
 def test_a_torn_file_has_no_part_in_a_mean(tmp_path):
     parameters.save(tmp_path / "one.safetensors", {"w": torch.ones(2)})
     (tmp_path / "two.safetensors").write_bytes(b"torn")
     with pytest.raises(RegardError, match="two.safetensors is torn"):
-        parameters.mean([tmp_path / "one.safetensors", tmp_path / "two.safetensors"])
+        parameters.average([tmp_path / "one.safetensors", tmp_path / "two.safetensors"])
 
 
 def test_whoever_may_read_other_files_may_read_weights(tmp_path):

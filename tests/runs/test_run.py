@@ -4,12 +4,10 @@ import pytest
 import torch
 
 from regard.config import ModelConfig, RunConfig
-from regard.data.tokenizer import Tokenizers
-from regard.data.vocabulary import train
+from regard.data import Tokenizers, train_tokenizer
 from regard.errors import RegardError
 from regard.models import build
-from regard.runs import parameters
-from regard.runs.run import RunFolder, load
+from regard.runs import RunFolder, load, parameters
 
 ORIGIN = {"texts": ["t"], "fingerprints": ["f"], "pairs": 3}
 TINY = RunConfig.from_dict(
@@ -20,11 +18,11 @@ TINY = RunConfig.from_dict(
 @pytest.fixture
 def folder(tmp_path):
     folder = RunFolder(tmp_path / "run")
-    both = train(["a cat", "a dog"], "characters", 300)
+    both = train_tokenizer(["a cat", "a dog"], "characters", 300)
     folder.write_settings(TINY, ORIGIN)
     Tokenizers(both, both).save(folder.tokenizer)
     model = build(TINY.model, (len(both), len(both)))
-    parameters.save(folder.model, parameters.of(model))
+    parameters.save(folder.model, parameters.state_of(model))
     return folder
 
 
@@ -33,7 +31,7 @@ def test_a_run_comes_back_as_it_was_saved(folder):
     assert run.settings == TINY and run.name == "run"
     assert not run.model.training
     kept, _ = parameters.load(folder.model)
-    for name, tensor in parameters.of(run.model).items():
+    for name, tensor in parameters.state_of(run.model).items():
         assert torch.equal(tensor, kept[name])
 
 
@@ -63,7 +61,7 @@ def test_settings_of_another_kind_are_refused(folder):
 
 
 def test_a_vocabulary_that_does_not_fit_the_weights_is_refused(folder):
-    other = train(["quite another text"], "characters", 300)
+    other = train_tokenizer(["quite another text"], "characters", 300)
     Tokenizers(other, other).save(folder.tokenizer)
     with pytest.raises(RegardError, match=r"does not fit the settings and vocabulary beside it"):
         load(folder.path)
@@ -71,7 +69,7 @@ def test_a_vocabulary_that_does_not_fit_the_weights_is_refused(folder):
 
 def test_weights_of_another_model_are_refused(folder):
     model = build(ModelConfig(width=8, layers=2, heads=2, ffn_width=8), (262, 262))
-    parameters.save(folder.model, parameters.of(model))
+    parameters.save(folder.model, parameters.state_of(model))
     with pytest.raises(
         RegardError, match=r"does not fit the settings beside it: the model has not"
     ):

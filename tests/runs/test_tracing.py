@@ -3,10 +3,9 @@ import pytest
 import torch
 
 from regard.config import ModelConfig
-from regard.data.tokenizer import Tokenizers
-from regard.data.vocabulary import train
+from regard.data import Tokenizers, train_tokenizer
 from regard.models import build
-from regard.runs.tracing import Words, retrace
+from regard.runs import WordSpans, trace_translation
 from regard.trace import merge_subwords
 
 SOURCE, TARGET = "the old cat sleeps", "le vieux chat dort !"
@@ -15,7 +14,7 @@ SOURCE, TARGET = "the old cat sleeps", "le vieux chat dort !"
 @pytest.fixture(scope="module", params=["transformer", "recurrent"])
 def made(request):
     torch.manual_seed(4)
-    both = train([SOURCE, TARGET], "characters", 300)
+    both = train_tokenizer([SOURCE, TARGET], "characters", 300)
     score = "additive" if request.param == "recurrent" else "scaled dot"
     settings = ModelConfig(
         kind=request.param, score=score, width=12, layers=2, heads=3, ffn_width=16
@@ -24,7 +23,7 @@ def made(request):
 
 
 def test_a_trace_has_every_layer_and_head_and_rows_that_sum_to_one(made):
-    trace = retrace(*made, SOURCE, TARGET, name="toy", title="a title")
+    trace = trace_translation(*made, SOURCE, TARGET, name="toy", title="a title")
     source, target = trace.tokens["source"], trace.tokens["target"]
     assert "".join(source.pieces).strip() == SOURCE
     assert (trace.model, trace.title) == ("toy", "a title")
@@ -38,7 +37,7 @@ def test_a_trace_has_every_layer_and_head_and_rows_that_sum_to_one(made):
 
 def test_rows_are_named_by_the_word_that_looks(made):
     """A Transformer's row reads a token, a recurrent model's row writes it."""
-    trace = retrace(*made, SOURCE, TARGET)
+    trace = trace_translation(*made, SOURCE, TARGET)
     target = trace.tokens["target"]
     if made[0].looks_late:
         assert target.special == (0,) and target.pieces[0] == "<start>"
@@ -48,7 +47,7 @@ def test_rows_are_named_by_the_word_that_looks(made):
 
 def test_log_probabilities_are_those_of_the_forced_pass(made):
     model, tokenizers = made
-    trace = retrace(model, tokenizers, SOURCE, TARGET)
+    trace = trace_translation(model, tokenizers, SOURCE, TARGET)
     tokens = tokenizers.target.encode(TARGET)
     source = torch.tensor([tokenizers.source.encode(SOURCE)])
     with torch.no_grad():
@@ -62,12 +61,12 @@ def test_log_probabilities_are_those_of_the_forced_pass(made):
 
 def test_tokens_that_a_search_found_and_their_text_give_the_same(made):
     tokens = made[1].target.encode(TARGET)
-    one, two = retrace(*made, SOURCE, TARGET), retrace(*made, SOURCE, tokens)
+    one, two = trace_translation(*made, SOURCE, TARGET), trace_translation(*made, SOURCE, tokens)
     assert one.to_json() == two.to_json()
 
 
 def test_pieces_are_numbered_by_the_words_they_belong_to(made):
-    told = merge_subwords(retrace(*made, SOURCE, TARGET))
+    told = merge_subwords(trace_translation(*made, SOURCE, TARGET))
     assert [piece.strip() for piece in told.tokens["source"].pieces] == SOURCE.split()
     words = [piece.strip() for piece in told.tokens["target"].pieces]
     assert words == (
@@ -76,8 +75,8 @@ def test_pieces_are_numbered_by_the_words_they_belong_to(made):
 
 
 def test_given_words_and_links_are_kept(made):
-    words = Words([(0, 7), (8, 18)], [(0, 13), (14, 20)], [(0, 0), (1, 1)])
-    trace = retrace(*made, SOURCE, TARGET, words=words)
+    words = WordSpans([(0, 7), (8, 18)], [(0, 13), (14, 20)], [(0, 0), (1, 1)])
+    trace = trace_translation(*made, SOURCE, TARGET, words=words)
     assert trace.gold == ((0, 0), (1, 1))
     assert set(trace.tokens["source"].words) == {0, 1}
 
@@ -87,8 +86,8 @@ def test_a_source_is_cut_to_what_the_model_has_positions_for(made):
     settings = ModelConfig(
         width=12, layers=1, heads=2, ffn_width=16, positions="learned", max_positions=6
     )
-    model = build(settings, tokenizers.sizes).eval()
-    told = retrace(model, tokenizers, SOURCE, [5, 6])
-    whole = tokenizers.source.show(tokenizers.source.encode(SOURCE))
+    model = build(settings, tokenizers.vocab_sizes).eval()
+    told = trace_translation(model, tokenizers, SOURCE, [5, 6])
+    whole = tokenizers.source.convert_ids_to_tokens(tokenizers.source.encode(SOURCE))
     assert len(whole) > 6
     assert list(told.tokens["source"].pieces) == whole[:6]

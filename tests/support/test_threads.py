@@ -7,7 +7,7 @@ import torch
 
 from regard._support.threads import cores, side_by_side
 from regard.config import ModelConfig
-from regard.data.special_tokens import PADDING
+from regard.data import PAD
 from regard.decoding.search import LengthLimits, beam
 from regard.models import build
 
@@ -97,7 +97,7 @@ def test_sentences_translated_in_parts_are_those_translated_together():
     model = build(ModelConfig(width=12, layers=2, heads=3, ffn_width=20), (17, 19)).eval()
     lengths = torch.tensor([2, 3, 5, 5, 6, 7, 7])
     source = torch.randint(4, 17, (7, 7))
-    source[torch.arange(7) >= lengths[:, None]] = PADDING
+    source[torch.arange(7) >= lengths[:, None]] = PAD
 
     def translate(rows):
         past = model.start(model.encode(source[rows], lengths[rows]))

@@ -6,9 +6,9 @@ import torch
 
 from helpers.tiny_corpus import SMALL, corpus
 from regard.config import RunConfig
-from regard.data import batching
+from regard.data import batch_by_length, collate
 from regard.models import build
-from regard.runs.run import RunFolder
+from regard.runs import RunFolder
 from regard.training.distributed import Distributed
 from regard.training.loop import Hooks, Training, validation_loss
 from regard.training.objective import Objective
@@ -27,7 +27,7 @@ def prepared(tmp_path):
 def training(prepared, progress=None, crew=None, validate=None, save=None, **train):
     torch.manual_seed(0)
     settings = prepared.settings.update({"train": train})
-    model = build(settings.model, prepared.tokenizers.sizes)
+    model = build(settings.model, prepared.tokenizers.vocab_sizes)
     for part in model.modules():
         if hasattr(part, "dropout"):
             part.dropout = 0.0
@@ -44,21 +44,21 @@ def training(prepared, progress=None, crew=None, validate=None, save=None, **tra
 
 
 def test_every_pair_is_learned_once_in_an_epoch(prepared, monkeypatch):
-    order = batching.plan(prepared.train, 256, seed=3, epoch=0)
-    seen, plain = [], batching.collate
+    order = batch_by_length(prepared.train, 256, seed=3, epoch=0)
+    seen, plain = [], collate
 
     def noted(pairs, rows, linked=False):
         seen.extend(rows.tolist())
         return plain(pairs, rows, linked)
 
-    monkeypatch.setattr(batching, "collate", noted)
+    monkeypatch.setattr("regard.training.loop.collate", noted)
     training(prepared, steps=len(order), validate_every=1000)[0].run()
     assert sorted(seen) == list(range(len(prepared.train)))
 
 
 def test_accumulated_batches_make_the_step_of_one_large_batch(prepared):
     """Two batches in an update, and one batch of both, change the weights alike."""
-    order = batching.plan(prepared.train, 256, seed=3, epoch=0)
+    order = batch_by_length(prepared.train, 256, seed=3, epoch=0)
     one, _ = training(prepared, steps=1, accumulation_steps=2)
     one.run()
     two, _ = training(prepared, steps=1)
@@ -72,7 +72,7 @@ def test_accumulated_batches_make_the_step_of_one_large_batch(prepared):
 
 
 def test_the_parts_of_a_crew_sum_to_the_gradient_of_the_whole(prepared):
-    rows = batching.plan(prepared.train, 256, seed=3, epoch=0)[0]
+    rows = batch_by_length(prepared.train, 256, seed=3, epoch=0)[0]
     whole, _ = training(prepared)
     whole.objective(whole._part(rows)[0]).learned.backward()
     wanted = [weight.grad.clone() for weight in whole.objective.parameters()]
@@ -86,7 +86,7 @@ def test_the_parts_of_a_crew_sum_to_the_gradient_of_the_whole(prepared):
 
 
 def test_a_process_without_pairs_counts_nothing(prepared):
-    rows = batching.plan(prepared.train, 256, seed=3, epoch=0)[0][:2]
+    rows = batch_by_length(prepared.train, 256, seed=3, epoch=0)[0][:2]
     assert training(prepared, crew=Distributed(2, 3))[0]._part(rows)[1] == 0.0
 
 
@@ -109,7 +109,7 @@ def test_it_validates_and_saves_when_due_and_at_the_end(prepared):
 def test_it_validates_at_the_end_of_each_epoch_however_many_batches_it_has(prepared):
     ends, count = [], 0
     for epoch in range(6):
-        count += -(-len(batching.plan(prepared.train, 256, seed=3, epoch=epoch)) // 2)
+        count += -(-len(batch_by_length(prepared.train, 256, seed=3, epoch=epoch)) // 2)
         ends.append(count)
     assert len({b - a for a, b in zip([0, *ends], ends, strict=False)}) > 1  # or nothing is shown
     validated = []
@@ -126,21 +126,21 @@ def test_it_validates_at_the_end_of_each_epoch_however_many_batches_it_has(prepa
 
 def test_the_loss_that_is_told_is_the_plain_one_per_token(prepared):
     run, entries = training(prepared, steps=1)
-    rows = batching.plan(prepared.train, 256, seed=3, epoch=0)[0]
-    part = batching.collate(prepared.train, rows)
+    rows = batch_by_length(prepared.train, 256, seed=3, epoch=0)[0]
+    part = collate(prepared.train, rows)
     with torch.no_grad():
-        wanted = float(run.objective(part).plain) / part.tokens
+        wanted = float(run.objective(part).plain) / part.target_tokens
     run.run()
     assert entries[0]["loss"] == pytest.approx(wanted, rel=1e-5)
-    assert entries[0]["tokens"] == part.tokens
+    assert entries[0]["tokens"] == part.target_tokens
 
 
 def test_validation_weighs_every_token_alike_and_leaves_the_mode_as_it_was(prepared):
     objective = training(prepared)[0].objective
-    everything = batching.collate(prepared.valid, np.arange(len(prepared.valid)))
+    everything = collate(prepared.valid, np.arange(len(prepared.valid)))
     objective.eval()
     with torch.no_grad():
-        wanted = float(objective(everything).plain) / everything.tokens
+        wanted = float(objective(everything).plain) / everything.target_tokens
     objective.train()
     for tokens in (40, 4096):
         told = validation_loss(objective, prepared.valid, tokens, Distributed())

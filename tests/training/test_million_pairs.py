@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from helpers.tiny_corpus import NOUNS, TRICKS, VERBS
-from regard.data import dataset
-from regard.runs.run import RunFolder
+from regard.data import EncodedPairs
+from regard.runs import RunFolder
 
 SMALL_MODEL = (
     "data.vocab_size=500",
@@ -51,7 +51,7 @@ def peak(tmp_path, count):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    learned = dataset.load(RunFolder(out).data / "train")
+    learned = EncodedPairs.load(RunFolder(out).data / "train")
     assert len(learned) == count - 1000  # those held out
     return int(done.stdout.split()[-1]) / 1024
 

@@ -1,5 +1,5 @@
 from regard.config import RunConfig
-from regard.runs.run import RunFolder
+from regard.runs import RunFolder
 from regard.training.model_card import card
 from regard.training.state import Progress
 

@@ -2,8 +2,7 @@ import pytest
 import torch
 
 from regard.config import ModelConfig
-from regard.data.batching import Batch
-from regard.data.special_tokens import END, PADDING, START
+from regard.data import BOS, EOS, PAD, Batch
 from regard.models import build
 from regard.training.objective import Objective, guidance
 
@@ -15,10 +14,10 @@ def batch():
     """Three pairs of different lengths, padded."""
     source = torch.tensor([[5, 6, 7, 8], [9, 10, 0, 0], [11, 12, 13, 0]])
     target = torch.tensor([[4, 5, 6], [7, 0, 0], [8, 9, 0]])
-    inputs = torch.nn.functional.pad(target, (1, 0), value=START)
-    targets = torch.nn.functional.pad(target, (0, 1), value=PADDING)
+    inputs = torch.nn.functional.pad(target, (1, 0), value=BOS)
+    targets = torch.nn.functional.pad(target, (0, 1), value=PAD)
     for row, length in enumerate((3, 1, 2)):
-        targets[row, length] = END
+        targets[row, length] = EOS
     return Batch(source, torch.tensor([4, 2, 3]), inputs, targets)
 
 
@@ -38,7 +37,7 @@ def test_the_loss_is_that_of_every_real_token_and_of_no_padding(model, batch):
     wanted = torch.nn.functional.cross_entropy(
         model.output(states).flatten(0, 1).double(),
         batch.targets.flatten(),
-        ignore_index=PADDING,
+        ignore_index=PAD,
         reduction="sum",
     )
     learned, plain = objective(batch)

@@ -6,8 +6,7 @@ import torch
 from helpers.tiny_corpus import SMALL, corpus
 from regard.config import RunConfig
 from regard.models import build
-from regard.runs import parameters
-from regard.runs.run import RunFolder
+from regard.runs import RunFolder, parameters
 from regard.training.checkpoint import Checkpoints
 from regard.training.objective import Objective
 from regard.training.selection import finish
@@ -25,13 +24,13 @@ def made(tmp_path):
     origin = {"texts": ["small"], "fingerprints": ["f"], "pairs": 225}
     folder.write_settings(settings, origin)
     prepared = prepare(folder, settings, corpus(), None, 225)
-    model = build(settings.model, prepared.tokenizers.sizes)
+    model = build(settings.model, prepared.tokenizers.vocab_sizes)
     return folder, prepared, model
 
 
 def write(folder, model, change_by):
     checkpoints = Checkpoints(folder.checkpoints)
-    good = {name: tensor.clone() for name, tensor in parameters.of(model).items()}
+    good = {name: tensor.clone() for name, tensor in parameters.state_of(model).items()}
     for step, by in change_by.items():
         changed = {name: tensor + by(tensor) for name, tensor in good.items()}
         parameters.save(checkpoints.parameters_path(step), changed)
@@ -58,7 +57,7 @@ def test_the_mean_is_taken_where_it_validates_better(made):
     assert about == {"taken": "the mean of steps 4 and 8"}
     for name, tensor in kept.items():
         torch.testing.assert_close(tensor, good[name], rtol=1e-5, atol=1e-5)
-    assert "the mean of steps 4 and 8" in told[-1] and folder.card.exists()
+    assert "the mean of steps 4 and 8" in told[-1] and folder.model_card.exists()
 
 
 @pytest.mark.parametrize("damage", ["altered", "missing"])
@@ -80,7 +79,7 @@ def test_weights_that_are_damaged_are_left_out_with_a_warning(made, damage, step
     kept, about = parameters.load(folder.model)
     assert about == {"taken": "those of step 8"}
     assert all(torch.equal(kept[name], good[name]) for name in kept)
-    assert folder.card.exists()
+    assert folder.model_card.exists()
 
 
 def test_bleu_decides_where_it_is_the_judge(made, monkeypatch):

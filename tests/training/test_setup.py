@@ -4,9 +4,9 @@ import pytest
 
 from helpers.tiny_corpus import corpus, pairs
 from regard.config import RunConfig
-from regard.data.corpus import Corpus, Pair
+from regard.data import Corpus, Pair
 from regard.errors import RegardError
-from regard.runs.run import RunFolder
+from regard.runs import RunFolder
 from regard.training.setup import claim, learn, prepare, settle
 
 ORIGIN = {"texts": ["t"], "fingerprints": ["f"], "pairs": 3}
@@ -23,7 +23,7 @@ def test_settings_fit_the_size_and_later_changes_win():
 
 def test_an_empty_corpus_is_refused():
     with pytest.raises(RegardError, match="nothing must have pairs, but there are none"):
-        settle(Corpus.of_pairs("nothing", []), [])
+        settle(Corpus.from_pairs("nothing", []), [])
 
 
 def made(tmp_path, texts, valid=None, **data):
@@ -32,7 +32,7 @@ def made(tmp_path, texts, valid=None, **data):
 
 
 def test_held_out_pairs_are_not_learned_not_even_under_another_number(tmp_path):
-    twice = Corpus.of_pairs("twice", pairs() * 2)
+    twice = Corpus.from_pairs("twice", pairs() * 2)
     prepared = made(tmp_path, twice, validation_pairs=15)
     sources = [
         {prepared.tokenizers.source.decode(part.pair(n)[0].tolist()) for n in range(len(part))}
@@ -43,7 +43,7 @@ def test_held_out_pairs_are_not_learned_not_even_under_another_number(tmp_path):
 
 
 def test_given_validation_pairs_are_taken_and_nothing_is_held_out(tmp_path):
-    valid = Corpus.of_pairs("valid", [Pair("the old boat", "le vieux bateau")])
+    valid = Corpus.from_pairs("valid", [Pair("the old boat", "le vieux bateau")])
     prepared = made(tmp_path, corpus(), valid)
     assert (len(prepared.train), len(prepared.valid)) == (225, 1)
 
@@ -63,7 +63,7 @@ def test_what_is_learned_is_cut_by_chance_and_what_is_validated_is_not(tmp_path)
 
 
 def test_the_vocabulary_is_learned_from_training_pairs_alone(tmp_path):
-    valid = Corpus.of_pairs("valid", [Pair("zigzag", "zigzag")] * 50)
+    valid = Corpus.from_pairs("valid", [Pair("zigzag", "zigzag")] * 50)
     pieces = made(tmp_path, corpus(), valid).tokenizers.source.pieces
     assert not any("z" in piece for piece in pieces)
 
@@ -86,7 +86,7 @@ def test_languages_can_have_vocabularies_of_their_own(tmp_path):
 
 
 def test_too_few_pairs_to_hold_some_out_are_refused(tmp_path):
-    few = Corpus.of_pairs("few", pairs()[:9])
+    few = Corpus.from_pairs("few", pairs()[:9])
     with pytest.raises(RegardError, match=r"too few pairs to hold some out.*: 9\. --valid would"):
         made(tmp_path, few)
 
@@ -134,9 +134,9 @@ def test_two_vocabularies_never_share_an_embedding():
 
 
 def test_pairs_that_are_like_one_held_out_are_counted(tmp_path):
-    prepared = made(tmp_path, Corpus.of_pairs("twice", pairs() * 2), validation_pairs=15)
+    prepared = made(tmp_path, Corpus.from_pairs("twice", pairs() * 2), validation_pairs=15)
     alike = prepared.train.dropped["source also among the pairs held out"]
     assert len(prepared.train) + len(prepared.valid) + alike == 450
-    same = Corpus.of_pairs("same", pairs()[:1] * 20)
+    same = Corpus.from_pairs("same", pairs()[:1] * 20)
     with pytest.raises(RegardError, match="is left: 18 source also among the pairs held out"):
         made(tmp_path / "same", same)

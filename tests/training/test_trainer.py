@@ -15,10 +15,9 @@ import torch
 from helpers.tiny_corpus import SMALL, corpus, write_tsv
 from regard._support import files
 from regard.config import parse_assignment
-from regard.data.corpus import Corpus
+from regard.data import Corpus
 from regard.errors import RegardError
-from regard.runs import parameters
-from regard.runs.run import RunFolder, load
+from regard.runs import RunFolder, load, parameters
 from regard.training import Interrupted, train
 from regard.training.checkpoint import Checkpoints
 
@@ -61,7 +60,10 @@ def test_a_run_folder_explains_itself(whole):
     entries = [json.loads(line) for line in folder.log.read_text().splitlines()]
     assert [entry["step"] for entry in entries] == [4, 8, 12]
     assert entries[-1]["valid_loss"] < entries[0]["valid_loss"]
-    assert "225 pairs" in folder.card.read_text() and "validation BLEU" in folder.card.read_text()
+    assert (
+        "225 pairs" in folder.model_card.read_text()
+        and "validation BLEU" in folder.model_card.read_text()
+    )
     assert not [path for path in whole.rglob("*") if path.suffix in {".pt", ".pkl", ".draft"}]
 
 
@@ -93,7 +95,10 @@ def test_a_finished_run_without_its_checkpoints_is_left_as_it_is(whole, tmp_path
 
 
 def test_a_folder_in_which_another_process_is_at_work_is_left_alone(tmp_path):
-    with files.held(tmp_path), pytest.raises(RegardError, match="another process is at work in"):
+    with (
+        files.lock_folder(tmp_path),
+        pytest.raises(RegardError, match="another process is at work in"),
+    ):
         small(tmp_path)
     assert not list(tmp_path.iterdir())
 
@@ -203,7 +208,10 @@ def test_a_killed_process_goes_on_to_the_same_weights(tmp_path):
     calm = tmp_path / "calm"
     longer = ("train.steps=40",)
     train(
-        Corpus.of_files([tsv]), calm, updates=[*SMALL, *map(parse_assignment, longer)], echo=silent
+        Corpus.from_files([tsv]),
+        calm,
+        updates=[*SMALL, *map(parse_assignment, longer)],
+        echo=silent,
     )
     out = tmp_path / "killed"
     assert killed(command(tsv, out, *longer), out, has_state(8)) == -signal.SIGKILL
@@ -217,7 +225,7 @@ def test_a_compiled_model_learns_the_same(tmp_path):
     plain, compiled = tmp_path / "plain", tmp_path / "compiled"
     calm = ("model.dropout=0.0",)
     train(
-        Corpus.of_files([tsv]), plain, updates=[*SMALL, *map(parse_assignment, calm)], echo=silent
+        Corpus.from_files([tsv]), plain, updates=[*SMALL, *map(parse_assignment, calm)], echo=silent
     )
     told = finished(command(tsv, compiled, *calm, "train.compile=true"))
     assert_close(weights(plain), weights(compiled))
@@ -231,7 +239,10 @@ def test_twenty_kills_at_random_change_nothing(tmp_path):
     longer = ("train.steps=400", "train.validate_every=7")
     calm, out = tmp_path / "calm", tmp_path / "killed"
     train(
-        Corpus.of_files([tsv]), calm, updates=[*SMALL, *map(parse_assignment, longer)], echo=silent
+        Corpus.from_files([tsv]),
+        calm,
+        updates=[*SMALL, *map(parse_assignment, longer)],
+        echo=silent,
     )
     chance = torch.Generator().manual_seed(0)
     for _ in range(20):
@@ -252,7 +263,7 @@ def test_two_processes_learn_what_one_does(optimizer, tmp_path):
     plain = ("model.dropout=0.0", "train.steps=8", f"train.optimizer={optimizer}")
     alone, both = tmp_path / "alone", tmp_path / "both"
     changes = [*SMALL, *map(parse_assignment, plain)]
-    train(Corpus.of_files([tsv]), alone, updates=changes, echo=silent)
+    train(Corpus.from_files([tsv]), alone, updates=changes, echo=silent)
     finished(crew_of_two(command(tsv, both, *plain)))
     losses = [
         [json.loads(line)["valid_loss"] for line in RunFolder(run).log.read_text().splitlines()]
@@ -267,7 +278,7 @@ def test_a_run_goes_on_with_another_number_of_processes(tmp_path):
     plain = ("model.dropout=0.0", "train.steps=16")
     calm, out = tmp_path / "calm", tmp_path / "killed"
     train(
-        Corpus.of_files([tsv]), calm, updates=[*SMALL, *map(parse_assignment, plain)], echo=silent
+        Corpus.from_files([tsv]), calm, updates=[*SMALL, *map(parse_assignment, plain)], echo=silent
     )
     assert killed(command(tsv, out, *plain), out, has_state(4)) == -signal.SIGKILL
     told = finished(crew_of_two(command(tsv, out, *plain)))
@@ -346,7 +357,7 @@ def test_states_of_a_training_that_had_to_go_back_do_not_outlive_those_it_makes(
 ):
     out, lines = tmp_path / "torn", []
     small(out, "train.steps=8")
-    RunFolder(out).card.unlink()
+    RunFolder(out).model_card.unlink()
     checkpoints = Checkpoints(RunFolder(out).checkpoints)
     assert checkpoints.state_steps() == [4, 8]
     for step in (4, 8):
@@ -388,7 +399,7 @@ def test_guidance_needs_alignments(tmp_path):
 def test_validation_pairs_are_read_before_anything_is_written(tmp_path):
     write_tsv(tmp_path / "pairs.tsv")
     (tmp_path / "valid.tsv").write_text("a\tb\nno tab\n")
-    some, valid = (Corpus.of_files([tmp_path / name]) for name in ("pairs.tsv", "valid.tsv"))
+    some, valid = (Corpus.from_files([tmp_path / name]) for name in ("pairs.tsv", "valid.tsv"))
     with pytest.raises(RegardError, match="valid.tsv must have a tab .* but line 2 has none"):
         train(some, tmp_path / "run", valid=valid, updates=SMALL, echo=silent)
     assert not (tmp_path / "run").exists()
@@ -399,7 +410,9 @@ def test_a_folder_of_another_run_is_left_alone(whole):
     with pytest.raises(RegardError, match=r"is a run with model.width = 16, not 32; --out with an"):
         small(whole, "model.width=32")
     with pytest.raises(RegardError, match="is a run with other texts"):
-        train(Corpus.of_pairs("others", [*corpus().read()][1:]), whole, updates=SMALL, echo=silent)
+        train(
+            Corpus.from_pairs("others", [*corpus().read()][1:]), whole, updates=SMALL, echo=silent
+        )
     assert RunFolder(whole).settings.read_text() == before
 
 
@@ -510,4 +523,4 @@ def test_sentences_longer_than_the_table_of_positions_are_refused_before_the_sta
         small(tmp_path / "run", *learned)
     assert not (tmp_path / "run").exists()
     small(tmp_path / "run", *learned, "data.max_length=39", "train.steps=1")
-    assert RunFolder(tmp_path / "run").card.exists()
+    assert RunFolder(tmp_path / "run").model_card.exists()

@@ -14,17 +14,17 @@ if sys.platform != "win32":
     import fcntl
 
 
-def write(path: Path, content: str | bytes) -> None:
+def write_file(path: Path, content: str | bytes) -> None:
     """Write a file that a reader finds either as it was or as it is now, never in between."""
     data = content.encode() if isinstance(content, str) else content
-    with replacing(path) as draft:
+    with atomic_write(path) as draft:
         draft.write_bytes(data)
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """Give a temporary path to write to; when it is written, it takes the name of `path`."""
-    with explained(path):
+    with wrap_os_errors(path):
         path = Path(os.path.realpath(path))  # what a link names is replaced, not the link
         if path.exists() and not path.is_file():  # such as /dev/stdout
             yield path
@@ -41,7 +41,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
+def wrap_os_errors(path: Path) -> Iterator[None]:
     """Say in one sentence why something could not be written."""
     try:
         yield
@@ -54,9 +54,9 @@ def explained(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Hold a folder, so that no other process works in it; however this one ends, it is free."""
-    with explained(folder):
+    with wrap_os_errors(folder):
         if folder.exists() and not folder.is_dir():
             raise RegardError(f"{folder} must be a folder, but it is a file")
         folder.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def _lock(handle: int, folder: Path) -> None:
-    with explained(folder):
+    with wrap_os_errors(folder):
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as problem:
@@ -81,16 +81,16 @@ def _lock(handle: int, folder: Path) -> None:
             ) from problem
 
 
-def drafted(path: Path) -> str | None:
+def temp_target(path: Path) -> str | None:
     """Give the name that a draft would have taken; None if it is no draft."""
     match = re.fullmatch(r"\.(.+)\.\d+\.draft", path.name)
     return match and match[1]
 
 
-def sweep(folder: Path) -> None:
+def remove_temps(folder: Path) -> None:
     """Remove the drafts that a killed process left behind."""
     for path in folder.glob(".*.draft"):
-        if drafted(path):
+        if temp_target(path):
             path.unlink(missing_ok=True)
 
 

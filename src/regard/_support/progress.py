@@ -9,12 +9,12 @@ from typing import Any, TextIO, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-PLAIN_EVERY = 10.0  # seconds between plain lines
+PLAIN_INTERVAL_SECONDS = 10.0  # seconds between plain lines
 
 Item = TypeVar("Item")
 
 
-def counted(
+def track(
     items: Iterable[Item],
     what: str,
     total: int | None = None,
@@ -46,19 +46,19 @@ def counted(
             yield item
             count += size(item)
             bar.update(task, completed=count)
-            if not live and time.monotonic() - told > PLAIN_EVERY:
+            if not live and time.monotonic() - told > PLAIN_INTERVAL_SECONDS:
                 told = time.monotonic()
                 print(_line(count, what, total, told - started), file=sys.stderr, flush=True)
 
 
 def _line(count: int, what: str, total: int | None, seconds: float) -> str:
     if not total:
-        return f"{count:,} {what}, in {duration(seconds)}"
-    left = duration(seconds / max(count, 1) * (total - count))
+        return f"{count:,} {what}, in {format_duration(seconds)}"
+    left = format_duration(seconds / max(count, 1) * (total - count))
     return f"{count:,} of {total:,} {what}, {left} left"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Say how long something takes, as a person would."""
     if seconds < 90:
         return f"{seconds:.0f} s"
@@ -67,7 +67,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-class Unheard:
+class IgnoreBrokenPipe:
     """A stream whose reader may leave: who writes to it goes on."""
 
     def __init__(self, stream: TextIO) -> None:

@@ -60,11 +60,11 @@ BeamSize = Annotated[
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Report an interrupted training in one line; ignore a closed stderr."""
-    from regard._support.progress import Unheard
+    from regard._support.progress import IgnoreBrokenPipe
     from regard.training import Interrupted
 
     try:
-        with redirect_stderr(cast(TextIO, Unheard(sys.stderr or StringIO()))):
+        with redirect_stderr(cast(TextIO, IgnoreBrokenPipe(sys.stderr or StringIO()))):
             yield
     except Interrupted as stop:
         typer.echo(f"regard: {stop}", err=True)

@@ -35,15 +35,15 @@ def train(
     changes: Settings = None,
 ) -> None:
     """Train a translator on sentence pairs, or resume a run."""
-    from regard.data.corpus import Corpus
+    from regard.data import Corpus
     from regard.training import train as train_run
 
     updates = _updates(preset, settings, minutes, changes)
     if alignments is not None:
         updates.insert(0, {"train": {"alignment_loss_weight": 0.05}})
-    validation = Corpus.of_files(valid) if valid else None
+    validation = Corpus.from_files(valid) if valid else None
     with interruptible():
-        train_run(Corpus.of_files(pairs, alignments), out, valid=validation, updates=updates)
+        train_run(Corpus.from_files(pairs, alignments), out, valid=validation, updates=updates)
 
 
 def _updates(
@@ -81,11 +81,10 @@ def translate(
     from dataclasses import replace
 
     from regard._support import files
-    from regard._support.progress import counted
+    from regard._support.progress import track
     from regard.cli.stdin import open_stdin, read_available_lines
     from regard.decoding.translation import SamplingConfig, line, translate
-    from regard.runs.run import load
-    from regard.runs.tracing import note
+    from regard.runs import append_traces, load
 
     loaded = load(run)
     search = loaded.settings.search
@@ -93,16 +92,16 @@ def translate(
         search = replace(search, beam_size=beam_size)
     sampling = SamplingConfig(temperature, seed=seed) if sample else None
     if traces is not None:
-        files.write(traces, "")
+        files.write_file(traces, "")
     batches = [sentences] if sentences else read_available_lines(open_stdin())
-    for batch in counted(batches, "sentences", size=len, shown=not sys.stdout.isatty()):
+    for batch in track(batches, "sentences", size=len, shown=not sys.stdout.isatty()):
         translations = translate(
             loaded.model, loaded.tokenizers, batch, search, nbest=n_best, chance=sampling
         )
         for alternatives in translations:
             typer.echo(line(alternatives))
         if traces is not None:
-            note(traces, loaded, batch, [alternatives[0] for alternatives in translations])
+            append_traces(traces, loaded, batch, [alternatives[0] for alternatives in translations])
 
 
 @app.command()
@@ -155,7 +154,7 @@ def score(
 ) -> None:
     """Evaluate a run: BLEU, chrF, perplexity and alignment error rate."""
     from regard.evaluation import evaluate
-    from regard.runs.run import load
+    from regard.runs import load
 
     for line in evaluate(load(run), source, reference, alignments, beam_size):
         typer.echo(line)
@@ -169,9 +168,9 @@ def doctor(
     ] = None,
 ) -> None:
     """Check a parallel corpus: oddities, and pairs that training would skip."""
-    from regard.data.checks import examine
+    from regard.data import check_corpus
 
-    for line in examine(pairs, test):
+    for line in check_corpus(pairs, test):
         typer.echo(line)
 
 

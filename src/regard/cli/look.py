@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from regard.capture import watch
 from regard.decoding.translation import translate
 from regard.errors import RegardError
-from regard.runs.run import load
-from regard.runs.tracing import retrace
+from regard.runs import load, trace_translation
 from regard.trace import TokenList, Trace, merge_subwords
 from regard.viz import figures, heatmap, save_page
 from regard.viz.text import picture
@@ -38,7 +37,7 @@ def trace_run(path: Path, sentence: str, target: str | None = None) -> Trace:
         output = target.strip()
     if not sentence or not output:
         raise RegardError(f"there is no text to trace in {sentence!r}")
-    return retrace(run.model, run.tokenizers, sentence, output, name=run.name)
+    return trace_translation(run.model, run.tokenizers, sentence, output, name=run.name)
 
 
 def trace_hf_model(name: str, text: str) -> Trace:

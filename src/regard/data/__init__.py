@@ -1,1 +1,61 @@
-"""Text to tokens: corpora, tokenizers, and the embedded phrasebook."""
+"""Text to tokens to batches: corpora, tokenizers, encoded pairs and the embedded phrasebook."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from regard.data.bpe_dropout import BPEDropout, PairBPEDropout
+from regard.data.checks import check_corpus
+from regard.data.corpus import Corpus, Pair, read_pairs
+from regard.data.dataset import EncodedPairs, encode_pairs, is_plausible, rejection_reason
+from regard.data.spans import Span, find_words, overlapping, whitespace_spans
+from regard.data.special_tokens import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
+from regard.data.tokenizer import Tokenizer, Tokenizers
+from regard.data.vocabulary import train_tokenizer
+
+if TYPE_CHECKING:
+    from regard.data.batching import Batch as Batch
+    from regard.data.batching import Indices as Indices
+    from regard.data.batching import batch_by_length as batch_by_length
+    from regard.data.batching import check_token_ids as check_token_ids
+    from regard.data.batching import collate as collate
+    from regard.data.batching import pad_sequences as pad_sequences
+    from regard.data.batching import shard as shard
+
+__all__ = [
+    "BOS",
+    "EOS",
+    "PAD",
+    "SPECIAL_TOKENS",
+    "UNK",
+    "BPEDropout",
+    "Batch",
+    "Corpus",
+    "EncodedPairs",
+    "Indices",
+    "Pair",
+    "PairBPEDropout",
+    "Span",
+    "Tokenizer",
+    "Tokenizers",
+    "batch_by_length",
+    "check_corpus",
+    "check_token_ids",
+    "collate",
+    "encode_pairs",
+    "find_words",
+    "is_plausible",
+    "overlapping",
+    "pad_sequences",
+    "read_pairs",
+    "rejection_reason",
+    "shard",
+    "train_tokenizer",
+    "whitespace_spans",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import batching on first use: it needs torch, which takes seconds to import."""
+    if name not in __all__:
+        raise AttributeError(f"module 'regard.data' has no attribute {name!r}")
+    return getattr(import_module("regard.data.batching"), name)

@@ -8,10 +8,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.data.dataset import Encoded
-from regard.data.special_tokens import END, PADDING, START
+from regard.data.dataset import EncodedPairs
+from regard.data.special_tokens import BOS, EOS, PAD
 
-Rows = NDArray[Any]
+Indices = NDArray[Any]
 """The numbers of the pairs that make a batch."""
 
 
@@ -25,9 +25,9 @@ class Batch(NamedTuple):
     links: Tensor | None = None  # (pair, position of the target among inputs, source): 1 if linked
 
     @property
-    def tokens(self) -> int:
+    def target_tokens(self) -> int:
         """How many tokens are to be told, ends included."""
-        return int((self.targets != PADDING).sum())
+        return int((self.targets != PAD).sum())
 
     def to(self, device: torch.device) -> "Batch":
         """Move it to where the model is."""
@@ -36,7 +36,7 @@ class Batch(NamedTuple):
         return Batch(source, lengths, inputs, targets, links)
 
 
-def plan(pairs: Encoded, budget: int, seed: int, epoch: int) -> list[Rows]:
+def batch_by_length(pairs: EncodedPairs, budget: int, seed: int, epoch: int) -> list[Indices]:
     """Part all pairs into batches of alike lengths, in an order of this epoch's own.
 
     A batch holds as many pairs as fit the budget of tokens, padding included, on the longer
@@ -54,7 +54,7 @@ def plan(pairs: Encoded, budget: int, seed: int, epoch: int) -> list[Rows]:
     return [batches[n] for n in chance.permutation(len(batches))]
 
 
-def _parted(order: Rows, costs: Rows, budget: int, first: int) -> Iterator[Rows]:
+def _parted(order: Indices, costs: Indices, budget: int, first: int) -> Iterator[Indices]:
     """Cut the order where the next pair would go over the budget; the first cut is by chance."""
     start, room = 0, first
     while start < len(order):
@@ -64,43 +64,72 @@ def _parted(order: Rows, costs: Rows, budget: int, first: int) -> Iterator[Rows]
         start, room = start + max(fits, 1), budget
 
 
-def collate(pairs: Encoded, rows: Rows, linked: bool = False) -> Batch:
+def collate(pairs: EncodedPairs, rows: Indices, linked: bool = False) -> Batch:
     """Pad some pairs into a batch."""
     some = [pairs.pair(row) for row in rows.tolist()]
-    source, lengths = padded([source for source, _ in some])
-    target, ends = padded([target for _, target in some])
-    inputs = torch.nn.functional.pad(target, (1, 0), value=START)
-    targets = torch.nn.functional.pad(target, (0, 1), value=PADDING)
-    targets[torch.arange(len(rows)), ends] = END
+    source, lengths = pad_sequences([source for source, _ in some])
+    target, ends = pad_sequences([target for _, target in some])
+    inputs = torch.nn.functional.pad(target, (1, 0), value=BOS)
+    targets = torch.nn.functional.pad(target, (0, 1), value=PAD)
+    targets[torch.arange(len(rows)), ends] = EOS
     batch = Batch(source, lengths, inputs, targets)
     return batch._replace(links=_links(pairs, rows, batch)) if linked else batch
 
 
-def padded(sentences: Sequence[Sequence[int] | Rows]) -> tuple[Tensor, Tensor]:
+def pad_sequences(sentences: Sequence[Sequence[int] | Indices]) -> tuple[Tensor, Tensor]:
     """Pad sentences to the longest, and tell their lengths."""
     lengths = [len(sentence) for sentence in sentences]
-    numbers = np.full((len(sentences), max(lengths, default=0)), PADDING, dtype=np.int64)
+    numbers = np.full((len(sentences), max(lengths, default=0)), PAD, dtype=np.int64)
     for row, sentence in zip(numbers, sentences, strict=True):
         row[: len(sentence)] = sentence
     return torch.from_numpy(numbers), torch.tensor(lengths, dtype=torch.long)
 
 
-def _links(pairs: Encoded, rows: Rows, batch: Batch) -> Tensor:
+def _links(pairs: EncodedPairs, rows: Indices, batch: Batch) -> Tensor:
     """Mark linked pieces; a target piece is the input one position after the start."""
     marks = torch.zeros(*batch.inputs.shape, batch.source.shape[1])
     for number, row in enumerate(rows.tolist()):
-        for source, target in pairs.linked(row):
+        for source, target in pairs.links_of(row):
             marks[number, int(target) + 1, int(source)] = 1.0
     return marks
 
 
-def shard(rows: Rows, rank: int, world: int) -> Rows:
+def shard(rows: Indices, rank: int, world: int) -> Indices:
     """Give a process its part of a batch; the parts differ by one pair at most."""
     return rows[rank::world]
 
 
-def padding_share(pairs: Encoded, batches: list[Rows]) -> float:
-    """Tell how much of all batches, both sides, is padding."""
-    source, target = pairs.lengths
-    cells = sum(len(b) * (source[b].max() + target[b].max()) for b in batches)
-    return 1 - float(source.sum() + target.sum()) / float(cells)
+def check_token_ids(
+    name: str, tokens: Tensor, vocabulary: int, lengths: Tensor | None = None
+) -> None:
+    """Refuse numbers beyond the vocabulary, and sentences without words."""
+    if tokens.ndim != 2 or tokens.is_floating_point():
+        raise ValueError(
+            f"{name} must be whole numbers (batch, position), but they are {tokens.dtype} "
+            f"of shape {tuple(tokens.shape)}"
+        )
+    if torch.compiler.is_compiling():
+        return
+    if tokens.numel():
+        low, high = (int(end) for end in tokens.aminmax())
+        if low < 0 or high >= vocabulary:
+            raise ValueError(
+                f"{name} must be numbers from 0 to {vocabulary - 1}, the vocabulary's last, "
+                f"but one is {low if low < 0 else high}"
+            )
+    if lengths is not None:
+        _check_lengths(name, tokens, lengths)
+
+
+def _check_lengths(name: str, tokens: Tensor, lengths: Tensor) -> None:
+    if lengths.shape != tokens.shape[:1]:
+        raise ValueError(
+            f"lengths must be one per sentence, {len(tokens)}, but their shape is "
+            f"{tuple(lengths.shape)}"
+        )
+    for number, length in enumerate(lengths.tolist()):
+        if not 1 <= length <= tokens.shape[1]:
+            raise ValueError(
+                f"{name} must have from 1 to {tokens.shape[1]} words in each sentence, "
+                f"but sentence {number} has {length}"
+            )

@@ -19,7 +19,7 @@ BothSides = tuple[list[int], list[int]]
 """The numbers of the pieces of a source and of its target."""
 
 
-class Cuts:
+class BPEDropout:
     """Draws cuts of texts for one tokenizer."""
 
     def __init__(self, tokenizer: Tokenizer, skipped: float, chance: Random) -> None:
@@ -31,7 +31,7 @@ class Cuts:
 
     def draw(self, text: str, count: int) -> Iterator[list[int]]:
         """Give the numbers of a text's pieces, cut in so many ways."""
-        parts = self._tokenizer.parts(text)
+        parts = self._tokenizer.pre_tokenize(text)
         for _ in range(count):
             yield [number for part in parts for number in self._drawn(part)]
 
@@ -40,7 +40,7 @@ class Cuts:
         known = self._known.get(part, [])
         if len(known) == KEPT:
             return known[int(self._chance.random() * KEPT)]
-        cut = [n for piece in self._merged(part) for n in self._tokenizer.spell(piece)]
+        cut = [n for piece in self._merged(part) for n in self._tokenizer.encode_word(piece)]
         if known or len(self._known) < WORDS:
             self._known[part] = [*known, cut]
         return cut
@@ -67,8 +67,8 @@ class PairBPEDropout:
         chance = Random(seed)
         self._count = settings.bpe_dropout_samples
         self._longest = settings.max_length
-        self._source = Cuts(tokenizers.source, settings.bpe_dropout, chance)
-        self._target = Cuts(tokenizers.target, settings.bpe_dropout, chance)
+        self._source = BPEDropout(tokenizers.source, settings.bpe_dropout, chance)
+        self._target = BPEDropout(tokenizers.target, settings.bpe_dropout, chance)
 
     def draw(self, pair: Pair, usual: BothSides) -> Iterator[BothSides]:
         """Give cuts of both sides; those that are too long to be learned from are as usual."""

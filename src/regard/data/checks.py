@@ -8,10 +8,10 @@ from hashlib import blake2b
 from itertools import accumulate
 from pathlib import Path
 
-from regard._support.progress import counted
+from regard._support.progress import track
 from regard.config import DataConfig
-from regard.data.corpus import Pair, read
-from regard.data.dataset import unfit
+from regard.data.corpus import Pair, read_pairs
+from regard.data.dataset import rejection_reason
 
 EXAMPLES = 3  # line numbers named for each finding
 TRAPS = {
@@ -42,14 +42,14 @@ class _Found:
         return f"line {where}"
 
 
-def examine(paths: Sequence[Path], test: Sequence[Path] | None = None) -> Iterator[str]:
+def check_corpus(paths: Sequence[Path], test: Sequence[Path] | None = None) -> Iterator[str]:
     """Read all pairs once, and tell what was found, line by line."""
     findings: dict[str, _Found] = {}
     seen: set[bytes] = set()
     lengths = Counter[tuple[int, int]]()
     scripts = Counter[str](), Counter[str]()
     tested = _tested(test)
-    for number, pair in enumerate(counted(read(paths), "pairs examined"), 1):
+    for number, pair in enumerate(track(read_pairs(paths), "pairs examined"), 1):
         for finding in _odd(pair, seen, tested):
             findings.setdefault(finding, _Found()).add(number)
         seen.add(_mark(*pair[:2]))
@@ -72,7 +72,7 @@ OUT = ": left out"
 
 def _odd(pair: Pair, seen: set[bytes], tested: set[bytes]) -> Iterator[str]:
     source, target = _words(pair.source), _words(pair.target)
-    if reason := unfit(pair, source, target, DataConfig()):
+    if reason := rejection_reason(pair, source, target, DataConfig()):
         yield f"{reason.replace('pieces', 'words')}{OUT}"
     if _mark(*pair[:2]) in seen:
         yield "the same pair again"
@@ -88,7 +88,7 @@ def _odd(pair: Pair, seen: set[bytes], tested: set[bytes]) -> Iterator[str]:
 
 
 def _tested(test: Sequence[Path] | None) -> set[bytes]:
-    return {_mark(pair.source) for pair in read(test)} if test else set()
+    return {_mark(pair.source) for pair in read_pairs(test)} if test else set()
 
 
 def _mark(*texts: str) -> bytes:

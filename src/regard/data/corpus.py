@@ -2,7 +2,6 @@
 
 import gzip
 import os
-import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,10 +12,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
+from regard.data.spans import Span, whitespace_spans
 from regard.errors import RegardError
-
-Span = tuple[int, int]
-"""Where some characters of a text start and end."""
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -29,7 +26,7 @@ class Pair(NamedTuple):
     links: tuple[tuple[Span, Span], ...] = ()
 
 
-def read(paths: Sequence[Path], alignments: Path | None = None) -> Iterator[Pair]:
+def read_pairs(paths: Sequence[Path], alignments: Path | None = None) -> Iterator[Pair]:
     """Give the pairs of one TSV file (source, tab, target) or of two parallel files.
 
     Alignments are lines such as `0-0 1-2`: source word, target word, counted from 0 between
@@ -54,7 +51,7 @@ def _same(one: Path, other: Path) -> bool:
         return False
 
 
-def lines(path: Path) -> Iterator[str]:
+def read_lines(path: Path) -> Iterator[str]:
     """Give the lines of a text file, parted at line feeds alone, as UTF-8."""
     try:
         with _readable(path), _opened(path) as file:
@@ -68,7 +65,7 @@ def lines(path: Path) -> Iterator[str]:
         ) from problem
 
 
-def fingerprint(paths: Sequence[Path]) -> str:
+def fingerprint_files(paths: Sequence[Path]) -> str:
     """Tell apart files of other content, whatever they are called."""
     digest = sha256()
     for path in paths:
@@ -105,7 +102,7 @@ def _text(line: bytes, path: Path, number: int) -> str:
 
 
 def _from_tsv(path: Path) -> Iterator[Pair]:
-    for number, line in enumerate(lines(path), 1):
+    for number, line in enumerate(read_lines(path), 1):
         source, tab, rest = line.partition("\t")
         if not tab and line.strip():
             raise RegardError(
@@ -115,7 +112,7 @@ def _from_tsv(path: Path) -> Iterator[Pair]:
 
 
 def _from_two(source: Path, target: Path) -> Iterator[Pair]:
-    for number, (left, right) in enumerate(zip_longest(lines(source), lines(target)), 1):
+    for number, (left, right) in enumerate(zip_longest(read_lines(source), read_lines(target)), 1):
         if left is None or right is None:
             raise RegardError(_unequal(source, target, number - 1, left is None))
         yield Pair(left.strip(), right.strip())
@@ -123,14 +120,14 @@ def _from_two(source: Path, target: Path) -> Iterator[Pair]:
 
 def _unequal(source: Path, target: Path, both: int, source_ended: bool) -> str:
     shorter, longer = (source, target) if source_ended else (target, source)
-    whole = sum(1 for _ in lines(longer))
+    whole = sum(1 for _ in read_lines(longer))
     return (
         f"parallel files must have as many lines, but {shorter} has {both} and {longer} has {whole}"
     )
 
 
 def _aligned(pairs: Iterator[Pair], paths: Sequence[Path], alignments: Path) -> Iterator[Pair]:
-    for number, (pair, line) in enumerate(zip_longest(pairs, lines(alignments)), 1):
+    for number, (pair, line) in enumerate(zip_longest(pairs, read_lines(alignments)), 1):
         if pair is None or line is None:
             other, wanted = (alignments, paths[0]) if line is None else (paths[0], alignments)
             raise RegardError(
@@ -141,7 +138,7 @@ def _aligned(pairs: Iterator[Pair], paths: Sequence[Path], alignments: Path) -> 
 
 
 def _links(pair: Pair, line: str, where: str) -> tuple[tuple[Span, Span], ...]:
-    source, target = (spaced(text) for text in pair[:2])
+    source, target = (whitespace_spans(text) for text in pair[:2])
     try:
         numbers = [tuple(map(int, link.split("-"))) for link in line.split()]
         return tuple((source[i], target[j]) for i, j in numbers if min(i, j) >= 0)
@@ -150,21 +147,6 @@ def _links(pair: Pair, line: str, where: str) -> tuple[tuple[Span, Span], ...]:
             f"{where}: links must be source-target word numbers from 0-0 to "
             f"{len(source) - 1}-{len(target) - 1}, but the line is {line[:60]!r}"
         ) from None
-
-
-def spans(text: str, words: Sequence[str]) -> list[Span]:
-    """Find words, in their order, in a text."""
-    found, place = [], 0
-    for word in words:
-        start = text.index(word, place)
-        place = start + len(word)
-        found.append((start, place))
-    return found
-
-
-def spaced(text: str) -> list[Span]:
-    """Part a text at plain spaces, as aligners do: a no-break space is within a word."""
-    return [match.span() for match in re.finditer(r"\S+", text, re.ASCII)]
 
 
 def _check_lasting(path: Path) -> None:
@@ -186,19 +168,19 @@ class Corpus:
     dataset: Mapping[str, str] | None = None  # identity of a known data set: name, language, split
 
     @classmethod
-    def of_files(cls, paths: Sequence[Path], alignments: Path | None = None) -> "Corpus":
+    def from_files(cls, paths: Sequence[Path], alignments: Path | None = None) -> "Corpus":
         """Read pairs from files each time."""
         every = [*paths, *([alignments] if alignments else [])]
         for path in every:
             _check_lasting(path)
         return cls(
             tuple(os.fsencode(path).decode(errors="replace") for path in every),
-            fingerprint(every),
-            lambda: read(paths, alignments),
+            fingerprint_files(every),
+            lambda: read_pairs(paths, alignments),
         )
 
     @classmethod
-    def of_pairs(
+    def from_pairs(
         cls, name: str, pairs: Sequence[Pair], dataset: Mapping[str, str] | None = None
     ) -> "Corpus":
         """Give pairs that are in memory."""

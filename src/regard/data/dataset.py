@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from regard._support import files
 from regard.config import DataConfig
 from regard.data.bpe_dropout import PairBPEDropout
-from regard.data.corpus import Pair, Span
+from regard.data.corpus import Pair
+from regard.data.spans import overlapping
 from regard.data.tokenizer import Tokenizers
 from regard.errors import RegardError
 
@@ -25,7 +26,7 @@ COLUMNS = ("source", "target", "links")
 Numbers = NDArray[Any]
 
 
-class Encoded(NamedTuple):
+class EncodedPairs(NamedTuple):
     """Encoded pairs: tokens of both sides one after the other, and where each sentence starts.
 
     Links are pairs of piece numbers (source, target), flattened; none where none are known.
@@ -39,6 +40,24 @@ class Encoded(NamedTuple):
     links_starts: Numbers
     dropped: dict[str, int]
 
+    @classmethod
+    def load(cls, folder: Path) -> "EncodedPairs":
+        """Map what `encode_pairs` wrote."""
+        try:
+            about = json.loads((folder / "about.json").read_text())
+            columns: dict[str, Numbers] = {}
+            for name in COLUMNS:
+                numbers = _mapped(folder / f"{name}.tokens", about["kinds"][name])
+                starts = _mapped(folder / f"{name}.starts", "<i8")
+                if len(numbers) != starts[-1]:
+                    raise ValueError(
+                        f"{name}.tokens must be {starts[-1]} numbers, not {len(numbers)}"
+                    )
+                columns |= {name: numbers, f"{name}_starts": starts}
+            return cls(**columns, dropped=about["dropped"])
+        except (OSError, ValueError, LookupError, TypeError) as problem:
+            raise RegardError(f"the encoded pairs in {folder} are damaged: {problem}") from problem
+
     def __len__(self) -> int:
         return len(self.source_starts) - 1
 
@@ -49,7 +68,7 @@ class Encoded(NamedTuple):
             self.target[self.target_starts[number] : self.target_starts[number + 1]],
         )
 
-    def linked(self, number: int) -> Numbers:
+    def links_of(self, number: int) -> Numbers:
         """Give the links (source piece, target piece) of a pair."""
         some = self.links[self.links_starts[number] : self.links_starts[number + 1]]
         return some.reshape(-1, 2)
@@ -64,14 +83,14 @@ class Encoded(NamedTuple):
         return np.diff(self.source_starts), np.diff(self.target_starts)
 
 
-def encode(
+def encode_pairs(
     pairs: Iterable[Pair],
     tokenizers: Tokenizers,
     settings: DataConfig,
     folder: Path,
     cuts: PairBPEDropout | None = None,
     dropped: dict[str, int] | None = None,
-) -> Encoded:
+) -> EncodedPairs:
     """Encode pairs into files of a folder, leaving out those that the settings rule out.
 
     With cuts, each pair is there as often as it is cut.
@@ -79,11 +98,11 @@ def encode(
     Args:
         dropped: how many were left out before, by reason; here the others are added.
     """
-    wide = max(tokenizers.sizes) > np.iinfo(np.uint16).max
+    wide = max(tokenizers.vocab_sizes) > np.iinfo(np.uint16).max
     kinds = {"source": "<u4" if wide else "<u2", "target": "<u4" if wide else "<u2", "links": "<u2"}
     starts = {name: array("q", [0]) for name in COLUMNS}
     dropped = {} if dropped is None else dropped
-    files.sweep(folder)
+    files.remove_temps(folder)
     with ExitStack() as stack:
         opened = {name: stack.enter_context(_new(folder / f"{name}.tokens")) for name in COLUMNS}
         for row in _rows(pairs, tokenizers, settings, dropped, cuts):
@@ -93,31 +112,15 @@ def encode(
         # removed first and written last: what has this file is complete
         (folder / "about.json").unlink(missing_ok=True)
     for name in COLUMNS:
-        files.write(folder / f"{name}.starts", np.asarray(starts[name], dtype="<i8").tobytes())
-    files.write(folder / "about.json", json.dumps({"kinds": kinds, "dropped": dropped}) + "\n")
-    return load(folder)
+        files.write_file(folder / f"{name}.starts", np.asarray(starts[name], dtype="<i8").tobytes())
+    files.write_file(folder / "about.json", json.dumps({"kinds": kinds, "dropped": dropped}) + "\n")
+    return EncodedPairs.load(folder)
 
 
 @contextmanager
 def _new(path: Path) -> Iterator[IO[bytes]]:
-    with files.replacing(path) as draft, draft.open("wb") as file:
+    with files.atomic_write(path) as draft, draft.open("wb") as file:
         yield file
-
-
-def load(folder: Path) -> Encoded:
-    """Map what `encode` wrote."""
-    try:
-        about = json.loads((folder / "about.json").read_text())
-        columns: dict[str, Numbers] = {}
-        for name in COLUMNS:
-            numbers = _mapped(folder / f"{name}.tokens", about["kinds"][name])
-            starts = _mapped(folder / f"{name}.starts", "<i8")
-            if len(numbers) != starts[-1]:
-                raise ValueError(f"{name}.tokens must be {starts[-1]} numbers, not {len(numbers)}")
-            columns |= {name: numbers, f"{name}_starts": starts}
-        return Encoded(**columns, dropped=about["dropped"])
-    except (OSError, ValueError, LookupError, TypeError) as problem:
-        raise RegardError(f"the encoded pairs in {folder} are damaged: {problem}") from problem
 
 
 def _mapped(path: Path, kind: str) -> Numbers:
@@ -136,10 +139,10 @@ def _rows(
     """Encode pairs chunk by chunk, and count what is left out, by reason."""
     stream = iter(pairs)
     while some := list(islice(stream, CHUNK)):
-        sources = tokenizers.source.encode_all([pair.source for pair in some])
-        targets = tokenizers.target.encode_all([pair.target for pair in some])
+        sources = tokenizers.source.encode_batch([pair.source for pair in some])
+        targets = tokenizers.target.encode_batch([pair.target for pair in some])
         for pair, source, target in zip(some, sources, targets, strict=True):
-            if reason := unfit(pair, len(source), len(target), settings):
+            if reason := rejection_reason(pair, len(source), len(target), settings):
                 dropped[reason] = dropped.get(reason, 0) + 1
                 continue
             usual = source, target
@@ -147,7 +150,7 @@ def _rows(
                 yield left, right, _linked(pair, left, right, tokenizers)
 
 
-def may_fit(pair: Pair, settings: DataConfig) -> bool:
+def is_plausible(pair: Pair, settings: DataConfig) -> bool:
     """Tell whether a pair may be learned, before pieces are known.
 
     What is left out must not fill a vocabulary: a line that is no text, say.
@@ -156,7 +159,7 @@ def may_fit(pair: Pair, settings: DataConfig) -> bool:
     return all(text.strip() and len(text) <= most for text in (pair.source, pair.target))
 
 
-def unfit(pair: Pair, source: int, target: int, settings: DataConfig) -> str | None:
+def rejection_reason(pair: Pair, source: int, target: int, settings: DataConfig) -> str | None:
     """Say why a pair of so many pieces is left out, or nothing."""
     for name, text in (("source", pair.source), ("target", pair.target)):
         if not text.strip():
@@ -176,17 +179,12 @@ def _linked(
     if not pair.links:
         return []
     sources, targets = (
-        tokenizers.source.spread(source).spans,
-        tokenizers.target.spread(target).spans,
+        tokenizers.source.offsets(source),
+        tokenizers.target.offsets(target),
     )
     flat = []
     for left, right in pair.links:
-        for i in touching(sources, left):
-            for j in touching(targets, right):
+        for i in overlapping(sources, left):
+            for j in overlapping(targets, right):
                 flat += [i, j]
     return flat
-
-
-def touching(pieces: Sequence[Span], span: Span) -> list[int]:
-    """Number the pieces that share a character with a span."""
-    return [n for n, (start, end) in enumerate(pieces) if start < span[1] and end > span[0]]

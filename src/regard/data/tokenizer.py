@@ -19,28 +19,22 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import Split
 
 from regard._support import files
+from regard.data.spans import Span
+from regard.data.special_tokens import SPECIAL_TOKENS
 from regard.errors import RegardError
 
 Kind = Literal["bpe", "words", "characters"]
 
-SPECIAL = ("<padding>", "<start>", "<end>", "<unknown>")  # names to show, never to read
-BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
-FIRST_BYTE = len(SPECIAL)
-FIRST_PIECE = FIRST_BYTE + len(BYTES)
-VERSION = 1
+BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]
+FIRST_BYTE = len(SPECIAL_TOKENS)
+FIRST_PIECE = FIRST_BYTE + len(BYTE_TOKENS)
+FORMAT_VERSION = 1
 
 # letters with the space before them, Han characters and digits one by one, marks in runs,
 # other spaces
-WORD = Regex(
+WORD_PATTERN = Regex(
     r" ?\p{Han}| ?[[\p{L}\p{M}]&&[^\p{Han}]]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s"
 )
-
-
-class Tokens(NamedTuple):
-    """A text as tokens, and which characters of the text each of them covers."""
-
-    ids: tuple[int, ...]
-    spans: tuple[tuple[int, int], ...]
 
 
 class Tokenizer:
@@ -53,35 +47,38 @@ class Tokenizer:
         self.pieces = tuple(pieces)  # the ones after the special tokens and the bytes
         self.merges = tuple((left, right) for left, right in merges)
         self._number = {piece: FIRST_PIECE + n for n, piece in enumerate(self.pieces)}
-        self._split = Split(WORD, "isolated")
+        self._split = Split(WORD_PATTERN, "isolated")
 
     def __len__(self) -> int:
         return FIRST_PIECE + len(self.pieces)
 
     def encode(self, text: str) -> list[int]:
         """Give the numbers of a text's pieces, without start and end."""
-        return self.encode_all([text])[0]
+        return self.encode_batch([text])[0]
 
-    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode many texts, faster than one by one."""
         if self.kind == "bpe":
-            ready = [spaced(text) for text in texts]
+            ready = [add_prefix_space(text) for text in texts]
             return [encoding.ids for encoding in self._engine.encode_batch_fast(ready)]
-        return [[n for part in self.parts(text) for n in self.spell(part)] for text in texts]
+        return [
+            [n for part in self.pre_tokenize(text) for n in self.encode_word(part)]
+            for text in texts
+        ]
 
-    def parts(self, text: str) -> list[str]:
+    def pre_tokenize(self, text: str) -> list[str]:
         """Take a text apart where no piece goes beyond: words with the space before, or letters."""
-        ready = spaced(text)
+        ready = add_prefix_space(text)
         if self.kind == "characters":
             return list(ready)
         return [part for part, _ in self._split.pre_tokenize_str(ready)]
 
-    def spell(self, part: str) -> list[int]:
+    def encode_word(self, part: str) -> list[int]:
         """Take a part whole, or letter by letter, or byte by byte."""
         if part in self._number:
             return [self._number[part]]
         if len(part) > 1:
-            return [number for letter in part for number in self.spell(letter)]
+            return [number for letter in part for number in self.encode_word(letter)]
         return [FIRST_BYTE + byte for byte in part.encode()]
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -89,11 +86,7 @@ class Tokenizer:
         written = b"".join(self._bytes[token] for token in ids)
         return written.decode("utf-8", errors="replace").removeprefix(" ")
 
-    def locate(self, text: str) -> Tokens:
-        """Encode a text, and tell which characters each token covers."""
-        return self.spread(self.encode(text))
-
-    def spread(self, ids: Sequence[int]) -> Tokens:
+    def offsets(self, ids: Sequence[int]) -> tuple[Span, ...]:
         """Tell which characters of their text each of some tokens covers."""
         reader = getincrementaldecoder("utf-8")("replace")
         read, spans = "", []
@@ -104,33 +97,40 @@ class Tokenizer:
             spans.append((start, len(read) + halfway))
         before = int(read.startswith(" "))  # the space that was put before the text
         moved = ((max(start - before, 0), max(end - before, 0)) for start, end in spans)
-        return Tokens(tuple(ids), tuple(moved))
+        return tuple(moved)
 
-    def words(self, text: str) -> list[tuple[int, int]]:
+    def word_spans(self, text: str) -> list[tuple[int, int]]:
         """Tell where the words and marks of a text are, spaces left out."""
         parts = self._split.pre_tokenize_str(_readable(text))
         return [(end - len(part.lstrip()), end) for part, (_, end) in parts if not part.isspace()]
 
-    def show(self, ids: Iterable[int]) -> list[str]:
+    def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
         """Name each token as a reader should see it; a leading space is kept."""
         return [self._names[token] for token in ids]
 
     def to_dict(self) -> dict[str, Any]:
         """Give all that `from_dict` needs."""
-        return {"version": VERSION, "kind": self.kind, "pieces": self.pieces, "merges": self.merges}
+        return {
+            "version": FORMAT_VERSION,
+            "kind": self.kind,
+            "pieces": self.pieces,
+            "merges": self.merges,
+        }
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Tokenizer":
         """Make a tokenizer from what `to_dict` gave."""
-        if content.get("version") != VERSION:
+        if content.get("version") != FORMAT_VERSION:
             raise RegardError(
-                f"a tokenizer of version {VERSION} is wanted, not {content.get('version')!r}"
+                f"a tokenizer of version {FORMAT_VERSION} is wanted, not {content.get('version')!r}"
             )
         return cls(content["kind"], content["pieces"], content["merges"])
 
     @cached_property
     def _engine(self) -> Engine:
-        vocabulary = {name: n for n, name in enumerate((*SPECIAL, *BYTES))} | self._number
+        vocabulary = {
+            name: n for n, name in enumerate((*SPECIAL_TOKENS, *BYTE_TOKENS))
+        } | self._number
         engine = Engine(BPE(vocabulary, list(self.merges), byte_fallback=True, unk_token=None))
         engine.pre_tokenizer = self._split
         return engine
@@ -139,14 +139,14 @@ class Tokenizer:
     def _bytes(self) -> list[bytes]:
         """What each token writes."""
         single = [bytes([byte]) for byte in range(256)]
-        return [b""] * len(SPECIAL) + single + [piece.encode() for piece in self.pieces]
+        return [b""] * len(SPECIAL_TOKENS) + single + [piece.encode() for piece in self.pieces]
 
     @cached_property
     def _names(self) -> list[str]:
-        return [*SPECIAL, *BYTES, *self.pieces]
+        return [*SPECIAL_TOKENS, *BYTE_TOKENS, *self.pieces]
 
 
-def spaced(text: str) -> str:
+def add_prefix_space(text: str) -> str:
     """Put a space before a text, so that its first word looks like any other."""
     return f" {_readable(text)}" if text else ""
 
@@ -167,7 +167,7 @@ class Tokenizers(NamedTuple):
     target: Tokenizer
 
     @property
-    def sizes(self) -> tuple[int, int]:
+    def vocab_sizes(self) -> tuple[int, int]:
         """How many tokens each vocabulary has."""
         return len(self.source), len(self.target)
 
@@ -177,7 +177,7 @@ class Tokenizers(NamedTuple):
         parts = {"both": self.source} if joint else {"source": self.source, "target": self.target}
         content = {name: tokenizer.to_dict() for name, tokenizer in parts.items()}
         whole = content | {"checksum": _checksum(content)}
-        files.write(path, json.dumps(whole, ensure_ascii=False) + "\n")
+        files.write_file(path, json.dumps(whole, ensure_ascii=False) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizers":

@@ -9,11 +9,19 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import Split
 from tokenizers.trainers import BpeTrainer
 
-from regard.data.tokenizer import BYTES, FIRST_PIECE, SPECIAL, WORD, Kind, Tokenizer, spaced
+from regard.data.special_tokens import SPECIAL_TOKENS
+from regard.data.tokenizer import (
+    BYTE_TOKENS,
+    FIRST_PIECE,
+    WORD_PATTERN,
+    Kind,
+    Tokenizer,
+    add_prefix_space,
+)
 from regard.errors import RegardError
 
 
-def train(texts: Iterable[str], kind: Kind = "bpe", pieces: int = 8000) -> Tokenizer:
+def train_tokenizer(texts: Iterable[str], kind: Kind = "bpe", pieces: int = 8000) -> Tokenizer:
     """Learn a vocabulary of at most `pieces` tokens, special ones and bytes among them."""
     room = pieces - FIRST_PIECE
     if room < 1:
@@ -22,9 +30,9 @@ def train(texts: Iterable[str], kind: Kind = "bpe", pieces: int = 8000) -> Token
             f"but it is {pieces}"
         )
     if kind == "bpe":
-        return _train_bpe((spaced(text) for text in texts), room)
+        return _train_bpe((add_prefix_space(text) for text in texts), room)
     empty = Tokenizer(kind, ())
-    counts = Counter(part for text in texts for part in empty.parts(text))
+    counts = Counter(part for text in texts for part in empty.pre_tokenize(text))
     letters = Counter[str]()
     for part, count in counts.items():
         letters.update(dict.fromkeys(part, count))
@@ -40,7 +48,7 @@ def _commonest(counts: Counter[str], most: int) -> list[tuple[str, int]]:
 
 def _train_bpe(texts: Iterable[str], room: int) -> Tokenizer:
     engine = Engine(BPE())
-    engine.pre_tokenizer = Split(WORD, "isolated")
+    engine.pre_tokenizer = Split(WORD_PATTERN, "isolated")
     letters = max(room // 2, 1)
     trainer = BpeTrainer(
         vocab_size=room, min_frequency=2, limit_alphabet=letters, show_progress=False
@@ -48,7 +56,10 @@ def _train_bpe(texts: Iterable[str], room: int) -> Tokenizer:
     engine.train_from_iterator(_favoured(texts, letters), trainer)
     learned = json.loads(engine.to_str())["model"]
     pieces = sorted(learned["vocab"], key=learned["vocab"].__getitem__)
-    names = {*SPECIAL, *BYTES}  # a piece that looks like one of these would stand for it
+    names = {
+        *SPECIAL_TOKENS,
+        *BYTE_TOKENS,
+    }  # a piece that looks like one of these would stand for it
     kept = [piece for piece in pieces if piece not in names]
     merges = [(a, b) for a, b in learned["merges"] if not {a, b, a + b} & names]
     return Tokenizer("bpe", kept, merges)

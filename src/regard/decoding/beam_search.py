@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from regard.data.special_tokens import END, PADDING, START
+from regard.data import BOS, EOS, PAD
 from regard.decoding.topk import Candidates
 from regard.models.protocols import DecoderModel, Past
 
@@ -42,7 +42,7 @@ class LengthLimits:
                 f"but it has {len(self.prefix)}"
             )
         for token in self.prefix:
-            if token < 0 or token in (PADDING, START, END):
+            if token < 0 or token in (PAD, BOS, EOS):
                 raise ValueError(
                     "prefix must be tokens of the vocabulary, without padding, start and end, "
                     f"but one is {token}"
@@ -88,7 +88,7 @@ class BeamSearch:
         device = device_of(self.model)
         self.open = torch.arange(self.sentences, device=device)
         self.totals = torch.zeros(self.sentences, 1, device=device)
-        self.tokens = torch.full((self.sentences, 1, 1), START, device=device)
+        self.tokens = torch.full((self.sentences, 1, 1), BOS, device=device)
         for token in self.limits.prefix if self.sentences else ():
             self.totals = torch.cat([likely + _of(token, logs) for logs, likely in self._next()])
             forced = torch.full_like(self.tokens[..., :1], token)
@@ -128,18 +128,18 @@ class BeamSearch:
         return self.sheet[: logits.numel()].view(logits.shape)
 
     def _allowed(self, logits: Tensor, length: int) -> Tensor:
-        for token in (PADDING, START):
+        for token in (PAD, BOS):
             logits[..., token] = -torch.inf
         if length < self.limits.shortest:
-            logits[..., END] = -torch.inf
+            logits[..., EOS] = -torch.inf
         if length == self.limits.longest:
-            logits[..., END + 1 :] = -torch.inf
+            logits[..., EOS + 1 :] = -torch.inf
         return logits
 
     def _note(self, choice: Candidates) -> None:
         """Keep the texts that ended among the best, as many as there are beams."""
         totals, parents, tokens = (numbers[:, : self.beams] for numbers in choice)
-        for row, rank in ((tokens == END) & totals.isfinite()).nonzero().tolist():
+        for row, rank in ((tokens == EOS) & totals.isfinite()).nonzero().tolist():
             texts = self.found[int(self.open[row])]
             if len(texts) < self.beams:
                 text = self.tokens[row, parents[row, rank], 1:].tolist()
@@ -154,7 +154,7 @@ class BeamSearch:
         everyone = len(short) == len(self.open)
         rows = torch.tensor(short, dtype=torch.long, device=self.open.device)
         totals, parents, tokens = (numbers[rows] for numbers in choice)
-        totals = totals.masked_fill(tokens == END, -torch.inf)
+        totals = totals.masked_fill(tokens == EOS, -torch.inf)
         self.totals, order = totals.topk(min(self.beams, totals.shape[1]), dim=1)
         parents, tokens = parents.gather(1, order), tokens.gather(1, order)
         came_from = (rows[:, None] * self.tokens.shape[1] + parents).flatten()

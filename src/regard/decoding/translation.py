@@ -9,11 +9,10 @@ from warnings import warn
 import torch
 from torch import nn
 
-from regard._support.progress import counted
+from regard._support.progress import track
 from regard._support.threads import cores, side_by_side
 from regard.config import MAX_SEED, SearchConfig
-from regard.data.batching import padded
-from regard.data.tokenizer import Tokenizers
+from regard.data import Tokenizers, pad_sequences
 from regard.decoding import search
 from regard.decoding.batching import groups_of, longest_text
 from regard.decoding.search import Hypothesis, LengthLimits
@@ -66,7 +65,7 @@ def translate(
     assert isinstance(model, Seq2SeqModel)
     settings = _fitting(SearchConfig() if settings is None else settings, nbest, chance)
     # spaces around a sentence are no part of it, as in the pairs that it was learned from
-    sources = tokenizers.source.encode_all([sentence.strip() for sentence in sentences])
+    sources = tokenizers.source.encode_batch([sentence.strip() for sentence in sentences])
     sources = _cut(sources, longest(model))
     results = [[Translation("", (), 0.0, 0.0)] * nbest for _ in sentences]
     # what is drawn depends on who is drawn together, which must not depend on the machine
@@ -80,7 +79,7 @@ def translate(
 
     done = zip(groups, side_by_side(search_group, enumerate(groups)), strict=True)
     total = sum(map(len, groups))
-    for rows, found in counted(done, "sentences", total, size=lambda g: len(g[0]), shown=told):
+    for rows, found in track(done, "sentences", total, size=lambda g: len(g[0]), shown=told):
         for row, texts in zip(rows, found, strict=True):
             results[row] = [_translation(text, tokenizers) for text in texts]
     return results
@@ -120,7 +119,7 @@ def _search(
     chance: SamplingConfig | None,
 ) -> list[list[Hypothesis]]:
     device = model.output_weight.device
-    source, lengths = padded(sources)
+    source, lengths = pad_sequences(sources)
     past = model.start(encoded(model, source.to(device), lengths.to(device)))
     most, room = longest_text(int(lengths.max())), longest(model)
     limits = LengthLimits(

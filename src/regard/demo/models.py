@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from regard import __version__
-from regard.data.corpus import Corpus, Pair, spans
+from regard.data import Corpus, Pair, find_words
 from regard.data.phrasebook import Phrase, corpus
 from regard.errors import RegardError, unknown_name
-from regard.runs.run import Run, RunFolder, load
-from regard.runs.tracing import Words
+from regard.runs import Run, RunFolder, WordSpans, load
 from regard.training import train
 
 Language = Literal["fr", "zh"]
@@ -44,9 +43,9 @@ def learn(out: Path, to: str = "fr", model: str = "transformer", minutes: float 
     check(to, model)
     book = corpus(cast(Language, to))
     train(
-        Corpus.of_pairs(f"phrasebook {to}, training", paired(book.train), dataset(to)),
+        Corpus.from_pairs(f"phrasebook {to}, training", paired(book.train), dataset(to)),
         out,
-        valid=Corpus.of_pairs(f"phrasebook {to}, validation", paired(book.valid)),
+        valid=Corpus.from_pairs(f"phrasebook {to}, validation", paired(book.valid)),
         updates=[COMMON, MODELS[model], {"train": {"minutes": minutes}}],
     )
     return load(out)
@@ -105,13 +104,13 @@ def paired(phrases: Sequence[Phrase]) -> list[Pair]:
     return pairs
 
 
-def located(phrase: Phrase) -> Words:
+def located(phrase: Phrase) -> WordSpans:
     """Find the words of a phrase in its texts."""
     source, target = (
-        spans(phrase.source, phrase.source_words),
-        spans(phrase.target, phrase.target_words),
+        find_words(phrase.source, phrase.source_words),
+        find_words(phrase.target, phrase.target_words),
     )
-    return Words(source, target, phrase.links)
+    return WordSpans(source, target, phrase.links)
 
 
 def _knows(place: Path, to: str, model: str) -> bool:
@@ -125,5 +124,5 @@ def _knows(place: Path, to: str, model: str) -> bool:
     return (
         all(getattr(settings.model, name) == value for name, value in wanted.items())
         and origin.get("dataset") == dataset(to)
-        and folder.card.exists()
+        and folder.model_card.exists()
     )

@@ -11,8 +11,7 @@ from regard.decoding.translation import translate
 from regard.demo.models import LANGUAGES, Language, check, learn, located
 from regard.errors import RegardError
 from regard.evaluation.metrics import bleu, exact_match, is_chinese
-from regard.runs.run import Run
-from regard.runs.tracing import retrace
+from regard.runs import Run, trace_translation
 from regard.trace import Array, Trace
 from regard.viz import beside, heatmap, terminal
 
@@ -54,7 +53,9 @@ def choose_head(run: Run, phrases: Sequence[Phrase]) -> Reading:
 
 
 def _forced(run: Run, phrase: Phrase) -> Trace:
-    return retrace(run.model, run.tokenizers, phrase.source, phrase.target, words=located(phrase))
+    return trace_translation(
+        run.model, run.tokenizers, phrase.source, phrase.target, words=located(phrase)
+    )
 
 
 def _quality(run: Run, phrases: Sequence[Phrase]) -> str:

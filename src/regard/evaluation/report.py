@@ -5,17 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from regard._support.progress import counted
+from regard._support.progress import track
 from regard.analysis import alignment_error_rate, best_reading, read_alignment
 from regard.config import DataConfig
-from regard.data import dataset
-from regard.data.corpus import Pair, read, spaced
+from regard.data import Pair, encode_pairs, read_pairs, whitespace_spans
 from regard.decoding.translation import translate
 from regard.errors import RegardError
 from regard.evaluation import metrics
 from regard.models.protocols import longest
-from regard.runs.run import Run
-from regard.runs.tracing import Words, retrace
+from regard.runs import Run, WordSpans, trace_translation
 from regard.training.distributed import Distributed
 from regard.training.loop import validation_loss
 from regard.training.objective import Objective
@@ -25,7 +23,7 @@ def evaluate(
     run: Run, source: Path, reference: Path, alignments: Path | None, beam_size: int | None
 ) -> Iterator[str]:
     """Translate the sources, and tell line by line how the result compares."""
-    pairs = list(read([source, reference], alignments))
+    pairs = list(read_pairs([source, reference], alignments))
     if not pairs:
         raise RegardError(f"{source} must have sentences, but it is empty")
     settings = run.settings.search
@@ -50,9 +48,11 @@ def alignment(run: Run, pairs: Sequence[Pair]) -> str:
     """
     pairs = [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
     traces, gold = [], []
-    for pair in counted(pairs, "sentences aligned", len(pairs)):
+    for pair in track(pairs, "sentences aligned", len(pairs)):
         words = _words(pair)
-        traces.append(retrace(run.model, run.tokenizers, pair.source, pair.target, words=words))
+        traces.append(
+            trace_translation(run.model, run.tokenizers, pair.source, pair.target, words=words)
+        )
         gold.append(set(words.links or ()))
     layer, head, step, *_ = best_reading(traces)
     found = [read_alignment(trace, layer, head, step=step) for trace in traces]
@@ -60,10 +60,10 @@ def alignment(run: Run, pairs: Sequence[Pair]) -> str:
     return f"alignment error rate {rate:.3f} (cross-attention, layer {layer}, head {head})"
 
 
-def _words(pair: Pair) -> Words:
-    source, target = (spaced(text) for text in pair[:2])
+def _words(pair: Pair) -> WordSpans:
+    source, target = (whitespace_spans(text) for text in pair[:2])
     links = [(source.index(left), target.index(right)) for left, right in pair.links]
-    return Words(source, target, links)
+    return WordSpans(source, target, links)
 
 
 def _numbered(sentences: Sequence[set[tuple[int, int]]]) -> list[tuple[int, int, int]]:
@@ -78,7 +78,7 @@ def loss(run: Run, pairs: Sequence[Pair]) -> float:
         max_length=10**9 if room is None else room - 1, max_length_ratio=float("inf")
     )
     with TemporaryDirectory() as folder:
-        some = dataset.encode(pairs, run.tokenizers, everything, Path(folder))
+        some = encode_pairs(pairs, run.tokenizers, everything, Path(folder))
         if not len(some):
             raise RegardError("perplexity needs pairs with words on both sides, but there are none")
         objective = Objective(run.model).eval()

@@ -7,12 +7,12 @@ from typing import cast
 
 from regard.data.phrasebook import Phrase, corpus
 from regard.demo.models import Language, located
-from regard.runs.tracing import Words
+from regard.runs import WordSpans
 
 _LOCK = Lock()  # the phrasebook is written out once, by whoever asks first
 
 
-def words(language: str | None, source: str, target: str) -> Words | None:
+def words(language: str | None, source: str, target: str) -> WordSpans | None:
     """Find the words and links of a pair, if the phrasebook of that language has it."""
     if language is None:
         return None

@@ -7,16 +7,13 @@ from typing import Any
 
 import torch
 
-from regard.data.batching import padded
-from regard.data.special_tokens import START
-from regard.data.tokenizer import Tokenizer
+from regard.data import BOS, Tokenizer, pad_sequences
 from regard.decoding.translation import Translation, translate
 from regard.explorer.cancellation import Stop, Stoppable
 from regard.explorer.errors import Refused
 from regard.explorer.limits import LIMITS, Limits
 from regard.models.protocols import Seq2SeqModel, longest
-from regard.runs.run import Run
-from regard.runs.tracing import Words, numbered, retrace
+from regard.runs import Run, WordSpans, assign_words, trace_translation
 from regard.viz.page import fitted
 
 
@@ -47,7 +44,7 @@ def translations(
 
 
 def trace(
-    run: Run, source: str, target: str, words: Words | None = None, limits: Limits = LIMITS
+    run: Run, source: str, target: str, words: WordSpans | None = None, limits: Limits = LIMITS
 ) -> dict[str, Any]:
     """Record where a run looks while it is made to say the target."""
     limits = _within(limits, run)
@@ -59,7 +56,9 @@ def trace(
         if not _checked(tokenizer, name, text, limits):
             raise Refused(422, f"{name} must have a word or more, but it is empty")
     return fitted(
-        retrace(run.model, run.tokenizers, source, target, words=words, title=source, name=run.name)
+        trace_translation(
+            run.model, run.tokenizers, source, target, words=words, title=source, name=run.name
+        )
     )
 
 
@@ -70,8 +69,8 @@ def log_probabilities(
     """Tell how likely the model finds each piece of some translations, after those before it."""
     model = run.model
     assert isinstance(model, Seq2SeqModel)
-    read, lengths = padded([source] * len(targets))
-    said, _ = padded([[START, *target] for target in targets])
+    read, lengths = pad_sequences([source] * len(targets))
+    said, _ = pad_sequences([[BOS, *target] for target in targets])
     states = model.decode(said, model.encode(read, lengths))
     likely = model.output(states).float().log_softmax(dim=-1)
     return [
@@ -101,7 +100,7 @@ def _told(run: Run, translation: Translation, likely: list[float]) -> dict[str, 
         "text": translation.text,
         "score": translation.score,
         "log_prob": translation.log_probability,
-        "tokens": tokenizer.show(translation.tokens),
+        "tokens": tokenizer.convert_ids_to_tokens(translation.tokens),
         "token_log_probs": likely,
         "words": _words(tokenizer, translation, likely),
     }
@@ -111,10 +110,10 @@ def _words(
     tokenizer: Tokenizer, translation: Translation, likely: list[float]
 ) -> list[dict[str, Any]]:
     """Give each word the probability of all its pieces."""
-    words = tokenizer.words(translation.text)
+    words = tokenizer.word_spans(translation.text)
     sums = [0.0] * len(words)
-    pieces = tokenizer.spread(translation.tokens).spans
-    for word, number in zip(numbered(pieces, words), likely, strict=True):
+    pieces = tokenizer.offsets(translation.tokens)
+    for word, number in zip(assign_words(pieces, words), likely, strict=True):
         if word is not None:
             sums[word] += number
     return [

@@ -9,12 +9,12 @@ from typing import Any
 
 import torch
 
-from regard.data.tokenizer import Tokenizers
+from regard.data import Tokenizers
 from regard.errors import RegardError
 from regard.explorer.errors import Refused
 from regard.explorer.training_log import last_step
 from regard.models import build
-from regard.runs.run import Run, RunFolder, load
+from regard.runs import Run, RunFolder, load
 from regard.training.checkpoint import Checkpoints
 
 LOADED = 6  # models kept in memory: the latest that were asked for
@@ -149,7 +149,9 @@ def _parameters(folder: RunFolder) -> int:
     if not folder.tokenizer.exists():
         return 0
     with torch.device("meta"):
-        model = build(folder.read_settings()[0].model, Tokenizers.load(folder.tokenizer).sizes)
+        model = build(
+            folder.read_settings()[0].model, Tokenizers.load(folder.tokenizer).vocab_sizes
+        )
     return sum(weight.numel() for weight in model.parameters())
 
 

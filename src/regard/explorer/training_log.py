@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 from regard.explorer.errors import Refused
-from regard.runs.run import RunFolder
+from regard.runs import RunFolder
 
 CHUNK = 1 << 20  # bytes of a log that are read at a time
 
@@ -19,7 +19,7 @@ def log(folder: RunFolder, offset: int) -> dict[str, Any]:
     end = data.rfind(b"\n") + 1
     lines = data[:end].splitlines()
     records = [record for line in lines if (record := _record(line)) is not None]
-    return {"records": records, "next_offset": start + end, "finished": folder.card.exists()}
+    return {"records": records, "next_offset": start + end, "finished": folder.model_card.exists()}
 
 
 def last_step(folder: RunFolder) -> int:

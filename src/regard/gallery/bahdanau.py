@@ -12,7 +12,7 @@ from regard.decoding.translation import translate
 from regard.evaluation.metrics import bleu, exact_match
 from regard.gallery.example_sentence import looks
 from regard.gallery.translators import with_and_without
-from regard.runs.run import Run
+from regard.runs import Run
 from regard.viz.heatmap import blank, heat_map
 
 HELD_OUT = 200  # phrases

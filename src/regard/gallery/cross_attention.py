@@ -10,7 +10,7 @@ from regard.decoding.translation import translate
 from regard.demo.models import kept
 from regard.gallery.example_sentence import looks, the_cat
 from regard.gallery.word_map import word_map
-from regard.runs.run import Run
+from regard.runs import Run
 from regard.trace import Array
 from regard.viz.heatmap import blank, heat_map
 

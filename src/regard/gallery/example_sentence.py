@@ -8,8 +8,7 @@ from regard.data.phrasebook.meaning import Clause, Nominal, Place
 from regard.data.phrasebook.phrases import phrase
 from regard.demo.models import located
 from regard.gallery.one_thread import one_thread
-from regard.runs.run import Run
-from regard.runs.tracing import retrace
+from regard.runs import Run, trace_translation
 from regard.trace import Trace, merge_subwords
 
 
@@ -25,4 +24,6 @@ def the_cat() -> Phrase:
 def looks(run: Run, said: Phrase) -> Trace:
     """Let a translator say the book's translation; tell, word by word, where it looks."""
     words = located(said)
-    return merge_subwords(retrace(run.model, run.tokenizers, said.source, said.target, words=words))
+    return merge_subwords(
+        trace_translation(run.model, run.tokenizers, said.source, said.target, words=words)
+    )

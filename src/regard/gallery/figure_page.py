@@ -130,7 +130,7 @@ def save(pictures: Mapping[str, Picture], folder: Path) -> str:
             unknown += lacking
         for suffix, content in contents.items():
             path = stem.with_name(stem.name + suffix)
-            files.write(path, content)
+            files.write_file(path, content)
             kept.add(path)
     for old in set(saved(folder)) - kept:
         old.unlink()

@@ -78,9 +78,9 @@ def _write(out: Path, languages: Sequence[str]) -> Path:
         for each in plates:
             twin = all(each.name in names for names in present.values()) and len(written) > 1
             text = page.page(each, present[one][each.name], list(present[one]), one, twin)
-            files.write(_folder(out, one) / f"{each.name}.html", text)
-        files.write(_home(out, one), page.index(plates, covers, one, len(written) > 1))
-    files.write(out / "gallery.css", (STATIC / "gallery.css").read_bytes())
+            files.write_file(_folder(out, one) / f"{each.name}.html", text)
+        files.write_file(_home(out, one), page.index(plates, covers, one, len(written) > 1))
+    files.write_file(out / "gallery.css", (STATIC / "gallery.css").read_bytes())
     return _home(out, languages[0])
 
 

@@ -7,9 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import nn
 
-from regard.data.batching import padded
-from regard.data.special_tokens import PADDING, START
-from regard.data.tokenizer import SPECIAL
+from regard.data import BOS, PAD, SPECIAL_TOKENS, pad_sequences
 from regard.decoding.translation import translate
 from regard.demo.models import kept
 from regard.gallery.word_map import word_map
@@ -28,12 +26,15 @@ def draw() -> dict[str, Figure]:
     """Draw where two sentences look that were translated together, the second one padded."""
     run = kept(to="fr")
     found = translate(run.model, run.tokenizers, SENTENCES, run.settings.search)
-    sources = run.tokenizers.source.encode_all(SENTENCES)
-    targets = [[START, *best[0].tokens] for best in found]
+    sources = run.tokenizers.source.encode_batch(SENTENCES)
+    targets = [[BOS, *best[0].tokens] for best in found]
     together = look(run.model, sources, targets)
     alone = look(run.model, sources[1:], targets[1:])
     english, french = (
-        [[piece.strip() for piece in tokenizer.show(row)] for row in padded(rows)[0].tolist()]
+        [
+            [piece.strip() for piece in tokenizer.convert_ids_to_tokens(row)]
+            for row in pad_sequences(rows)[0].tolist()
+        ]
         for tokenizer, rows in zip(run.tokenizers, (sources, targets), strict=True)
     )
     figure = _maps(together, english, french)
@@ -46,7 +47,7 @@ def draw() -> dict[str, Figure]:
 def look(model: nn.Module, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> Looks:
     """Pad sentences to a batch, and tell where every layer and head looks in it."""
     assert isinstance(model, Seq2SeqModel)
-    _, looks = model.look(*padded(sources), padded(targets)[0])
+    _, looks = model.look(*pad_sequences(sources), pad_sequences(targets)[0])
     return looks
 
 
@@ -77,5 +78,5 @@ def _maps(looks: Looks, english: list[list[str]], french: list[list[str]]) -> Fi
 
 def _fade_padding(axes: Axes, queries: Sequence[str]) -> None:
     """Rows of padding look, too, but nobody reads what they gather."""
-    real = sum(word != SPECIAL[PADDING] for word in queries)
+    real = sum(word != SPECIAL_TOKENS[PAD] for word in queries)
     axes.axhspan(real - 0.5, len(queries) - 0.5, color="white", alpha=0.65, linewidth=0)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from subprocess import DEVNULL, Popen
 
 from regard.demo.models import found, kept
-from regard.runs.run import Run
+from regard.runs import Run
 
 MODELS = ("bahdanau", "blind")
 MINUTES = 1.25  # each, on cores that other figures may share

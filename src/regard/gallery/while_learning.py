@@ -15,7 +15,7 @@ from regard.demo.models import kept
 from regard.gallery.example_sentence import looks, the_cat
 from regard.gallery.figure_page import GREY, ORANGE, Moving
 from regard.gallery.word_map import word_map
-from regard.runs.run import Run, load
+from regard.runs import Run, load
 from regard.trace import Array
 from regard.viz.heatmap import blank
 

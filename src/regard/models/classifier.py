@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from regard.data.special_tokens import check_tokens
+from regard.data import check_token_ids
 from regard.masks import padding
 from regard.models.encoder import Encoder
 from regard.models.layer import Notes
@@ -20,7 +20,7 @@ class Classifier(nn.Module):
 
     def forward(self, tokens: Tensor, lengths: Tensor, notes: Notes = None) -> Tensor:
         """Score every class for each text (batch, position)."""
-        check_tokens("tokens", tokens, self.embedding.vocabulary, lengths)
+        check_token_ids("tokens", tokens, self.embedding.vocabulary, lengths)
         keep = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
         states = self.encoder(self.embedding(tokens), padding(keep), notes)
         mean = states.masked_fill(~keep[..., None], 0.0).sum(dim=1) / lengths[:, None]

@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from regard.data.special_tokens import check_tokens
+from regard.data import check_token_ids
 from regard.models.decoder import Decoder, Past
 from regard.models.layer import Notes
 from regard.models.layers import Embedding
@@ -24,7 +24,7 @@ class LanguageModel(nn.Module):
 
     def forward(self, tokens: Tensor, notes: Notes = None) -> Tensor:
         """Read a whole text (batch, position), each position seeing only those before it."""
-        check_tokens("tokens", tokens, self.embedding.vocabulary)
+        check_token_ids("tokens", tokens, self.embedding.vocabulary)
         states: Tensor = self.decoder(self.embedding(tokens), None, (notes, None))
         return states
 

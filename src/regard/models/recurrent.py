@@ -11,7 +11,7 @@ from torch.nn.functional import linear
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from regard.attention import KeyValues, attend, look, named
-from regard.data.special_tokens import check_tokens
+from regard.data import check_token_ids
 from regard.masks import Mask, padding
 from regard.models.dropout import dropout
 from regard.models.layers import Embedding
@@ -88,7 +88,7 @@ class Recurrent(nn.Module):
 
     def encode(self, source: Tensor, lengths: Tensor) -> Source:
         """Read the source both ways, and project its keys once."""
-        check_tokens("source", source, self.source.vocabulary, lengths)
+        check_token_ids("source", source, self.source.vocabulary, lengths)
         packed = pack_padded_sequence(
             self.source(source), lengths.cpu(), batch_first=True, enforce_sorted=False
         )
@@ -101,7 +101,7 @@ class Recurrent(nn.Module):
 
     def decode(self, target: Tensor, memory: Source) -> Tensor:
         """Read a whole target (batch, position), word by word, since each look needs the last."""
-        check_tokens("target", target, self.target.vocabulary)
+        check_token_ids("target", target, self.target.vocabulary)
         return self._written(target, memory, None)
 
     def start(self, memory: Source) -> Past:
@@ -125,7 +125,7 @@ class Recurrent(nn.Module):
 
     def look(self, source: Tensor, lengths: Tensor, target: Tensor) -> tuple[Tensor, Looks]:
         """Encode and decode, and tell where the writer looked before each word."""
-        check_tokens("target", target, self.target.vocabulary)
+        check_token_ids("target", target, self.target.vocabulary)
         notes: list[Tensor] = []
         states = self._written(target, self.encode(source, lengths), notes)
         return states, Looks(cross=(torch.cat(notes, dim=1)[:, None],))

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from regard.data.special_tokens import check_tokens
+from regard.data import check_token_ids
 from regard.masks import padding
 from regard.models.bucketing import portions
 from regard.models.decoder import Decoder, Past, Source
@@ -35,7 +35,7 @@ class Transformer(nn.Module):
 
     def encode(self, source: Tensor, lengths: Tensor, notes: Notes = None) -> Source:
         """Read the source (batch, position) once, and project it for every layer."""
-        check_tokens("source", source, self.source.vocabulary, lengths)
+        check_token_ids("source", source, self.source.vocabulary, lengths)
         keep = torch.arange(source.shape[1], device=source.device) < lengths[:, None]
         return self.decoder.read(self.encoder(self.source(source), padding(keep), notes), keep)
 
@@ -45,7 +45,7 @@ class Transformer(nn.Module):
         It is padded to the longest sentence, even if the source has more padding. A graphics card
         is better busy with padding than with one portion after another.
         """
-        check_tokens("source", source, self.source.vocabulary, lengths)
+        check_token_ids("source", source, self.source.vocabulary, lengths)
         rows = portions(lengths) if source.device.type == "cpu" else []
         if len(rows) < 2:
             return self.encode(source, lengths)
@@ -56,7 +56,7 @@ class Transformer(nn.Module):
         self, target: Tensor, memory: Source, notes: tuple[Notes, Notes] = (None, None)
     ) -> Tensor:
         """Read a whole target (batch, position), each position seeing only those before it."""
-        check_tokens("target", target, self.target.vocabulary)
+        check_token_ids("target", target, self.target.vocabulary)
         states: Tensor = self.decoder(self.target(target), memory, notes)
         return states
 

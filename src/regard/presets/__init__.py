@@ -42,5 +42,5 @@ def copy(name: str, folder: Path) -> Path:
     path = folder / f"{name}.toml"
     if path.exists():
         raise RegardError(f"{path} exists already; rename it, or copy to another folder")
-    safe.write(path, text(name))
+    safe.write_file(path, text(name))
     return path

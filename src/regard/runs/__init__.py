@@ -1,1 +1,16 @@
-"""Run folders: settings, tokenizer, parameters, checkpoints, and a loaded run."""
+"""Run folders: settings, tokenizers, parameters and checkpoints on disk, and a loaded run."""
+
+from regard.runs import parameters
+from regard.runs.run import Run, RunFolder, load
+from regard.runs.tracing import WordSpans, append_traces, assign_words, trace_translation
+
+__all__ = [
+    "Run",
+    "RunFolder",
+    "WordSpans",
+    "append_traces",
+    "assign_words",
+    "load",
+    "parameters",
+    "trace_translation",
+]

@@ -19,7 +19,7 @@ def save(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any] | N
     """Write tensors, and notes about them, with a checksum of both."""
     ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     notes = json.dumps(about or {}, sort_keys=True)
-    with files.replacing(path) as draft:
+    with files.atomic_write(path) as draft:
         draft.touch()
         readers = draft.stat().st_mode  # whom the user lets read; safetensors lets the owner alone
         try:
@@ -44,7 +44,7 @@ def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, json.loads(notes["about"])
 
 
-def of(model: nn.Module) -> dict[str, Tensor]:
+def state_of(model: nn.Module) -> dict[str, Tensor]:
     """Give the weights of a model by name; what is shared comes once."""
     kept = model.state_dict()
     buffers = {name: tensor for name, tensor in model.named_buffers() if name in kept}
@@ -52,9 +52,9 @@ def of(model: nn.Module) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def fill(model: nn.Module, tensors: Mapping[str, Tensor], where: Path) -> None:
+def load_into(model: nn.Module, tensors: Mapping[str, Tensor], where: Path) -> None:
     """Copy weights into a model that has the same ones."""
-    wanted = of(model)
+    wanted = state_of(model)
     for name in sorted(wanted.keys() ^ tensors.keys()):
         whose = "the model has not" if name in tensors else "the file has not"
         raise RegardError(f"{where} does not fit the settings beside it: {whose} {name!r}")
@@ -68,7 +68,7 @@ def fill(model: nn.Module, tensors: Mapping[str, Tensor], where: Path) -> None:
         tensor.copy_(tensors[name])
 
 
-def mean(paths: Iterable[Path]) -> dict[str, Tensor]:
+def average(paths: Iterable[Path]) -> dict[str, Tensor]:
     """Average the weights of several files, in float64."""
     total: dict[str, Tensor] = {}
     kept = list(paths)

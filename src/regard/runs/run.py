@@ -14,7 +14,7 @@ from torch import nn
 from regard import __version__
 from regard._support import files
 from regard.config import RunConfig
-from regard.data.tokenizer import Tokenizers
+from regard.data import Tokenizers
 from regard.errors import RegardError
 from regard.models import build
 from regard.runs import parameters
@@ -75,27 +75,27 @@ class RunFolder:
         return self.path / "data"
 
     @property
-    def card(self) -> Path:
+    def model_card(self) -> Path:
         """What this run is, for a person who finds it."""
         return self.path / "README.md"
 
     @property
-    def is_new(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether there is nothing yet, but for settings that a killed process did not finish."""
         if not self.path.exists():
             return True
         ours = {self.settings.name}
-        return self.path.is_dir() and {files.drafted(p) for p in self.path.iterdir()} <= ours
+        return self.path.is_dir() and {files.temp_target(p) for p in self.path.iterdir()} <= ours
 
-    def sweep(self) -> None:
+    def remove_temps(self) -> None:
         """Remove what a killed process did not finish."""
         for place in (self.path, self._snapshots):
-            files.sweep(place)
+            files.remove_temps(place)
 
     @property
-    def has_learned(self) -> bool:
+    def has_parameters(self) -> bool:
         """Whether there is something that a new start would lose."""
-        return any(path.exists() for path in (self.model, self.checkpoints, self.card))
+        return any(path.exists() for path in (self.model, self.checkpoints, self.model_card))
 
     def clear(self) -> None:
         """Remove what was prepared, so that something else can be."""
@@ -112,7 +112,7 @@ class RunFolder:
             "origin": dict(origin),
             **asdict(settings),
         }
-        files.write(self.settings, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        files.write_file(self.settings, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
     def read_settings(self) -> tuple[RunConfig, dict[str, Any]]:
         """Give the settings, and which texts they were for."""
@@ -176,6 +176,6 @@ def load(path: Path, device: str | torch.device = "cpu", weights: Path | None = 
             f"{path} has no weights yet: they come with the first validation. "
             "`regard train` with the same arguments goes on"
         )
-    model = build(settings.model, tokenizers.sizes)
-    parameters.fill(model, parameters.load(weights)[0], weights)
+    model = build(settings.model, tokenizers.vocab_sizes)
+    parameters.load_into(model, parameters.load(weights)[0], weights)
     return Run(folder, settings, tokenizers, model.to(device).eval())

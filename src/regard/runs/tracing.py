@@ -8,18 +8,23 @@ import torch
 from torch import Tensor, nn
 
 from regard._support import files
-from regard.data.batching import padded
-from regard.data.corpus import Span
-from regard.data.dataset import touching
-from regard.data.special_tokens import END, START
-from regard.data.tokenizer import SPECIAL, Tokenizer, Tokenizers
+from regard.data import (
+    BOS,
+    EOS,
+    SPECIAL_TOKENS,
+    Span,
+    Tokenizer,
+    Tokenizers,
+    overlapping,
+    pad_sequences,
+)
 from regard.decoding.translation import Translation
 from regard.models.protocols import Looks, Seq2SeqModel, longest
 from regard.runs.run import Run
 from regard.trace import TokenList, Trace, build_translation_trace
 
 
-class Words(NamedTuple):
+class WordSpans(NamedTuple):
     """Where the words of a pair are in its texts, and which belong together."""
 
     source: Sequence[Span]
@@ -27,13 +32,13 @@ class Words(NamedTuple):
     links: Iterable[tuple[int, int]] | None = None  # (source word, target word)
 
 
-def retrace(
+def trace_translation(
     model: nn.Module,
     tokenizers: Tokenizers,
     source: str,
     target: str | Sequence[int],
     *,
-    words: Words | None = None,
+    words: WordSpans | None = None,
     title: str = "",
     name: str = "",
 ) -> Trace:
@@ -52,7 +57,9 @@ def retrace(
     text = tokenizers.target.decode(tokens)
     ids = tokenizers.source.encode(source)[: longest(model)]
     log_probabilities, looks = _pass(model, ids, tokens)
-    spans = words or Words(tokenizers.source.words(source), tokenizers.target.words(text))
+    spans = words or WordSpans(
+        tokenizers.source.word_spans(source), tokenizers.target.word_spans(text)
+    )
     return build_translation_trace(
         _tokens(tokenizers.source, ids, spans.source),
         _target(tokenizers.target, tokens, spans.target, log_probabilities, model.looks_late),
@@ -69,17 +76,17 @@ def retrace(
 def _pass(model: Seq2SeqModel, ids: list[int], tokens: list[int]) -> tuple[Tensor, Looks]:
     """Give the log probabilities of the tokens and the end, and all looks."""
     device = model.output_weight.device
-    source, lengths = padded([ids])
-    inputs = torch.tensor([[START, *tokens]], device=device)
+    source, lengths = pad_sequences([ids])
+    inputs = torch.tensor([[BOS, *tokens]], device=device)
     states, looks = model.look(source.to(device), lengths.to(device), inputs)
-    chosen = torch.tensor([*tokens, END], device=device)
+    chosen = torch.tensor([*tokens, EOS], device=device)
     scores = model.output(states[0]).log_softmax(dim=-1)
     return scores.gather(1, chosen[:, None])[:, 0], looks
 
 
 def _tokens(tokenizer: Tokenizer, ids: Sequence[int], words: Sequence[Span]) -> TokenList:
-    located = tokenizer.spread(ids)
-    return TokenList(tuple(tokenizer.show(located.ids)), numbered(located.spans, words))
+    offsets = tokenizer.offsets(ids)
+    return TokenList(tuple(tokenizer.convert_ids_to_tokens(ids)), assign_words(offsets, words))
 
 
 def _target(
@@ -94,24 +101,24 @@ def _target(
     likely, numbers = log_probabilities.tolist(), plain.words or ()
     if late:
         return TokenList(
-            (SPECIAL[START], *plain.pieces),
+            (SPECIAL_TOKENS[BOS], *plain.pieces),
             (None, *numbers),
             special=(0,),
             log_probs=(None, *likely[:-1]),
         )
     return TokenList(
-        (*plain.pieces, SPECIAL[END]),
+        (*plain.pieces, SPECIAL_TOKENS[EOS]),
         (*numbers, None),
         special=(len(plain),),
         log_probs=tuple(likely),
     )
 
 
-def numbered(pieces: Sequence[Span], words: Sequence[Span]) -> tuple[int | None, ...]:
+def assign_words(pieces: Sequence[Span], words: Sequence[Span]) -> tuple[int | None, ...]:
     """Give each piece the number of the first word it touches; spaces belong to what follows."""
     numbers: list[int | None] = [None] * len(pieces)
     for word in reversed(range(len(words))):
-        for piece in touching(pieces, words[word]):
+        for piece in overlapping(pieces, words[word]):
             numbers[piece] = word
     for piece in reversed(range(len(pieces) - 1)):
         if numbers[piece] is None:
@@ -119,9 +126,11 @@ def numbered(pieces: Sequence[Span], words: Sequence[Span]) -> tuple[int | None,
     return tuple(numbers)
 
 
-def note(path: Path, run: Run, sources: Sequence[str], translations: Sequence[Translation]) -> None:
+def append_traces(
+    path: Path, run: Run, sources: Sequence[str], translations: Sequence[Translation]
+) -> None:
     """Append the traces of translations to a file, one JSON object a line."""
-    with files.explained(path), path.open("a", encoding="utf-8") as file:
+    with files.wrap_os_errors(path), path.open("a", encoding="utf-8") as file:
         for source, translation in zip(sources, translations, strict=True):
             file.write(_traced(run, source, translation).to_json() + "\n")
 
@@ -131,4 +140,6 @@ def _traced(run: Run, source: str, translation: Translation) -> Trace:
         nothing = {"source": TokenList(()), "target": TokenList(())}
         return Trace(tokens=nothing, maps=(), title=source, model=run.name)
     read = source.strip()  # as `translate` reads it
-    return retrace(run.model, run.tokenizers, read, translation.tokens, title=read, name=run.name)
+    return trace_translation(
+        run.model, run.tokenizers, read, translation.tokens, title=read, name=run.name
+    )

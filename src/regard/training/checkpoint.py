@@ -39,7 +39,7 @@ class Checkpoints:
         Those of later steps are what a training left behind that had to go back, since they are
         torn.
         """
-        parameters.save(self.parameters_path(progress.step), parameters.of(model))
+        parameters.save(self.parameters_path(progress.step), parameters.state_of(model))
         state = _momenta(model, optimizer)
         parameters.save(self.state_path(progress.step), state, progress.to_dict())
         states = self.state_steps()
@@ -51,12 +51,12 @@ class Checkpoints:
         self, model: nn.Module, optimizer: torch.optim.Optimizer, warn: Callable[[str], None]
     ) -> Progress | None:
         """Put model and optimizer back to the last state that is whole; None if there is none."""
-        files.sweep(self.folder)
+        files.remove_temps(self.folder)
         states = self.state_steps()
         for step in reversed(states):
             try:
                 state, about = parameters.load(self.state_path(step))
-                parameters.fill(
+                parameters.load_into(
                     model,
                     parameters.load(self.parameters_path(step))[0],
                     self.parameters_path(step),

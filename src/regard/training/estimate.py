@@ -4,7 +4,7 @@ import time
 from copy import deepcopy
 from itertools import islice
 
-from regard.data import batching
+from regard.data import batch_by_length, collate, shard
 from regard.training import optim
 from regard.training.distributed import Distributed
 from regard.training.objective import Objective
@@ -14,14 +14,14 @@ from regard.training.setup import Prepared
 def seconds_per_step(objective: Objective, prepared: Prepared, crew: Distributed) -> float:
     """Time a few steps of a copy, on batches of middling length."""
     settings = prepared.settings.train
-    order = batching.plan(prepared.train, settings.batch_tokens, settings.seed, epoch=0)
+    order = batch_by_length(prepared.train, settings.batch_tokens, settings.seed, epoch=0)
     trial = deepcopy(objective)
     moved_by = optim.build(trial.model, settings, crew)
     learning, moving = [], []
     for rows in islice(order, 4):
         start = time.perf_counter()
-        mine = batching.shard(rows, crew.rank, crew.world)
-        part = batching.collate(
+        mine = shard(rows, crew.rank, crew.world)
+        part = collate(
             prepared.train, mine if len(mine) else rows, settings.alignment_loss_weight > 0
         )
         trial(part.to(crew.device)).learned.backward()

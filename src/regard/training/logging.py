@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from regard._support import files
-from regard._support.progress import PLAIN_EVERY, duration
+from regard._support.progress import PLAIN_INTERVAL_SECONDS, format_duration
 
 
 class Log:
@@ -22,11 +22,11 @@ class Log:
     def __init__(self, path: Path, step: int) -> None:
         self.path = path
         kept = [line for line in _lines(path) if json.loads(line).get("step", 0) <= step]
-        files.write(path, "".join(f"{line}\n" for line in kept))
+        files.write_file(path, "".join(f"{line}\n" for line in kept))
 
     def add(self, **entry: Any) -> None:
         """Append one object."""
-        with files.explained(self.path), self.path.open("a", encoding="utf-8") as file:
+        with files.wrap_os_errors(self.path), self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(entry) + "\n")
 
 
@@ -84,7 +84,7 @@ class Bar(AbstractContextManager["Bar"]):
         speed = self.tokens / max(time.monotonic() - self.started, 1e-9)
         told = f"loss {self.loss:.3f} · {speed:,.0f} tokens/s"
         self.bar.update(self.task, completed=step, total=planned, description=told)
-        if not self.live and time.monotonic() - self.told > PLAIN_EVERY:
+        if not self.live and time.monotonic() - self.told > PLAIN_INTERVAL_SECONDS:
             self.told = time.monotonic()
             self.say(f"step {step}/{planned} · {told} · {self._left(step, planned)} left")
 
@@ -97,4 +97,4 @@ class Bar(AbstractContextManager["Bar"]):
 
     def _left(self, step: int, planned: int) -> str:
         done = max(step - self.first, 1)
-        return duration((time.monotonic() - self.started) / done * max(planned - step, 0))
+        return format_duration((time.monotonic() - self.started) / done * max(planned - step, 0))

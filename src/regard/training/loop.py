@@ -12,9 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import clip_grad_norm_
 
 from regard.config import MAX_SEED, TrainConfig
-from regard.data import batching
-from regard.data.batching import Batch, Rows
-from regard.data.dataset import Encoded
+from regard.data import Batch, EncodedPairs, Indices, batch_by_length, collate, shard
 from regard.errors import RegardError
 from regard.training.distributed import Distributed
 from regard.training.objective import Objective
@@ -41,7 +39,7 @@ class Training:
 
     objective: Objective
     optimizer: torch.optim.Optimizer
-    pairs: Encoded
+    pairs: EncodedPairs
     settings: TrainConfig
     progress: Progress
     crew: Distributed
@@ -67,17 +65,19 @@ class Training:
                 break
         return progress
 
-    def _updates(self) -> Iterator[list[Rows]]:
+    def _updates(self) -> Iterator[list[Indices]]:
         """Give the batches of each update, from where the training stands, epoch after epoch."""
         settings, progress = self.settings, self.progress
         while True:
-            order = batching.plan(self.pairs, settings.batch_tokens, settings.seed, progress.epoch)
+            order = batch_by_length(
+                self.pairs, settings.batch_tokens, settings.seed, progress.epoch
+            )
             self.batches = len(order)  # of this epoch
             while progress.place < len(order):
                 yield order[progress.place : progress.place + settings.accumulation_steps]
             progress.epoch, progress.place = progress.epoch + 1, 0
 
-    def _step(self, wrapped: nn.Module, update: list[Rows]) -> tuple[float, int]:
+    def _step(self, wrapped: nn.Module, update: list[Indices]) -> tuple[float, int]:
         """Change the weights once; give the plain loss and how many tokens it is of."""
         step, crew = self.progress.step + 1, self.crew
         for group in self.optimizer.param_groups:
@@ -100,12 +100,12 @@ class Training:
         self.stopping = stops > 0
         return lost, told
 
-    def _part(self, rows: Rows) -> tuple[Batch, float]:
+    def _part(self, rows: Indices) -> tuple[Batch, float]:
         """Give this process's part of a batch; if there is none, a pair that counts nothing."""
-        mine = batching.shard(rows, self.crew.rank, self.crew.world)
+        mine = shard(rows, self.crew.rank, self.crew.world)
         weight = 1.0 if len(mine) else 0.0
         guided = self.objective.guide > 0
-        part = batching.collate(self.pairs, mine if len(mine) else rows[:1], guided)
+        part = collate(self.pairs, mine if len(mine) else rows[:1], guided)
         return part.to(self.crew.device), weight
 
     def _precision(self) -> torch.autocast:
@@ -178,15 +178,17 @@ def _seed(seed: int, step: int, rank: int) -> int:
 
 
 @torch.no_grad()
-def validation_loss(objective: Objective, pairs: Encoded, tokens: int, crew: Distributed) -> float:
+def validation_loss(
+    objective: Objective, pairs: EncodedPairs, tokens: int, crew: Distributed
+) -> float:
     """Give the plain loss per token over all pairs, shared out among the processes."""
     was_training = objective.training
     objective.eval()
     lost = told = 0.0
-    for rows in batching.plan(pairs, tokens, seed=0, epoch=0)[crew.rank :: crew.world]:
-        part = batching.collate(pairs, rows).to(crew.device)
+    for rows in batch_by_length(pairs, tokens, seed=0, epoch=0)[crew.rank :: crew.world]:
+        part = collate(pairs, rows).to(crew.device)
         lost += float(objective(part).plain)
-        told += part.tokens
+        told += part.target_tokens
     objective.train(was_training)
     lost, told = crew.sum(lost, told)
     return lost / told

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from regard._support.progress import duration
+from regard._support.progress import format_duration
 from regard.config import RunConfig
 from regard.evaluation import metrics
-from regard.runs.run import RunFolder
+from regard.runs import RunFolder
 from regard.training.state import Progress
 
 SHOWN = 5  # translations on the card
@@ -55,7 +55,7 @@ def card(
         layers=settings.model.layers,
         width=settings.model.width,
         steps=progress.step,
-        time=duration(progress.seconds),
+        time=format_duration(progress.seconds),
         finished=progress.finished,
         chosen=chosen,
         loss=loss,

@@ -5,8 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from regard.data.batching import Batch
-from regard.data.special_tokens import PADDING
+from regard.data import PAD, Batch
 from regard.models.protocols import Seq2SeqModel
 from regard.training.fused_cross_entropy import cross_entropy
 
@@ -46,7 +45,7 @@ class Objective(nn.Module):
             pulled = guidance(looks.cross[layer][:, GUIDED_HEAD], batch.links)
         else:
             states = model.decode(batch.inputs, model.encode(batch.source, batch.lengths))
-        told = batch.targets != PADDING
+        told = batch.targets != PAD
         smoothing = self.smoothing if self.training else 0.0
         learned, plain = cross_entropy(
             states[told], model.output_weight, batch.targets[told], smoothing

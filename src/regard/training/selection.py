@@ -9,8 +9,7 @@ from regard._support import files
 from regard.decoding.translation import translate
 from regard.errors import RegardError
 from regard.evaluation import metrics
-from regard.runs import parameters
-from regard.runs.run import RunFolder
+from regard.runs import RunFolder, parameters
 from regard.training.checkpoint import Checkpoints
 from regard.training.distributed import Distributed
 from regard.training.loop import validation_loss
@@ -30,16 +29,16 @@ def finish(
     say: Callable[[str], None],
 ) -> None:
     """Write the mean of several checkpoints, or the best single one if that is better."""
-    if folder.card.exists():
+    if folder.model_card.exists():
         say(f"{folder.path} is done already: {progress.finished}")
         return
     chosen, loss = _choose(folder, prepared, objective, progress, say)
     objective.eval()
-    parameters.save(folder.model, parameters.of(objective.model), {"taken": chosen})
+    parameters.save(folder.model, parameters.state_of(objective.model), {"taken": chosen})
     texts, references = translated(objective.model, prepared)
     text = card(folder, prepared.settings, progress, chosen, loss, texts, references)
-    files.write(folder.card, text)
-    say(f"done: {progress.finished}; the weights are {chosen}; see {folder.card}")
+    files.write_file(folder.model_card, text)
+    say(f"done: {progress.finished}; the weights are {chosen}; see {folder.model_card}")
 
 
 def _choose(
@@ -55,12 +54,14 @@ def _choose(
     crew = Distributed(device=next(objective.parameters()).device)
     settings = prepared.settings.train
     for name, paths in candidates.items():
-        parameters.fill(objective.model, parameters.mean(paths), folder.checkpoints)
+        parameters.load_into(objective.model, parameters.average(paths), folder.checkpoints)
         losses[name] = validation_loss(objective, prepared.valid, settings.batch_tokens, crew)
         by_bleu = settings.validation_metric == "bleu"
         figures[name] = -validation_bleu(objective.model, prepared) if by_bleu else losses[name]
     chosen = min(figures, key=figures.__getitem__)
-    parameters.fill(objective.model, parameters.mean(candidates[chosen]), folder.checkpoints)
+    parameters.load_into(
+        objective.model, parameters.average(candidates[chosen]), folder.checkpoints
+    )
     return chosen, losses[chosen]
 
 

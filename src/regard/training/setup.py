@@ -8,17 +8,22 @@ from typing import Any
 
 import torch
 
-from regard._support.progress import counted
+from regard._support.progress import track
 from regard.config import DataConfig, RunConfig
-from regard.data import dataset, vocabulary
-from regard.data.bpe_dropout import PairBPEDropout
-from regard.data.corpus import Corpus, Pair
-from regard.data.dataset import Encoded, may_fit
-from regard.data.special_tokens import UNKNOWN
-from regard.data.tokenizer import Tokenizers
+from regard.data import (
+    UNK,
+    Corpus,
+    EncodedPairs,
+    Pair,
+    PairBPEDropout,
+    Tokenizers,
+    encode_pairs,
+    is_plausible,
+    train_tokenizer,
+)
 from regard.errors import RegardError
 from regard.models import build
-from regard.runs.run import RunFolder
+from regard.runs import RunFolder
 from regard.training import defaults
 
 ALIKE = "source also among the pairs held out"
@@ -33,8 +38,8 @@ class Prepared:
 
     settings: RunConfig
     tokenizers: Tokenizers
-    train: Encoded
-    valid: Encoded
+    train: EncodedPairs
+    valid: EncodedPairs
 
 
 def settle(corpus: Corpus, updates: Updates, valid: Corpus | None = None) -> tuple[RunConfig, int]:
@@ -59,7 +64,7 @@ def settle(corpus: Corpus, updates: Updates, valid: Corpus | None = None) -> tup
 def _read(corpus: Corpus) -> tuple[int, bool]:
     """Count the pairs, and tell whether some have links; refuse what cannot be read."""
     count, linked = 0, False
-    for pair in counted(corpus.read(), "pairs read"):
+    for pair in track(corpus.read(), "pairs read"):
         count, linked = count + 1, linked or bool(pair.links)
     if count == 0:
         raise RegardError(f"{' and '.join(corpus.names)} must have pairs, but there are none")
@@ -70,7 +75,7 @@ def check(settings: RunConfig) -> None:
     """Refuse what cannot be trained, before any time is spent on it."""
     model, train = settings.model, settings.train
     with torch.device("meta"):  # the shapes alone
-        build(model, (UNKNOWN + 1, UNKNOWN + 1))
+        build(model, (UNK + 1, UNK + 1))
     layers = model.layers if model.kind == "transformer" else 1
     if train.alignment_loss_weight and train.alignment_layer >= layers:
         raise RegardError(
@@ -103,12 +108,12 @@ def claim(folder: RunFolder, settings: RunConfig, origin: Mapping[str, Any]) -> 
             _compare(folder.path, before, settings)
             _compare_texts(folder.path, known, origin)
         except RegardError:
-            if folder.has_learned:
+            if folder.has_parameters:
                 raise
             folder.clear()
         else:
             return True
-    elif not folder.is_new:
+    elif not folder.is_empty:
         raise RegardError(f"{folder.path} exists and is not a run; --out must be a new folder")
     folder.write_settings(settings, origin)
     return False
@@ -142,17 +147,17 @@ def prepare(
         learn(held_out.train, settings.data, count).save(folder.tokenizer)
         tokenizers = Tokenizers.load(folder.tokenizer)
         dropped: dict[str, int] = {}
-        pairs = counted(held_out.train(dropped), "pairs encoded", count)
+        pairs = track(held_out.train(dropped), "pairs encoded", count)
         data, seed = settings.data, settings.train.seed
         cuts = PairBPEDropout(tokenizers, data, seed) if data.bpe_dropout_samples else None
-        dataset.encode(pairs, tokenizers, data, folder.data / "train", cuts, dropped)
-        dataset.encode(held_out.valid(), tokenizers, data, folder.data / "valid")
+        encode_pairs(pairs, tokenizers, data, folder.data / "train", cuts, dropped)
+        encode_pairs(held_out.valid(), tokenizers, data, folder.data / "valid")
     return opened(folder, settings)
 
 
 def opened(folder: RunFolder, settings: RunConfig) -> Prepared:
     """Open what `prepare` made."""
-    train, valid = (dataset.load(folder.data / name) for name in ("train", "valid"))
+    train, valid = (EncodedPairs.load(folder.data / name) for name in ("train", "valid"))
     for name, pairs in (("training", train), ("validation", valid)):
         if len(pairs) == 0:
             reasons = ", ".join(f"{count} {reason}" for reason, count in pairs.dropped.items())
@@ -166,18 +171,18 @@ def learn(
     """Learn one vocabulary for both languages, or one for each, from `count` pairs or so."""
 
     def read_for(what: str) -> Iterator[Pair]:
-        read = counted(pairs(), f"pairs read for the {what}", count)
-        return (pair for pair in read if may_fit(pair, settings))
+        read = track(pairs(), f"pairs read for the {what}", count)
+        return (pair for pair in read if is_plausible(pair, settings))
 
     if settings.joint:
         read = read_for("vocabulary")
         texts = (text for pair in read for text in (pair.source, pair.target))
-        both = vocabulary.train(texts, settings.tokenizer, settings.vocab_size)
+        both = train_tokenizer(texts, settings.tokenizer, settings.vocab_size)
         return Tokenizers(both, both)
     sides = []
     for name in ("source", "target"):
         texts = (getattr(pair, name) for pair in read_for(f"{name} vocabulary"))
-        sides.append(vocabulary.train(texts, settings.tokenizer, settings.vocab_size))
+        sides.append(train_tokenizer(texts, settings.tokenizer, settings.vocab_size))
     return Tokenizers(*sides)
 
 

@@ -12,12 +12,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard._support.files import held
-from regard._support.progress import duration
-from regard.data.corpus import Corpus
+from regard._support.files import lock_folder
+from regard._support.progress import format_duration
+from regard.data import Corpus
 from regard.models import Embedding, build
-from regard.runs import parameters
-from regard.runs.run import RunFolder
+from regard.runs import RunFolder, parameters
 from regard.training import optim, setup
 from regard.training.checkpoint import Checkpoints
 from regard.training.distributed import Distributed, gathered
@@ -56,10 +55,10 @@ def train(
             "pairs": count,
             "dataset": dict(corpus.dataset) if corpus.dataset else None,
         }
-        with held(folder.path) if crew.leads else nullcontext():
+        with lock_folder(folder.path) if crew.leads else nullcontext():
             if crew.leads:
                 known = setup.claim(folder, settings, origin)
-                folder.sweep()
+                folder.remove_temps()
                 speak(f"{'going on with' if known else 'making'} {folder.path}: {count:,} pairs")
                 setup.prepare(folder, settings, corpus, valid, count)
             crew.wait(long=True)
@@ -88,12 +87,14 @@ class _Session:
         """Train, and leave the best weights in the folder."""
         settings = self.prepared.settings
         torch.manual_seed(settings.train.seed)
-        self.model = build(settings.model, self.prepared.tokenizers.sizes).to(self.crew.device)
+        self.model = build(settings.model, self.prepared.tokenizers.vocab_sizes).to(
+            self.crew.device
+        )
         self.objective = self._objective().train()
         self.optimizer = optim.build(self.model, settings.train, self.crew)
         self.checkpoints = Checkpoints(self.folder.checkpoints)
         progress = self.checkpoints.resume(self.model, self.optimizer, self.echo)
-        if progress is None and self.folder.card.exists():
+        if progress is None and self.folder.model_card.exists():
             self.echo(f"{self.folder.path} is done already, and its checkpoints are gone")
             return Progress(finished="its checkpoints are gone")
         if progress is None:
@@ -129,7 +130,7 @@ class _Session:
         dropped = {**prepared.train.dropped}
         left_out = "".join(f"; {count:,} left out ({why})" for why, count in dropped.items())
         weights = sum(weight.numel() for weight in self.model.parameters())
-        tokens = " and ".join(f"{size:,}" for size in sorted(set(prepared.tokenizers.sizes)))
+        tokens = " and ".join(f"{size:,}" for size in sorted(set(prepared.tokenizers.vocab_sizes)))
         what = "cuts of pairs" if prepared.settings.data.bpe_dropout_samples else "pairs"
         learned, validated = len(prepared.train), len(prepared.valid)
         self.echo(f"{learned:,} {what} to learn, {validated:,} to validate{left_out}")
@@ -137,7 +138,8 @@ class _Session:
             f"{prepared.settings.model.kind}, {weights:,} weights, {tokens} tokens to choose from"
         )
         self.echo(
-            f"{progress.planned:,} steps at most: about {duration(progress.planned * seconds)}"
+            f"{progress.planned:,} steps at most: "
+            f"about {format_duration(progress.planned * seconds)}"
         )
 
     def _train(self, progress: Progress) -> None:
@@ -193,7 +195,9 @@ class _Session:
         doublings, rest = divmod(step, FIRST_SNAPSHOT)
         wanted = self.prepared.settings.train.snapshots and self.crew.leads
         if wanted and rest == 0 and doublings & (doublings - 1) == 0:  # 0, 1, 2, 4, 8 …
-            parameters.save(self.folder.snapshot(step), parameters.of(self.model), {"step": step})
+            parameters.save(
+                self.folder.snapshot(step), parameters.state_of(self.model), {"step": step}
+            )
 
     def _validate(self, progress: Progress) -> float:
         settings = self.prepared.settings.train
@@ -219,7 +223,7 @@ class _Session:
             self.log.add(**entry)
             if progress.best is None or figure < progress.best:
                 parameters.save(
-                    self.folder.model, parameters.of(self.model), {"step": progress.step}
+                    self.folder.model, parameters.state_of(self.model), {"step": progress.step}
                 )
         self.bar.note(_sentence(entry))
         return figure
@@ -234,7 +238,7 @@ class _Session:
 def _sentence(entry: dict[str, Any]) -> str:
     bleu = f", BLEU {entry['bleu']:.2f}" if "bleu" in entry else ""
     return (
-        f"step {entry['step']}, epoch {entry['epoch'] + 1}, {duration(entry['seconds'])}: "
+        f"step {entry['step']}, epoch {entry['epoch'] + 1}, {format_duration(entry['seconds'])}: "
         f"training loss {entry['train_loss']:.3f}, validation loss {entry['valid_loss']:.3f}{bleu}"
     )
 
