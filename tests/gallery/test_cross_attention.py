@@ -3,7 +3,7 @@ import re
 import numpy as np
 import pytest
 
-from regard.analysis import between_words
+from regard.analysis import word_level_cross_attention
 from regard.gallery import cross_attention
 from regard.gallery.example_sentence import looks, the_cat
 
@@ -30,7 +30,9 @@ def test_every_map_outlines_the_links_of_the_phrase(pictures):
 
 def test_maps_are_the_looks_of_the_model_word_by_word(pictures, kept):
     maps = [np.asarray(axes.images[0].get_array()) for axes in pictures["every-head"].axes[:4]]
-    found = [between_words(looks(kept, the_cat()), step)[0] for step in ("read", "chosen")]
+    found = [
+        word_level_cross_attention(looks(kept, the_cat()), row)[0] for row in ("input", "output")
+    ]
     assert any(np.allclose(maps, stack.reshape(4, *stack.shape[2:])) for stack in found)
     assert np.stack(maps).sum(-1) == pytest.approx(1.0, abs=1e-5)
 

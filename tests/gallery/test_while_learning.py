@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from regard.analysis import between_words
+from regard.analysis import word_level_cross_attention
 from regard.gallery import while_learning
 from regard.gallery.example_sentence import looks, the_cat
 from regard.runs import load
@@ -28,7 +28,9 @@ def test_each_frame_is_the_look_of_its_snapshot(pictures, kept):
     runs = [*(load(kept.folder.path, weights=path) for path in snapshots), kept]
     for drawn, run in zip(maps, runs, strict=True):
         assert drawn.sum(-1) == pytest.approx(1.0, abs=1e-5)
-        found = [between_words(looks(run, the_cat()), step)[0] for step in ("read", "chosen")]
+        found = [
+            word_level_cross_attention(looks(run, the_cat()), row)[0] for row in ("input", "output")
+        ]
         assert any(np.allclose(drawn, head) for stack in found for layer in stack for head in layer)
     assert not np.allclose(maps[0], maps[-1])
 

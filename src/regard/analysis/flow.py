@@ -1,4 +1,4 @@
-"""Looks taken together: through all layers, weighed by values, and head against head."""
+"""Attention across layers and heads: rollout, weighting by value norms, and head similarity."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -6,76 +6,108 @@ from typing import Any
 
 import numpy as np
 
+from regard.errors import RegardError
 from regard.trace import Array, AttentionMap, Trace, to_array
+
+_EPSILON = 1e-12  # keeps rows of zeros from dividing by zero
 
 
 def rollout(layers: Iterable[Any], residual: float = 0.5) -> Array:
-    """Follow looks through layers of self-attention down to the input: (query, key).
+    """Compute attention rollout: from each output position to each input position.
 
-    The product over layers of residual · 1 + (1 - residual) · the mean over heads, its rows made
-    to sum to one (Abnar and Zuidema 2020). Layers are weights (head, query, key), first to last.
+    The product over layers of residual · I + (1 - residual) · (mean over heads), with rows
+    normalised to 1 (Abnar and Zuidema 2020, "Quantifying Attention Flow in Transformers").
+
+    Args:
+        layers: weights (head, query, key) of each layer of self-attention, first to last.
+        residual: weight of the residual connection, from 0 to 1.
+
+    Returns:
+        (query, key).
+
+    Raises:
+        RegardError: if there is no layer, or one has other than as many queries as keys.
+
+    Example:
+        >>> rollout([[[[1.0, 0.0], [1.0, 0.0]]]]).tolist()
+        [[1.0, 0.0], [0.5, 0.5]]
     """
     if not 0 <= residual <= 1:
-        raise ValueError(f"residual must be a share from 0 to 1, but it is {residual}")
+        raise RegardError(f"residual must be between 0 and 1, but it is {residual}")
     flow: Array | None = None
     for layer in layers:
         weights = to_array(layer)
         if weights.ndim != 3 or weights.shape[-1] != weights.shape[-2]:
-            raise ValueError(
+            raise RegardError(
                 "layers must be (head, query, key) with as many queries as keys, but one has the "
                 f"shape {weights.shape}"
             )
         mixed = residual * np.eye(weights.shape[-1]) + (1 - residual) * weights.mean(0)
-        mixed /= np.maximum(mixed.sum(-1, keepdims=True), 1e-12)
+        mixed /= np.maximum(mixed.sum(-1, keepdims=True), _EPSILON)
         flow = mixed if flow is None else mixed @ flow
     if flow is None:
-        raise ValueError("there must be one layer or more, but there is none")
+        raise RegardError("layers must not be empty")
     return flow
 
 
-def value_weighted(look: AttentionMap) -> AttentionMap:
-    """Weigh each look by how long the value is that it fetched; rows sum to one again.
+def weight_by_value_norm(attention_map: AttentionMap) -> AttentionMap:
+    """Multiply attention weights by the norms of the values, and normalise rows to 1.
 
-    A head that has nothing to do rests on a key whose value is near zero. Weights alone say that
-    it looks there; weighed by |v| it fetches next to nothing (Kobayashi et al. 2020).
+    An idle head attends to a key whose value is near zero: its weights point there, but little
+    flows from it (Kobayashi et al. 2020, "Attention is Not Only a Weight").
+
+    Raises:
+        RegardError: if the map lacks full weights or value norms.
     """
-    if look.weights is None or look.value_norms is None:
-        lacks = "weights" if look.weights is None else "value norms"
-        raise ValueError(f"{look.name} must have whole weights and value norms, but lacks {lacks}")
-    fetched = look.weights * look.value_norms[:, None]
-    return replace(look, weights=fetched / np.maximum(fetched.sum(-1, keepdims=True), 1e-12))
+    if attention_map.weights is None or attention_map.value_norms is None:
+        missing = "weights" if attention_map.weights is None else "value norms"
+        raise RegardError(
+            f"{attention_map.name} must have full weights and value norms, but lacks {missing}"
+        )
+    weighted = attention_map.weights * attention_map.value_norms[:, None]
+    weighted = weighted / np.maximum(weighted.sum(-1, keepdims=True), _EPSILON)
+    return replace(attention_map, weights=weighted)
 
 
-def similarity(
-    trace: Trace, looks: Sequence[AttentionMap] | None = None
+def head_similarity(
+    trace: Trace, maps: Sequence[AttentionMap] | None = None
 ) -> tuple[Array, list[str]]:
-    """Compare every head with every other: 1 is the same look from each query, 0 none in common.
+    """Compare every head with every other: 1 minus the mean Jensen-Shannon divergence in bits.
 
-    1 - the mean Jensen-Shannon divergence, in bits, over queries that are not padding. Looks must
-    share their tokens. Where all queries are padding, none differs. Returns (head, head) and the
-    names of the heads.
+    1 means equal distributions for each query, 0 no overlap. Queries that are padding are left
+    out; if all of them are, heads count as equal.
+
+    Args:
+        trace: the trace.
+        maps: maps to compare, all between the same token lists; all maps of the trace by default.
+
+    Returns:
+        Similarities (head, head), and the names of the heads.
+
+    Raises:
+        RegardError: if maps are between different token lists, or are summaries.
     """
-    chosen = trace.maps if looks is None else looks
-    sides = {(look.queries, look.keys) for look in chosen}
-    if len(sides) != 1 or any(look.weights is None for look in chosen):
-        raise ValueError(
-            "looks must be whole and share their tokens, but they are between "
-            f"{', '.join(sorted(' and '.join(pair) for pair in sides))}; "
-            "looks=trace.layers('self') would do"
+    chosen = trace.maps if maps is None else maps
+    axes = {(m.queries, m.keys) for m in chosen}
+    if len(axes) != 1 or any(m.weights is None for m in chosen):
+        raise RegardError(
+            "maps must have full weights and share their token lists, but they are between "
+            f"{', '.join(sorted(' and '.join(pair) for pair in axes))}; "
+            "maps=trace.layers('self') would do"
         )
     rows = trace.tokens[chosen[0].queries].non_padding
-    stack = np.concatenate([look.weights[:, rows] for look in chosen if look.weights is not None])
-    names = [f"{look.name} head {head}" for look in chosen for head in look.heads]
-    found = np.ones((len(stack), len(stack)))
-    for n in range(len(stack) if len(rows) else 0):
-        found[n] = 1 - _divergence(stack[n][None], stack).mean(-1)
-    return found, names
+    heads = np.concatenate([m.weights[:, rows] for m in chosen if m.weights is not None])
+    names = [f"{m.name} head {head}" for m in chosen for head in m.heads]
+    similarities = np.ones((len(heads), len(heads)))
+    for n in range(len(heads) if len(rows) else 0):
+        similarities[n] = 1 - _jensen_shannon(heads[n][None], heads).mean(-1)
+    return similarities, names
 
 
-def _divergence(one: Array, other: Array) -> Array:
-    middle = (one + other) / 2
-    return np.maximum(0, _bits(middle) - (_bits(one) + _bits(other)) / 2)
+def _jensen_shannon(one: Array, other: Array) -> Array:
+    mixture = (one + other) / 2
+    return np.maximum(0, _entropy_bits(mixture) - (_entropy_bits(one) + _entropy_bits(other)) / 2)
 
 
-def _bits(weights: Array) -> Array:
+def _entropy_bits(weights: Array) -> Array:
     return np.asarray(-(weights * np.log2(np.where(weights > 0, weights, 1))).sum(-1))

@@ -1,4 +1,4 @@
-"""What each head does: how sharply, how far and where it looks, and the role that this makes."""
+"""Statistics of attention heads: entropy, distance, attention sinks, and a role for each head."""
 
 from typing import NamedTuple
 
@@ -6,79 +6,95 @@ import numpy as np
 
 from regard.trace import Array, AttentionMap, Trace, summarize_weights
 
-MOST = 0.5  # the share of a head's weight from which a role is named after it
-SHARP, FLAT = 0.25, 0.9  # flatness below and above which a head is called so
+MIN_ROLE_SHARE = 0.5  # share of a head's weight from which a role is named after it
+MAX_SHARP_ENTROPY, MIN_FLAT_ENTROPY = 0.25, 0.9  # of the normalized entropy
 
 
-class Heads(NamedTuple):
-    """Statistics of the heads of one look, (head,) each: means over the queries that count.
+class HeadStatistics(NamedTuple):
+    """Statistics of the heads of one attention map, (head,) each: means over queries.
 
-    Queries that are padding, and those that look nowhere, are left out of every one.
+    Queries that are padding and fully masked queries are left out.
     """
 
     entropy: Array  # nats
-    flatness: Array  # entropy / that of a look at all in sight alike: 0 to 1
+    normalized_entropy: Array  # entropy / that of uniform attention to all visible keys: 0 to 1
     distance: Array  # mean of |key - query|
-    sink: Array  # share of the key that gets most
-    sink_key: Array  # the position of that key
+    sink: Array  # share of the key that receives most, the attention sink
+    sink_key: Array  # position of that key
     itself: Array  # share of the key at the query's own position
-    previous: Array
-    following: Array
+    previous: Array  # share of the key before
+    following: Array  # share of the key after
     roles: tuple[str, ...]
 
 
-def heads(trace: Trace, look: AttentionMap) -> Heads:
-    """Measure the heads of a look.
+def head_statistics(trace: Trace, attention_map: AttentionMap) -> HeadStatistics:
+    """Measure the heads of an attention map, and name a role for each.
 
-    A role is the first of these that fits. "previous", "following", "itself": half the weight or
-    more is there. "sink": half or more goes to one key, whoever looks. "sharp": flatness below a
-    quarter; "flat": above nine tenths; else "mixed". From one text to another, own positions
-    mean nothing, and a head is only sink, sharp, flat or mixed. Of reduced looks, shares count
-    the strongest keys of each row only, and the sink is that of all queries, padding too.
+    The role is the first of these that fits. "previous", "following", "itself": at least half the
+    weight goes there (as in Clark et al. 2019, "What Does BERT Look At?"). "sink": at least half
+    goes to one key, whatever the query. "sharp": normalized entropy below 0.25; "flat": above
+    0.9; otherwise "mixed". In cross-attention positions are not comparable, and a head is only
+    sink, sharp, flat or mixed. For summaries, shares count the heaviest keys of each row only, and
+    the sink is that of all queries, including padding.
+
+    Args:
+        trace: the trace that has the map, for its token lists.
+        attention_map: one of the trace's maps.
     """
-    rows = trace.tokens[look.queries].non_padding
-    small = summarize_weights(look.weights) if look.weights is not None else look.summary
-    assert small is not None, "what is not whole is reduced"
-    looking = (small.top_weights[:, rows] > 0).any(-1)
-    keys, weights = _strongest(look, rows)
+    rows = trace.tokens[attention_map.queries].non_padding
+    if attention_map.weights is not None:
+        summary = summarize_weights(attention_map.weights)
+    else:
+        assert attention_map.summary is not None, "a map has weights or a summary"
+        summary = attention_map.summary
+    attends = (summary.top_weights[:, rows] > 0).any(-1)
+    keys, weights = _heaviest(attention_map, rows)
 
-    def mean(numbers: Array) -> Array:
-        return np.asarray((numbers * looking).sum(-1) / np.maximum(1, looking.sum(-1)))
+    def mean(values: Array) -> Array:
+        return np.asarray((values * attends).sum(-1) / np.maximum(1, attends.sum(-1)))
 
-    def share(step: int) -> Array:
-        return mean((weights * (keys == rows[:, None] + step)).sum(-1))
+    def share(offset: int) -> Array:
+        return mean((weights * (keys == rows[:, None] + offset)).sum(-1))
 
-    most = np.log(np.maximum(2, _in_sight(trace, look)[rows]))
-    flatness = mean(np.minimum(1, small.entropy[:, rows] / most))
-    received = small.received
-    if look.weights is not None:
-        received = look.weights[:, rows].sum(1) / np.maximum(1, looking.sum(-1, keepdims=True))
-    sink, near = (
-        received.max(-1),
-        {"previous": share(-1), "following": share(1), "itself": share(0)},
-    )
-    named = {} if look.kind == "cross" else near
-    return Heads(
-        entropy=mean(small.entropy[:, rows]),
-        flatness=flatness,
-        distance=mean(small.distance[:, rows]),
+    max_entropy = np.log(np.maximum(2, _visible_keys(trace, attention_map)[rows]))
+    normalized_entropy = mean(np.minimum(1, summary.entropy[:, rows] / max_entropy))
+    received = summary.received
+    if attention_map.weights is not None:
+        counts = np.maximum(1, attends.sum(-1, keepdims=True))
+        received = attention_map.weights[:, rows].sum(1) / counts
+    sink = received.max(-1)
+    neighbours = {"previous": share(-1), "following": share(1), "itself": share(0)}
+    shares = {} if attention_map.kind == "cross" else neighbours
+    return HeadStatistics(
+        entropy=mean(summary.entropy[:, rows]),
+        normalized_entropy=normalized_entropy,
+        distance=mean(summary.distance[:, rows]),
         sink=sink,
         sink_key=received.argmax(-1),
-        **near,
-        roles=tuple(_role(n, named | {"sink": sink}, flatness) for n in range(len(sink))),
+        **neighbours,
+        roles=tuple(
+            _role(n, shares | {"sink": sink}, normalized_entropy) for n in range(len(sink))
+        ),
     )
 
 
-def table(trace: Trace) -> str:
-    """Write one line for each head of a trace."""
-    head_line = ("site", "call", "kind", "head", "role", "flatness", "distance", "sink")
-    lines: list[tuple[str, ...]] = [head_line]
-    for look in trace.maps:
-        found = heads(trace, look)
-        for n, head in enumerate(look.heads):
-            numbers = (found.flatness[n], found.distance[n], found.sink[n])
-            site = (look.name, str(look.call), look.kind, str(head), found.roles[n])
-            lines.append((*site, *(f"{number:.2f}" for number in numbers)))
+def head_table(trace: Trace) -> str:
+    """Return a text table of `head_statistics`, one line per head of the trace.
+
+    Example:
+        >>> from regard.trace import build_translation_trace
+        >>> print(head_table(build_translation_trace(["a", "b"], ["x"], cross=[[[[0.5, 0.5]]]])))
+        module   call  kind   head  role  norm_entropy  distance  sink
+        cross.0  0     cross  0     sink  1.00          0.50      0.50
+    """
+    header = ("module", "call", "kind", "head", "role", "norm_entropy", "distance", "sink")
+    lines: list[tuple[str, ...]] = [header]
+    for m in trace.maps:
+        statistics = head_statistics(trace, m)
+        columns = (statistics.normalized_entropy, statistics.distance, statistics.sink)
+        for n, head in enumerate(m.heads):
+            labels = (m.name, str(m.call), m.kind, str(head), statistics.roles[n])
+            lines.append((*labels, *(f"{column[n]:.2f}" for column in columns)))
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip()
@@ -86,29 +102,29 @@ def table(trace: Trace) -> str:
     )
 
 
-def _strongest(look: AttentionMap, rows: Array) -> tuple[Array, Array]:
-    """Give keys and their weights: all of them, or the strongest of each row."""
-    if look.weights is not None:
-        return np.arange(look.shape[2]), look.weights[:, rows]
-    assert look.summary is not None, "what is not whole is reduced"
-    return look.summary.top_keys[:, rows], look.summary.top_weights[:, rows]
+def _heaviest(attention_map: AttentionMap, rows: Array) -> tuple[Array, Array]:
+    """Return keys and their weights for some rows: all of them, or the heaviest of each row."""
+    if attention_map.weights is not None:
+        return np.arange(attention_map.shape[2]), attention_map.weights[:, rows]
+    assert attention_map.summary is not None, "a map has weights or a summary"
+    return attention_map.summary.top_keys[:, rows], attention_map.summary.top_weights[:, rows]
 
 
-def _in_sight(trace: Trace, look: AttentionMap) -> Array:
-    """Count the keys that each query could see."""
-    real = np.zeros(look.shape[2])
-    real[trace.tokens[look.keys].non_padding] = 1
-    if look.kind != "causal":
-        return np.full(look.shape[1], real.sum())
-    queries, keys = look.shape[1:]
-    last = np.minimum(np.arange(queries), keys - 1)  # who stands behind all keys sees all
-    return np.asarray(real.cumsum()[last])
+def _visible_keys(trace: Trace, attention_map: AttentionMap) -> Array:
+    """Count the keys that each query may attend to."""
+    _, queries, keys = attention_map.shape
+    is_text = np.zeros(keys)
+    is_text[trace.tokens[attention_map.keys].non_padding] = 1
+    if attention_map.kind != "causal":
+        return np.full(queries, is_text.sum())
+    last = np.minimum(np.arange(queries), keys - 1)  # queries after the last key see all keys
+    return np.asarray(is_text.cumsum()[last])
 
 
-def _role(head: int, shares: dict[str, Array], flatness: Array) -> str:
+def _role(head: int, shares: dict[str, Array], normalized_entropy: Array) -> str:
     for role, share in shares.items():
-        if share[head] >= MOST:
+        if share[head] >= MIN_ROLE_SHARE:
             return role
-    if flatness[head] < SHARP:
+    if normalized_entropy[head] < MAX_SHARP_ENTROPY:
         return "sharp"
-    return "flat" if flatness[head] > FLAT else "mixed"
+    return "flat" if normalized_entropy[head] > MIN_FLAT_ENTROPY else "mixed"

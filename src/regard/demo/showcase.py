@@ -5,7 +5,7 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from regard.analysis import Reading, best_reading, between_words
+from regard.analysis import AlignmentHead, best_alignment_head, word_level_cross_attention
 from regard.data.phrasebook import Phrase, corpus
 from regard.decoding.translation import translate
 from regard.demo.models import LANGUAGES, Language, check, learn, located
@@ -46,10 +46,10 @@ def demo(
     say(_next(out, shown.source))
 
 
-def choose_head(run: Run, phrases: Sequence[Phrase]) -> Reading:
+def choose_head(run: Run, phrases: Sequence[Phrase]) -> AlignmentHead:
     """Find the head of the lowest alignment error rate over some phrases with gold alignments."""
     traces = [_forced(run, phrase) for phrase in phrases]
-    return best_reading(traces, [phrase.links for phrase in phrases])
+    return best_alignment_head(traces, [phrase.links for phrase in phrases])
 
 
 def _forced(run: Run, phrase: Phrase) -> Trace:
@@ -90,14 +90,14 @@ class _Seen(NamedTuple):
     """A phrase, the head that looks at it, and where it looks: a row a target word."""
 
     phrase: Phrase
-    head: Reading
+    head: AlignmentHead
     weights: Array
     gold: list[list[float]]
     words: tuple[list[str], list[str]]  # of the target and of the source
 
 
-def _see(run: Run, phrase: Phrase, head: Reading) -> _Seen:
-    stack, sources, targets = between_words(_forced(run, phrase), head.step)
+def _see(run: Run, phrase: Phrase, head: AlignmentHead) -> _Seen:
+    stack, sources, targets = word_level_cross_attention(_forced(run, phrase), head.row)
     words = [phrase.target_words[n] for n in targets], [phrase.source_words[n] for n in sources]
     gold = [[float((s, t) in phrase.links) for s in sources] for t in targets]
     return _Seen(phrase, head, stack[head.layer, head.head], gold, words)

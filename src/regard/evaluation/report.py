@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from regard._support.progress import track
-from regard.analysis import alignment_error_rate, best_reading, read_alignment
+from regard.analysis import alignment_error_rate, best_alignment_head, extract_alignment
 from regard.config import DataConfig
 from regard.data import Pair, encode_pairs, read_pairs, whitespace_spans
 from regard.decoding.translation import translate
@@ -54,8 +54,8 @@ def alignment(run: Run, pairs: Sequence[Pair]) -> str:
             trace_translation(run.model, run.tokenizers, pair.source, pair.target, words=words)
         )
         gold.append(set(words.links or ()))
-    layer, head, step, *_ = best_reading(traces)
-    found = [read_alignment(trace, layer, head, step=step) for trace in traces]
+    layer, head, row, *_ = best_alignment_head(traces)
+    found = [extract_alignment(trace, layer, head, row=row) for trace in traces]
     rate = alignment_error_rate(*(_numbered(links) for links in (found, gold)))
     return f"alignment error rate {rate:.3f} (cross-attention, layer {layer}, head {head})"
 

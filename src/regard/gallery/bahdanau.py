@@ -6,7 +6,7 @@ from math import ceil
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from regard.analysis import between_words
+from regard.analysis import word_level_cross_attention
 from regard.data.phrasebook import Phrase, corpus
 from regard.decoding.translation import translate
 from regard.evaluation.metrics import bleu, exact_match
@@ -26,7 +26,7 @@ def draw() -> dict[str, Figure]:
     texts = {"with attention": _say(seeing, phrases), "without": _say(blind, phrases)}
     shown = _most_moved(phrases, texts["with attention"])
     phrase = phrases[shown]
-    weights, _, _ = between_words(looks(seeing, phrase))
+    weights, _, _ = word_level_cross_attention(looks(seeing, phrase))
     alignment = heat_map(
         weights[0, 0],
         phrase.target_words,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from regard.analysis import best_head, best_reading, between_words
+from regard.analysis import best_alignment_head, best_head_from_weights, word_level_cross_attention
 from regard.data.phrasebook import Phrase, corpus
 from regard.decoding.translation import translate
 from regard.demo.models import kept
@@ -22,11 +22,12 @@ def draw() -> dict[str, Figure]:
     run, phrase = kept(to="fr"), the_cat()
     others = corpus("fr", train=0).valid[:JUDGED]
     traces, gold = [looks(run, other) for other in others], [other.links for other in others]
-    best = best_reading(traces, gold)
-    errors = best_head([between_words(one, best.step)[0] for one in traces], gold).values
+    best = best_alignment_head(traces, gold)
+    weights_of_others = [word_level_cross_attention(one, best.row)[0] for one in traces]
+    errors = best_head_from_weights(weights_of_others, gold).values
     # (layer, head, French word, English word)
-    weights, _, _ = between_words(looks(run, phrase), best.step)
-    said = f"layer {best.layer}, head {best.head}, where a word is {best.step}"
+    weights, _, _ = word_level_cross_attention(looks(run, phrase), best.row)
+    said = f"layer {best.layer}, head {best.head}, where a word is {best.row}"
     large = heat_map(
         weights[best.layer, best.head],
         phrase.target_words,

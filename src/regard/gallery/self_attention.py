@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from regard.analysis import heads
+from regard.analysis import head_statistics
 from regard.data.phrasebook import corpus
 from regard.demo.models import kept
 from regard.gallery.example_sentence import looks, the_cat
@@ -38,7 +38,7 @@ def _every_head(trace: Trace, kind: Kind) -> Figure:
         assert look.weights is not None, "a trace of one sentence keeps all weights"
         for head, axes in enumerate(row):
             queries = words if head == 0 else [""] * len(words)
-            title = f"layer {number}, head {head}: {heads(trace, look).roles[head]}"
+            title = f"layer {number}, head {head}: {head_statistics(trace, look).roles[head]}"
             image = word_map(axes, look.weights[head], queries, words, title=title)
     figure.colorbar(image, ax=panels, label="weight", shrink=0.6)
     return figure
@@ -63,7 +63,7 @@ def _bars(traces: Sequence[Trace]) -> Figure:
 
 def _shares(traces: Sequence[Trace], kind: Kind) -> Array:
     """Give mean shares of the weight: (place, layer, head)."""
-    found = [[heads(one, look) for look in one.layers(kind)] for one in traces]
+    found = [[head_statistics(one, look) for look in one.layers(kind)] for one in traces]
     shares = [[[getattr(layer, place) for layer in one] for one in found] for place in PLACES]
     means: Array = np.mean(shares, axis=1)
     return means

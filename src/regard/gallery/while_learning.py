@@ -9,7 +9,12 @@ from typing import NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from regard.analysis import Reading, best_head, best_reading, between_words
+from regard.analysis import (
+    AlignmentHead,
+    best_alignment_head,
+    best_head_from_weights,
+    word_level_cross_attention,
+)
 from regard.data.phrasebook import Phrase, corpus
 from regard.demo.models import kept
 from regard.gallery.example_sentence import looks, the_cat
@@ -37,7 +42,7 @@ def draw() -> dict[str, Figure | Moving]:
     run = _watched()
     judged = corpus("fr", train=0).valid[:JUDGED]
     gold = [phrase.links for phrase in judged]
-    best = best_reading([looks(run, phrase) for phrase in judged], gold)
+    best = best_alignment_head([looks(run, phrase) for phrase in judged], gold)
     frames = [_frame(step, then, best, judged) for step, then in _history(run).items()]
     return {"frames": _still(frames, best), "moving": _moving(frames, best)}
 
@@ -56,14 +61,14 @@ def _history(run: Run) -> dict[int, Run]:
     return {**then, last: run}
 
 
-def _frame(step: int, run: Run, best: Reading, judged: Sequence[Phrase]) -> Frame:
-    weights, _, _ = between_words(looks(run, the_cat()), best.step)
-    others = [between_words(looks(run, phrase), best.step)[0] for phrase in judged]
-    errors = best_head(others, [phrase.links for phrase in judged]).values
+def _frame(step: int, run: Run, best: AlignmentHead, judged: Sequence[Phrase]) -> Frame:
+    weights, _, _ = word_level_cross_attention(looks(run, the_cat()), best.row)
+    others = [word_level_cross_attention(looks(run, phrase), best.row)[0] for phrase in judged]
+    errors = best_head_from_weights(others, [phrase.links for phrase in judged]).values
     return Frame(step, weights[best.layer, best.head], errors)
 
 
-def _still(frames: Sequence[Frame], best: Reading) -> Figure:
+def _still(frames: Sequence[Frame], best: AlignmentHead) -> Figure:
     """Draw all frames and, behind them, how wrong every head was at each."""
     rows = ceil((len(frames) + 1) / ACROSS)
     figure = blank(2.7 * ACROSS, 2.9 * rows)
@@ -76,7 +81,7 @@ def _still(frames: Sequence[Frame], best: Reading) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, frame: Frame, best: Reading) -> None:
+def _draw(axes: Axes, frame: Frame, best: AlignmentHead) -> None:
     phrase = the_cat()
     gold = [(target, source) for source, target in phrase.links]
     title = f"step {frame.step}: error {frame.errors[best.layer, best.head]:.2f}"
@@ -84,7 +89,7 @@ def _draw(axes: Axes, frame: Frame, best: Reading) -> None:
     word_map(axes, frame.weights, *words, title=title, gold=gold)
 
 
-def _curves(axes: Axes, frames: Sequence[Frame], best: Reading) -> None:
+def _curves(axes: Axes, frames: Sequence[Frame], best: AlignmentHead) -> None:
     for layer, heads in enumerate(zip(*(frame.errors for frame in frames), strict=True)):
         for head, errors in enumerate(zip(*heads, strict=True)):
             chosen = (layer, head) == (best.layer, best.head)
@@ -94,7 +99,7 @@ def _curves(axes: Axes, frames: Sequence[Frame], best: Reading) -> None:
     axes.set(title="alignment error of every head", xlabel="step", ylim=(0, 1))
 
 
-def _moving(frames: Sequence[Frame], best: Reading) -> Moving:
+def _moving(frames: Sequence[Frame], best: AlignmentHead) -> Moving:
     """Show one frame after the other, and the last one for longer."""
     figures = [blank(4.4, 4.8) for _ in frames]
     for figure, frame in zip(figures, frames, strict=True):
