@@ -40,7 +40,7 @@ def fused(seconds: float, out: Path) -> Lines:
     yield "|---|---|---|---|---|---|"
     for size in SIZES:
         qkv = vectors(*size)
-        scores = {"scaled dot": "scaled dot", "gaussian": Gaussian(4.0), "cosine": Cosine(0.2)}
+        scores = {"scaled_dot": "scaled_dot", "gaussian": Gaussian(4.0), "cosine": Cosine(0.2)}
         scores["bilinear"] = Bilinear(size[-1])
         for word, mask in (("none", None), ("causal", causal())):
             for name, score in scores.items():
@@ -51,7 +51,7 @@ def fused(seconds: float, out: Path) -> Lines:
                             scaled_dot_product_attention, *qkv, is_causal=mask is not None
                         ),
                         "ours": ours,
-                        "dense": partial(ours, path="dense"),
+                        "dense": partial(ours, backend="dense"),
                     },
                     seconds,
                 )

@@ -9,7 +9,7 @@ from torch import nn
 from memory import cost
 from regard.attention import attend
 
-LAYERS = ("dense", "fused", "streamed", "GRU", "convolution")
+LAYERS = ("dense", "fused", "blockwise", "GRU", "convolution")
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192, 16384)
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#555555")
 MEASURES = (("time, ms", 1e3), ("peak memory, MiB", 1.0))
@@ -43,7 +43,7 @@ def _maker(name: str, n: int, width: int = 64) -> Callable[[], Callable[[], obje
         if name == "convolution":
             convolution = nn.Conv1d(width, width, 3, padding=1)
             return torch.no_grad()(lambda: convolution(x.mT))
-        return torch.no_grad()(lambda: attend(x, path=name))
+        return torch.no_grad()(lambda: attend(x, backend=name))
 
     return make
 

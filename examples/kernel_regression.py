@@ -20,7 +20,7 @@ def main() -> None:
     fits = {
         "average of all points": NadarayaWatson("average"),
         "Gaussian, bandwidth 1": NadarayaWatson("gaussian", bandwidth=1.0),
-        "Gaussian, bandwidth learned": NadarayaWatson("gaussian", bandwidth=1.0, learned=True),
+        "Gaussian, bandwidth learned": NadarayaWatson("gaussian", bandwidth=1.0, learnable=True),
     }
     for name, fit in fits.items():
         error = (fit.fit(x, y).predict(new) - truth(new)).square().mean()

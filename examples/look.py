@@ -14,7 +14,7 @@ def main() -> None:
     vectors = 0.5 * torch.randn(len(WORDS), 16, generator=generator)
     vectors[4] = vectors[0]  # the same word, so the same vector
 
-    for score in ("scaled dot", "cosine", "gaussian"):
+    for score in ("scaled_dot", "cosine", "gaussian"):
         context, weights = regard.look(vectors, score=score)
         assert torch.equal(context, regard.attend(vectors, score=score))  # looking changes nothing
         print(regard.viz.terminal.heat_map(weights, WORDS, WORDS, title=score), "\n")

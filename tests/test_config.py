@@ -127,7 +127,7 @@ def test_what_may_be_nothing_can_be_set_to_none(nothing):
         ("train.learning_rate=2e-3", {"train": {"learning_rate": 2e-3}}),
         ("train.compile=true", {"train": {"compile": True}}),
         ("train.betas=[0.9, 0.98]", {"train": {"betas": [0.9, 0.98]}}),
-        ("model.score=scaled dot", {"model": {"score": "scaled dot"}}),
+        ("model.score=scaled_dot", {"model": {"score": "scaled_dot"}}),
         ('model.score="additive"', {"model": {"score": "additive"}}),
         ("train.schedule = inverse_sqrt", {"train": {"schedule": "inverse_sqrt"}}),
         ("model.key_heads=none", {"model": {"key_heads": "none"}}),

@@ -2,20 +2,20 @@ import pytest
 
 from regard.errors import RegardError, unknown_name
 
-KNOWN = ("scaled dot", "additive", "cosine")
+KNOWN = ("scaled_dot", "additive", "cosine")
 
 
 def test_an_unknown_name_offers_the_nearest():
     error = unknown_name("attention score", "aditive", KNOWN)
     assert str(error) == (
         "no attention score is called 'aditive'. Did you mean 'additive'? "
-        "Choose from: additive, cosine, scaled dot."
+        "Choose from: additive, cosine, scaled_dot."
     )
 
 
 def test_a_name_like_no_other_offers_the_whole_list():
     error = unknown_name("kernel", "xyz", KNOWN)
-    assert str(error) == "no kernel is called 'xyz'. Choose from: additive, cosine, scaled dot."
+    assert str(error) == "no kernel is called 'xyz'. Choose from: additive, cosine, scaled_dot."
 
 
 @pytest.mark.parametrize("name", KNOWN)

@@ -37,7 +37,7 @@ def test_every_example_is_tested():
 
 def test_look_shows_scores_and_masks(run):
     told = run("look")
-    for title in ("scaled dot", "cosine", "gaussian", "at itself and the two words before it"):
+    for title in ("scaled_dot", "cosine", "gaussian", "at itself and the two words before it"):
         assert title in told
     assert told.endswith("query 5 may not look at key 1: hidden by window(2)\n")
 

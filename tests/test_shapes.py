@@ -7,7 +7,7 @@ import torch
 from regard import shapes
 
 SOURCE = Path(shapes.__file__).parent
-TYPES = ("Queries", "Keys", "Values", "Scores", "Weights", "Context", "Bias", "MayLook")
+TYPES = ("Queries", "Keys", "Values", "Scores", "Weights", "Context")
 
 
 def alphabet():
@@ -44,19 +44,3 @@ def test_queries_keys_and_scores_tell_wrong_kinds_apart():
     assert isinstance(torch.zeros(2, 3, 5, 12), shapes.Queries)
     assert not isinstance(torch.zeros(5), shapes.Queries)
     assert not isinstance(torch.zeros(5, 12).long(), shapes.Queries)
-    assert isinstance(torch.ones(5, 7).bool(), shapes.MayLook)
-    assert not isinstance(torch.ones(5, 7), shapes.MayLook)
-    assert not isinstance(torch.ones(5, 7).bool(), shapes.Bias)
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_widened(dtype):
-    numbers = torch.randn(5, 7).to(dtype)
-    assert shapes.precise(numbers).dtype == torch.float32
-    assert shapes.precise(numbers).to(dtype).equal(numbers)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_full_precision_is_left_alone(dtype):
-    numbers = torch.randn(5, 7, dtype=dtype)
-    assert shapes.precise(numbers) is numbers

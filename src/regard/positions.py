@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard._support.functorch import transformed
+from regard._support.functorch import in_functorch
 
 Vectors = Float[Tensor, "*batch position width"]
 
@@ -40,7 +40,7 @@ class Sinusoidal(nn.Module):
             # doubling makes step-by-step decoding write the table a few times, not every step
             with torch.inference_mode(False):  # it outlives this call
                 table = sinusoidal(2 * end, self.width, base=self.base).to(vectors.device)
-            if not transformed():  # which would wrap it for good
+            if not in_functorch():  # which would wrap it for good
                 self.table = table
         return vectors + table[offset:end].to(vectors)
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from regard.attention.call import grouped, prepare_call, ungrouped
+from regard.attention.call import prepare_call, stack_groups, unstack_groups
 
 
 def lined_up(queries, keys, values=None, **changed):
@@ -13,7 +13,7 @@ def test_batch_axes_of_size_one_are_stretched():
     job = lined_up(torch.randn(2, 1, 5, 12), torch.randn(1, 3, 7, 12), torch.randn(2, 3, 7, 4))
     assert job.queries.shape == (2, 3, 5, 12)
     assert job.keys.shape == (2, 3, 7, 12)
-    assert job.frame.shape == (2, 3, 5, 7)
+    assert job.shape.score_shape == (2, 3, 5, 7)
 
 
 def test_stretching_copies_nothing():
@@ -26,16 +26,16 @@ def test_stretching_copies_nothing():
 def test_groups_count_the_query_heads_of_a_key_head(heads, key_heads, groups):
     job = lined_up(torch.randn(2, heads, 5, 12), torch.randn(2, key_heads, 7, 12))
     assert job.groups == groups
-    assert job.frame.batch == (2, heads)
+    assert job.shape.batch == (2, heads)
     assert job.keys.shape[1] == key_heads
 
 
 def test_grouped_puts_heads_of_one_key_head_below_each_other_and_back():
     rows = torch.randn(2, 6, 5, 12)
-    below = grouped(rows, 3)
+    below = stack_groups(rows, 3)
     assert below.shape == (2, 2, 15, 12)
     assert torch.equal(below[:, 1, 5:10], rows[:, 4])
-    assert torch.equal(ungrouped(below, 3), rows)
+    assert torch.equal(unstack_groups(below, 3), rows)
 
 
 def test_heads_that_are_no_multiple_are_refused():

@@ -67,7 +67,7 @@ def test_causal_self_attention_agrees_in_training_and_its_gradients_too():
     ours = MultiHeadAttention.from_torch(theirs)
     assert ours.training
     rows = torch.randn(BATCH, QUERIES, WIDTH)
-    hidden = ~causal().tensor(QUERIES)
+    hidden = ~causal().to_tensor(QUERIES)
     context, _ = theirs(rows, rows, rows, attn_mask=hidden, is_causal=True, need_weights=False)
     mine = ours(rows, mask=causal())
     torch.testing.assert_close(mine, context, rtol=0, atol=1e-5)

@@ -17,10 +17,10 @@ from regard.attention import (
     ScaledDot,
     attend,
     look,
-    named,
+    make_score,
     weights,
 )
-from regard.attention.functional import PATHS
+from regard.attention.functional import BACKENDS
 from regard.attention.scores.additive import TanhSum
 from regard.attention.scores.base import DotProductForm
 from regard.attention.scores.kernels import boxcar, epanechnikov, triangular
@@ -30,7 +30,7 @@ BATCH, HEADS, QUERIES, KEYS, WIDTH, VALUE = 2, 3, 5, 7, 12, 6
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 3e-6, torch.float16: 3e-3, torch.bfloat16: 3e-2}
 
 
-def make_score(name, dtype=torch.float32):
+def build_score(name, dtype=torch.float32):
     makers = {
         "capped": lambda: ScaledDot(cap=5.0),
         "cosine": lambda: Cosine(temperature=0.25),
@@ -39,9 +39,9 @@ def make_score(name, dtype=torch.float32):
         "triangular": lambda: Kernel(triangular, 5.0),
         "epanechnikov": lambda: Kernel(epanechnikov, 5.0),
         "bilinear": lambda: Bilinear(WIDTH),
-        "additive": lambda: Additive(WIDTH, hidden=9),
+        "additive": lambda: Additive(WIDTH, hidden_width=9),
     }
-    return makers.get(name, lambda: named(name))().to(dtype)
+    return makers.get(name, lambda: make_score(name))().to(dtype)
 
 
 def make_vectors(dtype=torch.float32, queries=QUERIES, keys=KEYS, heads=HEADS, key_heads=HEADS):
@@ -76,27 +76,32 @@ MASKS = {
 def written_out(mask):
     if mask is None or isinstance(mask, torch.Tensor):
         return mask
-    return mask.tensor(QUERIES, KEYS, batch=(BATCH, HEADS))
+    return mask.to_tensor(QUERIES, KEYS, batch=(BATCH, HEADS))
 
 
-def goes(path, score):
+def goes(backend, score):
     """Tell whether a score can take a path."""
-    return path != "fused" or (hasattr(score, "fold") and getattr(score, "folds", True))
+    return backend != "fused" or (hasattr(score, "fold") and getattr(score, "folds", True))
 
 
-WAYS = [(name, path) for name in formulas.NAMES for path in PATHS if goes(path, make_score(name))]
+WAYS = [
+    (name, backend)
+    for name in formulas.NAMES
+    for backend in BACKENDS
+    if goes(backend, build_score(name))
+]
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
-@pytest.mark.parametrize(("name", "path"), WAYS)
-def test_every_score_mask_path_and_dtype_gives_the_formula(name, path, dtype):
-    score = make_score(name, dtype)
+@pytest.mark.parametrize(("name", "backend"), WAYS)
+def test_every_score_mask_path_and_dtype_gives_the_formula(name, backend, dtype):
+    score = build_score(name, dtype)
     for mask_name, make_mask in MASKS.items():
         queries, keys, values = make_vectors(dtype)
         mask = make_mask()
         scores = formulas.scores(name, queries, keys, score)
         expected = formulas.weights(scores, written_out(mask))
-        context, looks = look(queries, keys, values, score=score, mask=mask, path=path)
+        context, looks = look(queries, keys, values, score=score, mask=mask, backend=backend)
         assert context.dtype == looks.dtype == dtype
         close = {"rtol": 0, "atol": TOLERANCE[dtype], "msg": lambda m, n=mask_name: f"{n}: {m}"}
         torch.testing.assert_close(looks.double(), expected, **close)
@@ -104,26 +109,26 @@ def test_every_score_mask_path_and_dtype_gives_the_formula(name, path, dtype):
 
 
 @pytest.mark.parametrize("bias_axes", [2, 3, 4])
-@pytest.mark.parametrize("path", PATHS)
-def test_a_bias_is_added_to_the_scores(path, bias_axes):
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_bias_is_added_to_the_scores(backend, bias_axes):
     queries, keys, values = make_vectors()
     bias = torch.randn(BATCH, HEADS, QUERIES, KEYS)
     bias[0, 0, 2] = -torch.inf
     bias = {2: bias[0, 0], 3: bias[:, 0], 4: bias}[bias_axes]
     mask = some_pairs()
     full = bias[:, None] if bias_axes == 3 else bias
-    expected = formulas.weights(formulas.scores("scaled dot", queries, keys), mask, full)
-    context, looks = look(queries, keys, values, mask=mask, bias=bias, path=path)
+    expected = formulas.weights(formulas.scores("scaled_dot", queries, keys), mask, full)
+    context, looks = look(queries, keys, values, mask=mask, bias=bias, backend=backend)
     torch.testing.assert_close(looks.double(), expected, rtol=0, atol=1e-6)
     torch.testing.assert_close(context.double(), expected @ values.double(), rtol=0, atol=3e-6)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
-@pytest.mark.parametrize(("name", "path"), WAYS)
-def test_looking_never_changes_the_answer(name, path, dropout):
-    score = make_score(name)
+@pytest.mark.parametrize(("name", "backend"), WAYS)
+def test_looking_never_changes_the_answer(name, backend, dropout):
+    score = build_score(name)
     queries, keys, values = make_vectors()
-    settings = {"score": score, "mask": some_pairs(), "dropout": dropout, "path": path}
+    settings = {"score": score, "mask": some_pairs(), "dropout": dropout, "backend": backend}
     for gradients in (torch.no_grad, torch.enable_grad):
         with gradients():
             torch.manual_seed(7)
@@ -145,10 +150,10 @@ class Chancy(torch.nn.Module):
         return DotProductForm(drop(queries, 0.5), keys)
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_looking_draws_no_random_numbers_beside_those_of_the_answer(path):
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_looking_draws_no_random_numbers_beside_those_of_the_answer(backend):
     queries, keys, values = make_vectors()
-    settings = {"score": Chancy(), "dropout": 0.4, "path": path}
+    settings = {"score": Chancy(), "dropout": 0.4, "backend": backend}
     torch.manual_seed(7)
     without, then = attend(queries, keys, values, **settings), torch.rand(5)
     torch.manual_seed(7)
@@ -156,25 +161,25 @@ def test_looking_draws_no_random_numbers_beside_those_of_the_answer(path):
     assert torch.equal(torch.rand(5), then)
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_dropout_keeps_the_mean_and_drops_the_share(path):
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_dropout_keeps_the_mean_and_drops_the_share(backend):
     queries, keys = torch.zeros(1, 1, 4), torch.zeros(1, 2_000, 4)
     values = torch.ones(1, 2_000, 1)
     context = torch.stack(
-        [attend(queries, keys, values, dropout=0.5, path=path) for _ in range(40)]
+        [attend(queries, keys, values, dropout=0.5, backend=backend) for _ in range(40)]
     )
     assert context.mean().item() == pytest.approx(1.0, abs=0.02)
     assert context.std().item() == pytest.approx(2_000**-0.5, rel=0.4)
 
 
-@pytest.mark.parametrize(("name", "path"), WAYS)
-def test_gradients_are_those_of_the_formula(name, path):
-    score = make_score(name, torch.float64)
+@pytest.mark.parametrize(("name", "backend"), WAYS)
+def test_gradients_are_those_of_the_formula(name, backend):
+    score = build_score(name, torch.float64)
     queries, keys, values = (
         x[:1, :2, :4, :3].requires_grad_() for x in make_vectors(torch.float64)
     )
     if name in ("bilinear", "additive"):
-        score = (Bilinear(3) if name == "bilinear" else Additive(3, hidden=2)).double()
+        score = (Bilinear(3) if name == "bilinear" else Additive(3, hidden_width=2)).double()
     if name in ("boxcar", "triangular", "epanechnikov"):
         score = Kernel({"boxcar": boxcar, "triangular": triangular}.get(name, epanechnikov), 3.0)
     may_look = torch.rand(1, 2, 4, 4) > 0.3
@@ -182,14 +187,14 @@ def test_gradients_are_those_of_the_formula(name, path):
     parameters = tuple(score.parameters())
 
     def run(queries, keys, values, *_):
-        return attend(queries, keys, values, score=score, mask=may_look, path=path)
+        return attend(queries, keys, values, score=score, mask=may_look, backend=backend)
 
     assert torch.autograd.gradcheck(run, (queries, keys, values, *parameters), fast_mode=True)
 
 
 @pytest.mark.parametrize("name", formulas.NAMES)
 def test_weights_can_be_learned_from(name):
-    score = make_score(name, torch.float64)
+    score = build_score(name, torch.float64)
     queries, keys, _ = (x[:1, :1, :3].requires_grad_() for x in make_vectors(torch.float64))
     may_look = torch.tensor([[True, True, False], [False] * 3, [True] * 3])
 
@@ -199,11 +204,11 @@ def test_weights_can_be_learned_from(name):
     assert torch.autograd.gradcheck(run, (queries, keys))
 
 
-@pytest.mark.parametrize(("name", "path"), WAYS)
-def test_a_query_that_may_look_nowhere_gets_zeros_and_gives_no_gradient(name, path):
-    score = make_score(name)
+@pytest.mark.parametrize(("name", "backend"), WAYS)
+def test_a_query_that_may_look_nowhere_gets_zeros_and_gives_no_gradient(name, backend):
+    score = build_score(name)
     vectors = [x.requires_grad_() for x in make_vectors()]
-    context, looks = look(*vectors, score=score, mask=lengths([0, KEYS]), path=path)
+    context, looks = look(*vectors, score=score, mask=lengths([0, KEYS]), backend=backend)
     assert (context[0] == 0).all()
     assert (looks[0] == 0).all()
     (context.sum() + looks.square().sum()).backward()
@@ -213,14 +218,14 @@ def test_a_query_that_may_look_nowhere_gets_zeros_and_gives_no_gradient(name, pa
         assert gradient.isfinite().all()
 
 
-@pytest.mark.parametrize(("name", "path"), WAYS)
-def test_grouped_heads_read_the_key_head_of_their_group(name, path):
-    score = make_score(name)
+@pytest.mark.parametrize(("name", "backend"), WAYS)
+def test_grouped_heads_read_the_key_head_of_their_group(name, backend):
+    score = build_score(name)
     queries, keys, values = make_vectors(heads=6, key_heads=2)
     own_keys, own_values = (x.repeat_interleave(3, dim=1) for x in (keys, values))
     for mask in (None, causal(align="first"), padding(torch.rand(BATCH, KEYS) > 0.4)):
-        looked = look(queries, keys, values, score=score, mask=mask, path=path)
-        apart = look(queries, own_keys, own_values, score=score, mask=mask, path=path)
+        looked = look(queries, keys, values, score=score, mask=mask, backend=backend)
+        apart = look(queries, own_keys, own_values, score=score, mask=mask, backend=backend)
         torch.testing.assert_close(looked.weights, apart.weights)
         torch.testing.assert_close(looked.context, apart.context)
 
@@ -237,23 +242,23 @@ def leading_axes():
     width=st.integers(1, 4),
     value=st.integers(1, 3),
     size=st.sampled_from([1e-30, 1.0, 1e4, 1e15]),
-    name=st.sampled_from(["dot", "scaled dot", "cosine", "gaussian", "triangular", "additive"]),
+    name=st.sampled_from(["dot", "scaled_dot", "cosine", "gaussian", "triangular", "additive"]),
     single=st.booleans(),
 )
 def test_any_shape_and_size_gives_rows_that_sum_to_one_or_zero(
     data, batch, queries, keys, width, value, size, name, single
 ):
-    score = Additive(width) if name == "additive" else named(name)
+    score = Additive(width) if name == "additive" else make_score(name)
     stretched = [1 if data.draw(st.booleans()) else axis for axis in batch]
     q = size * torch.randn(*batch, *([] if single else [queries]), width)
     k = size * torch.randn(*stretched, keys, width)
     v = torch.randn(*stretched, keys, value)
     may_look = torch.rand(1 if single else queries, keys) > 0.4
     copies = [x.clone() for x in (q, k, v, may_look)]
-    for path in PATHS:
-        if not goes(path, score):
+    for backend in BACKENDS:
+        if not goes(backend, score):
             continue
-        context, looks = look(q, k, v, score=score, mask=may_look, path=path)
+        context, looks = look(q, k, v, score=score, mask=may_look, backend=backend)
         rows = torch.Size([*batch] if single else [*batch, queries])
         assert context.shape == (*rows, value)
         assert looks.shape == (*rows, keys)
@@ -266,13 +271,13 @@ def test_any_shape_and_size_gives_rows_that_sum_to_one_or_zero(
         assert torch.equal(copy, x), "inputs must stay as they are"
 
 
-@pytest.mark.parametrize(("name", "path"), WAYS)
-def test_permuting_keys_with_their_values_changes_nothing(name, path):
-    score = make_score(name)
+@pytest.mark.parametrize(("name", "backend"), WAYS)
+def test_permuting_keys_with_their_values_changes_nothing(name, backend):
+    score = build_score(name)
     queries, keys, values = make_vectors()
     order = torch.randperm(KEYS)
-    plain = look(queries, keys, values, score=score, path=path)
-    moved = look(queries, keys[..., order, :], values[..., order, :], score=score, path=path)
+    plain = look(queries, keys, values, score=score, backend=backend)
+    moved = look(queries, keys[..., order, :], values[..., order, :], score=score, backend=backend)
     torch.testing.assert_close(moved.context, plain.context)
     torch.testing.assert_close(moved.weights, plain.weights[..., order])
 
@@ -343,14 +348,17 @@ def test_autocast_gives_what_rounding_by_hand_gives(dtype):
     torch.testing.assert_close(context.float(), by_hand.float(), rtol=0, atol=2e-2)
 
 
-@pytest.mark.parametrize("score", ["dot", "scaled dot", "cosine", "bilinear", "additive"])
+@pytest.mark.parametrize("score", ["dot", "scaled_dot", "cosine", "bilinear", "additive"])
 def test_autocast_does_not_round_scores(score):
     queries, keys, values = (3 * torch.randn(2, 4, 9, 12) for _ in range(3))
-    compare = named(score, (12, 12)) if score != "additive" else TanhSum(12)
+    compare = make_score(score, (12, 12)) if score != "additive" else TanhSum(12)
     rounded = [x.bfloat16() for x in (queries, keys, values)]
-    plain = weights(*rounded[:2], score=compare), attend(*rounded, score=compare, path="dense")
+    plain = weights(*rounded[:2], score=compare), attend(*rounded, score=compare, backend="dense")
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        cast = weights(*rounded[:2], score=compare), attend(*rounded, score=compare, path="dense")
+        cast = (
+            weights(*rounded[:2], score=compare),
+            attend(*rounded, score=compare, backend="dense"),
+        )
     for one, other in zip(plain, cast, strict=True):
         assert torch.equal(one, other)
 
@@ -378,22 +386,22 @@ def test_a_score_that_tells_heads_apart_has_the_weights_of_its_context(length, m
     torch.testing.assert_close(context, looks @ words)
 
 
-@pytest.mark.parametrize("path", ["streamed", "dense"])
-def test_scores_that_are_not_one_for_each_pair_are_refused(path):
+@pytest.mark.parametrize("backend", ["blockwise", "dense"])
+def test_scores_that_are_not_one_for_each_pair_are_refused(backend):
     by_head = torch.linspace(0.1, 3, 4)[:, None, None]
     with pytest.raises(ValueError, match=r"score must give .*\(2, 1, 12, 5\).*is \(2, 4, 12, 5\)"):
         attend(
             torch.randn(2, 4, 3, 8),
             torch.randn(2, 1, 5, 8),
             score=lambda queries, keys: (queries * by_head) @ keys.mT,
-            path=path,
+            backend=backend,
         )
     with pytest.raises(ValueError, match=r"score must give .*, but the shape is \(2, 5\)"):
         attend(torch.randn(2, 3, 8), torch.randn(2, 5, 8), score=lambda q, k: k.norm(dim=-1))
 
 
-@pytest.mark.parametrize("path", ["streamed", "dense"])
-def test_scores_of_keys_alone_or_of_queries_alone_hold_for_all(path):
+@pytest.mark.parametrize("backend", ["blockwise", "dense"])
+def test_scores_of_keys_alone_or_of_queries_alone_hold_for_all(backend):
     queries, keys, values = make_vectors()
     by_keys = attend(queries, keys, values, score=lambda q, k: k.norm(dim=-1)[..., None, :])
     by_all = attend(
@@ -401,10 +409,12 @@ def test_scores_of_keys_alone_or_of_queries_alone_hold_for_all(path):
         keys,
         values,
         score=lambda q, k: k.norm(dim=-1)[..., None, :] + 0 * (q @ k.mT),
-        path=path,
+        backend=backend,
     )
     torch.testing.assert_close(by_keys, by_all)
-    alike = attend(queries, keys, values, score=lambda q, k: q.sum(-1, keepdim=True), path=path)
+    alike = attend(
+        queries, keys, values, score=lambda q, k: q.sum(-1, keepdim=True), backend=backend
+    )
     torch.testing.assert_close(alike, values.mean(-2, keepdim=True).expand_as(alike))
 
 
@@ -441,7 +451,7 @@ def test_a_scale_that_turns_scores_round_hides_what_is_hidden(scale):
     words = torch.randn(2, 5, 8)
     score = ScaledDot(scale)
     context = attend(words, score=score, mask=causal())
-    torch.testing.assert_close(context, attend(words, score=score, mask=causal(), path="dense"))
+    torch.testing.assert_close(context, attend(words, score=score, mask=causal(), backend="dense"))
 
 
 def test_a_float32_bias_is_not_rounded_to_half_precision():
@@ -455,7 +465,7 @@ def test_a_float32_bias_is_not_rounded_to_half_precision():
 def test_what_has_no_numbers_has_shapes():
     words = torch.empty(2, 5, 4, device="meta")
     assert weights(words).shape == (2, 5, 5)
-    assert attend(words, path="dense").shape == (2, 5, 4)
+    assert attend(words, backend="dense").shape == (2, 5, 4)
 
 
 REFUSALS = [
@@ -482,8 +492,8 @@ REFUSALS = [
     ({"bias": torch.ones(5, 7).bool()}, TypeError, "booleans go in as mask="),
     ({"bias": torch.ones(5, 6)}, ValueError, r"bias must broadcast to \(2, 5, 7\).*\(5, 6\)"),
     ({"dropout": 1.5}, ValueError, "dropout must be a share from 0 to 1, but it is 1.5"),
-    ({"path": "flash"}, ValueError, "path must be one of fused, streamed, dense.*'flash'"),
-    ({"path": "fused", "score": ScaledDot(cap=1.0)}, ValueError, "ScaledDot does not fold"),
+    ({"backend": "flash"}, ValueError, "path must be one of fused, blockwise, dense.*'flash'"),
+    ({"backend": "fused", "score": ScaledDot(cap=1.0)}, ValueError, "ScaledDot does not fold"),
     ({"score": "additive"}, ValueError, r"weights to learn.*regard\.Additive\(query_width"),
     ({"score": Bilinear(4, 5)}, ValueError, "made for queries of width 4 and keys of width 5"),
 ]
@@ -501,29 +511,31 @@ def test_what_does_not_fit_is_refused_with_a_sentence(changed, error, words, unc
         attend(call.pop("queries"), call.pop("keys"), call.pop("values"), **call)
 
 
-def test_large_jobs_that_do_not_fold_are_streamed(monkeypatch):
+def test_large_jobs_that_do_not_fold_are_blockwise(monkeypatch):
     from regard.attention import functional as door  # the function; its module holds the limit
 
     module = __import__("sys").modules[door.__module__]
     taken = []
-    for path in PATHS:
-        run = module._ATTEND[path]
+    for backend in BACKENDS:
+        run = module._ATTEND[backend]
         monkeypatch.setitem(
-            module._ATTEND, path, lambda *a, path=path, run=run: taken.append(path) or run(*a)
+            module._ATTEND,
+            backend,
+            lambda *a, backend=backend, run=run: taken.append(backend) or run(*a),
         )
     monkeypatch.setattr(module, "STREAM_FROM", BATCH * HEADS * QUERIES * KEYS)
     queries, keys, values = make_vectors()
-    for score in ("scaled dot", ScaledDot(cap=2.0)):
+    for score in ("scaled_dot", ScaledDot(cap=2.0)):
         attend(queries, keys, values, score=score)
     attend(queries[..., :-1, :], keys, values, score=ScaledDot(cap=2.0))
-    assert taken == ["fused", "streamed", "dense"]
+    assert taken == ["fused", "blockwise", "dense"]
 
 
-@pytest.mark.parametrize("path", ["fused", "dense"])
+@pytest.mark.parametrize("backend", ["fused", "dense"])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16], ids=str)
-def test_a_bias_of_another_precision_is_added_in_that_of_the_scores(dtype, path):
+def test_a_bias_of_another_precision_is_added_in_that_of_the_scores(dtype, backend):
     vectors, bias = make_vectors(), torch.randn(QUERIES, KEYS).to(dtype)
-    score = "dot" if path == "fused" else lambda queries, keys: queries @ keys.mT
+    score = "dot" if backend == "fused" else lambda queries, keys: queries @ keys.mT
     expected = attend(*vectors, score=score, bias=bias.float())
     assert torch.equal(attend(*vectors, score=score, bias=bias), expected)
     context, looks = look(*vectors, score=score, bias=bias)

@@ -120,7 +120,7 @@ def test_points_thousands_of_bandwidths_apart_stay_precise():
 @pytest.mark.parametrize("start", [0.02, 1.0, 30.0])
 def test_a_learned_bandwidth_is_the_best_around(start):
     x, y = wave()
-    model = NadarayaWatson(bandwidth=start, learned=True).fit(x, y)
+    model = NadarayaWatson(bandwidth=start, learnable=True).fit(x, y)
     points, values = x[:, None].tolist(), y.tolist()
     reached = error_without_self("gaussian", points, values, model.bandwidth)
     for factor in (1 / 4, 1 / 2, 0.8, 0.9, 0.95, 0.98, 0.99, 1.01, 1.02, 1.05, 1.1, 1.25, 2, 4):
@@ -137,7 +137,7 @@ def test_a_learned_bandwidth_is_the_best_around(start):
 @pytest.mark.parametrize("kernel", ["triangular", "epanechnikov"])
 def test_kernels_that_end_learn_a_bandwidth_better_than_any_octave_of_the_start(kernel):
     x, y = wave()
-    model = NadarayaWatson(kernel, bandwidth=1.0, learned=True).fit(x, y)
+    model = NadarayaWatson(kernel, bandwidth=1.0, learnable=True).fit(x, y)
     points, values = x[:, None].tolist(), y.tolist()
     reached = error_without_self(kernel, points, values, model.bandwidth)
     for octave in range(-4, 5):
@@ -151,7 +151,7 @@ def test_a_learned_bandwidth_predicts_better_than_the_average_and_than_a_poor_gu
     def miss(model):
         return (model.fit(x, y).predict(x) - truth).square().mean()
 
-    learned = miss(NadarayaWatson(bandwidth=3.0, learned=True))
+    learned = miss(NadarayaWatson(bandwidth=3.0, learnable=True))
     assert learned < miss(NadarayaWatson(bandwidth=3.0)) / 2
     assert learned < miss(NadarayaWatson("average")) / 2
 
@@ -159,8 +159,8 @@ def test_a_learned_bandwidth_predicts_better_than_the_average_and_than_a_poor_gu
 def test_the_bandwidth_is_learned_from_points_far_apart_as_precisely_as_near():
     x = torch.rand(1000).mul(1000).float()  # about two thousand bandwidths
     y = x.sin()
-    single = NadarayaWatson(learned=True).fit(x, y).bandwidth
-    double = NadarayaWatson(learned=True).fit(x.double(), y.double()).bandwidth
+    single = NadarayaWatson(learnable=True).fit(x, y).bandwidth
+    double = NadarayaWatson(learnable=True).fit(x.double(), y.double()).bandwidth
     assert single == pytest.approx(double, rel=1e-3)
 
 
@@ -169,7 +169,7 @@ def test_a_fixed_bandwidth_stays():
 
 
 def test_one_point_teaches_no_bandwidth():
-    model = NadarayaWatson(bandwidth=0.3, learned=True).fit([1.0], [2.0])
+    model = NadarayaWatson(bandwidth=0.3, learnable=True).fit([1.0], [2.0])
     assert model.bandwidth == pytest.approx(0.3)
     assert model.predict([5.0]).tolist() == [2]
 
@@ -195,7 +195,7 @@ def test_predictions_have_the_shape_of_y():
 
 
 def test_predicting_builds_no_graph():
-    model = NadarayaWatson(learned=True).fit(*wave(10))
+    model = NadarayaWatson(learnable=True).fit(*wave(10))
     assert not model.predict([1.0]).requires_grad
     assert not model.weights([1.0]).requires_grad
 
@@ -218,7 +218,7 @@ def test_an_unknown_kernel_offers_the_nearest():
 )
 def test_kernels_without_a_slope_learn_no_bandwidth(kernel, words):
     with pytest.raises(ValueError, match=words):
-        NadarayaWatson(kernel, learned=True)
+        NadarayaWatson(kernel, learnable=True)
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_predictions_are_the_weighted_mean_in_any_number_of_dimensions(width):
 def test_a_bandwidth_is_learned_whatever_the_scale_of_x(kernel, size):
     x = torch.linspace(0, size, 200)
     y = torch.sin(10 * x / size)
-    model = NadarayaWatson(kernel, learned=True).fit(x, y)
+    model = NadarayaWatson(kernel, learnable=True).fit(x, y)
     assert 1e-4 * size < model.bandwidth < 0.3 * size
     assert (model.predict(x) - y).square().mean() < 1e-3
 
@@ -286,7 +286,7 @@ def test_points_are_kept_as_they_were():
 
 
 def test_a_bandwidth_can_be_learned_in_inference_mode():
-    model = NadarayaWatson(learned=True)
+    model = NadarayaWatson(learnable=True)
     with torch.inference_mode():
         x = torch.linspace(0, 3, 20)
         model.fit(x, x.sin())

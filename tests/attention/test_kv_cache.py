@@ -132,7 +132,7 @@ def test_picking_takes_sentences_and_of_each_some_keys(learning):
     keys, values = rows(5, batch=3, requires_grad=learning)
     sentences, places = torch.tensor([2, 0]), torch.tensor([[4, 1, 1], [0, 2, 3]])
     cache = grown((keys, values))
-    picked = cache.pick(sentences, places)
+    picked = cache.select(sentences, places)
     expected = [
         torch.stack([x[s][:, p] for s, p in zip(sentences, places, strict=True)])
         for x in (keys, values)
@@ -159,7 +159,7 @@ def looking_back(caches, parts, queries):
             (caches[step].keys, caches[step].values) if caches else joined(*parts[: step + 1])
         )
         # the dense path keeps the very rows of the cache for the backward pass
-        total = total + (attend(query, keys, values, path="dense") ** 2).sum()
+        total = total + (attend(query, keys, values, backend="dense") ** 2).sum()
     return total
 
 
@@ -190,8 +190,8 @@ def test_a_cache_may_grow_on_while_an_earlier_look_waits_for_its_gradient():
     with torch.no_grad():
         cache = grown(rows(3), rows(1))
     query = torch.randn(BATCH, HEADS, 1, WIDTH, requires_grad=True)
-    loss = attend(query, cache.keys, cache.values, path="dense").sum()
-    copied = attend(query, cache.keys.clone(), cache.values.clone(), path="dense").sum()
+    loss = attend(query, cache.keys, cache.values, backend="dense").sum()
+    copied = attend(query, cache.keys.clone(), cache.values.clone(), backend="dense").sum()
     want = torch.autograd.grad(copied, query)
     with torch.no_grad():
         cache.extend(*rows(1))

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from regard.attention import NAMES, KeyValues, KVCache, MultiHeadAttention, ScaledDot
+from regard.attention import SCORE_NAMES, KeyValues, KVCache, MultiHeadAttention, ScaledDot
 from regard.masks import causal, lengths, padding
 from regard.positions import ALiBi, Rotary
 
@@ -29,7 +29,7 @@ def test_each_head_attends_in_its_own_space_and_the_results_are_joined():
 
 
 @pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("score", NAMES)
+@pytest.mark.parametrize("score", SCORE_NAMES)
 def test_looking_never_changes_the_answer(score, training):
     attention = MultiHeadAttention(WIDTH, HEADS, score=score, dropout=0.3).train(training)
     rows = torch.randn(BATCH, QUERIES, WIDTH)
@@ -68,7 +68,7 @@ def test_the_first_row_of_causal_weights_sees_itself_only():
 
 @pytest.mark.parametrize("key_heads", [1, 2, 6])
 @pytest.mark.parametrize("positions", [None, "rotary", "alibi"])
-@pytest.mark.parametrize("score", NAMES)
+@pytest.mark.parametrize("score", SCORE_NAMES)
 def test_step_by_step_with_a_cache_is_all_at_once(score, positions, key_heads):
     made = {"rotary": Rotary(4), "alibi": ALiBi(6), None: None}[positions]
     attention = MultiHeadAttention(24, 6, key_heads=key_heads, score=score, positions=made).eval()
@@ -108,12 +108,12 @@ def test_a_reordered_cache_goes_on_as_the_chosen_sentences():
     torch.testing.assert_close(context, at_once[:, -1:])
 
 
-@pytest.mark.parametrize("score", ["scaled dot", "additive"])
+@pytest.mark.parametrize("score", ["scaled_dot", "additive"])
 def test_a_projected_memory_is_looked_at_without_projecting_anew(score, monkeypatch):
     attention = MultiHeadAttention(WIDTH, HEADS, score=score)
     queries, keys = torch.randn(BATCH, QUERIES, WIDTH), torch.randn(BATCH, KEYS, WIDTH)
     expected = attention(queries, keys, mask=lengths([3, 7]))
-    memory = attention.project(keys)
+    memory = attention.project_kv(keys)
     assert isinstance(memory, KeyValues)
 
     def refuse(*_):
@@ -158,7 +158,7 @@ def test_rows_without_a_batch_keep_no_batch():
 def test_a_memory_of_rows_without_a_batch_is_looked_at_without_one():
     attention = MultiHeadAttention(WIDTH, HEADS)
     queries, keys = torch.randn(QUERIES, WIDTH), torch.randn(KEYS, WIDTH)
-    memory = attention.project(keys)
+    memory = attention.project_kv(keys)
     torch.testing.assert_close(attention(queries, memory), attention(queries, keys))
     torch.testing.assert_close(attention(queries[0], memory), attention(queries[0], keys))
     for got, wanted in zip(
@@ -283,6 +283,6 @@ def test_a_score_module_is_trained_with_the_heads():
 
 def test_a_memory_comes_with_its_values():
     attention, words = MultiHeadAttention(WIDTH, heads=HEADS), torch.randn(2, 5, WIDTH)
-    memory = attention.project(words)
+    memory = attention.project_kv(words)
     with pytest.raises(ValueError, match="a memory has values of its own, but values= came"):
         attention(words, memory, words)

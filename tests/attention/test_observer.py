@@ -19,12 +19,12 @@ def heard(monkeypatch):
 def test_every_attention_is_told_once_and_unchanged(heard, monkeypatch):
     rows = torch.randn(2, 3, 5, 12)
     context = attend(rows)
-    looked = look(rows, path="dense")
+    looked = look(rows, backend="dense")
     assert len(heard) == 2
     assert heard[0].queries is rows
     monkeypatch.setattr(observer, "present", None)
     assert torch.equal(context, attend(rows))
-    assert torch.equal(looked.context, look(rows, path="dense").context)
+    assert torch.equal(looked.context, look(rows, backend="dense").context)
     assert len(heard) == 2
 
 

@@ -3,7 +3,7 @@ import torch
 from torch.nn.functional import elu, scaled_dot_product_attention
 
 from regard import attend, recover_weights
-from regard.attention import NAMES, named
+from regard.attention import SCORE_NAMES, make_score
 
 
 def vectors(keys=7):
@@ -26,9 +26,9 @@ def test_values_may_be_fed_some_columns_at_a_time(width):
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SCORE_NAMES)
 def test_weights_times_values_is_the_output_of_every_score(name):
-    score = named(name, (12, 12))
+    score = make_score(name, (12, 12))
     queries, keys = (0.1 * rows for rows in vectors())  # near enough for kernels that end
     values = torch.randn(2, 3, 7, 4)
 

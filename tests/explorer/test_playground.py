@@ -5,7 +5,7 @@ import torch
 
 import regard
 from regard import masks
-from regard.attention import NadarayaWatson, named
+from regard.attention import NadarayaWatson, make_score
 from regard.explorer.errors import Refused
 from regard.explorer.playground import attend, known
 from regard.explorer.schemas import AttendForm
@@ -38,10 +38,9 @@ def close(told, wanted):
 def test_every_score_is_the_librarys(score):
     told = ask(score=score, values=vectors(KEYS, 2, seed=2))
     queries, keys = tensor(vectors(QUERIES)), tensor(vectors(KEYS, seed=1))
-    library = score.replace("_", " ")
-    close(told["scores"], named(library)(queries, keys))
+    close(told["scores"], make_score(score)(queries, keys))
     context, weights = regard.look(
-        queries, keys, tensor(vectors(KEYS, 2, seed=2)), score=library, path="dense"
+        queries, keys, tensor(vectors(KEYS, 2, seed=2)), score=score, backend="dense"
     )
     close(told["weights"], weights)
     close(told["context"], context)
@@ -84,7 +83,7 @@ def test_a_temperature_divides_the_scores(temperature):
 )
 def test_masks_are_the_librarys(form, mask):
     told = ask(mask=form)
-    assert told["mask"] == mask.tensor(QUERIES, KEYS).tolist()
+    assert told["mask"] == mask.to_tensor(QUERIES, KEYS).tolist()
     queries, keys = tensor(vectors(QUERIES)), tensor(vectors(KEYS, seed=1))
     close(told["weights"], regard.weights(queries, keys, score="dot", mask=mask))
     assert told["scores"] == ask()["scores"]  # before the mask

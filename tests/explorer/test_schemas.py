@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from regard.attention.scores.registry import NAMES
+from regard.attention.scores.registry import SCORE_NAMES
 from regard.explorer import schemas
 from regard.explorer.inference import trace
 from regard.explorer.playground import known
@@ -13,7 +13,7 @@ def values(kind):
 
 def test_the_forms_know_what_the_playground_knows():
     lists = known()
-    assert values(schemas.Score) == lists["scores"] == [name.replace(" ", "_") for name in NAMES]
+    assert values(schemas.Score) == lists["scores"] == list(SCORE_NAMES)
     assert values(schemas.MaskKind) == lists["masks"]
     assert values(schemas.Positions) == lists["positions"]
 

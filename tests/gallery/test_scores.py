@@ -31,7 +31,7 @@ def lines(pictures, panel):
 
 def test_the_dot_product_spreads_as_the_root_of_the_width_and_scaled_it_does_not(pictures):
     spread = lines(pictures, 0)
-    for width, dot, scaled in zip(WIDTHS, spread["dot"], spread["scaled dot"], strict=True):
+    for width, dot, scaled in zip(WIDTHS, spread["dot"], spread["scaled_dot"], strict=True):
         assert dot == pytest.approx(width**0.5, rel=0.1)
         assert scaled == pytest.approx(1, abs=0.1)
 

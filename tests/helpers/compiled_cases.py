@@ -10,7 +10,7 @@ from functools import partial
 import torch
 from torch.func import jacfwd, jacrev
 
-from regard.attention import Additive, MultiHeadAttention, ScaledDot, attend, look, named
+from regard.attention import Additive, MultiHeadAttention, ScaledDot, attend, look, make_score
 from regard.masks import causal, lengths
 from regard.positions import ALiBi, Rotary
 
@@ -23,11 +23,13 @@ MASK[1, 2, 3] = False
 
 def cases():
     """Name functions of (queries, keys, values) to be compiled; each gives several results."""
-    folding = [named(name, (12, 12)) for name in ("scaled dot", "cosine", "gaussian", "bilinear")]
+    folding = [
+        make_score(name, (12, 12)) for name in ("scaled_dot", "cosine", "gaussian", "bilinear")
+    ]
     yield "folding", lambda *x: [attend(*x, score=score, mask=MASK) for score in folding]
     additive = Additive(12)
     yield "additive", lambda *x: [attend(*x, score=additive, mask=MASK)]
-    others = [ScaledDot(cap=4.0), named("epanechnikov")]
+    others = [ScaledDot(cap=4.0), make_score("epanechnikov")]
     yield "others", lambda *x: [attend(*x, score=score, mask=MASK) for score in others]
     yield "look", lambda *x: look(*x, mask=causal("last") & lengths([4, 7]))
     turned = MultiHeadAttention(12, 3, score="additive", positions=Rotary(4))
@@ -53,7 +55,9 @@ def check_jacobians():
     """Compile Jacobians of distances, and compare them with those taken forwards."""
     queries, keys, values = (vectors[0].double() for vectors in VECTORS)
     for name in ("gaussian", "epanechnikov"):
-        run = partial(attend, keys=keys, values=values, score=named(name, (12, 12)), path="dense")
+        run = partial(
+            attend, keys=keys, values=values, score=make_score(name, (12, 12)), backend="dense"
+        )
         compiled = torch.compile(jacrev(run), backend="aot_eager")
         torch.testing.assert_close(compiled(queries), jacfwd(run)(queries))
 

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-NAMES = ("dot", "scaled dot", "capped", "cosine", "gaussian", "boxcar", "triangular")
+NAMES = ("dot", "scaled_dot", "capped", "cosine", "gaussian", "boxcar", "triangular")
 NAMES += ("epanechnikov", "average", "bilinear", "additive")
 
 
@@ -15,7 +15,7 @@ def scores(name: str, queries: Tensor, keys: Tensor, score=None) -> Tensor:
     match name:
         case "dot":
             return (q * k).sum(-1)
-        case "scaled dot":
+        case "scaled_dot":
             return (q * k).sum(-1) / math.sqrt(q.shape[-1])
         case "capped":
             return 5 * torch.tanh((q * k).sum(-1) / math.sqrt(q.shape[-1]) / 5)

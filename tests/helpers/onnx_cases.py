@@ -95,7 +95,7 @@ def inside(attributes, score, queries, keys, mask, bias, weights) -> Tensor:
     if mode == ADDED:
         scores = scores if bias is None else scores + bias
         if mask is not None:
-            may_look = mask.tensor(*scores.shape[-2:], batch=tuple(scores.shape[:2]))
+            may_look = mask.to_tensor(*scores.shape[-2:], batch=tuple(scores.shape[:2]))
             scores = scores.masked_fill(~may_look, -torch.inf)
     return scores.to(queries.dtype)
 

@@ -34,9 +34,9 @@ KINDS = {
     "pairs": as_mask(torch.rand(BATCH, HEADS, QUERIES, KEYS) > 0.4),
     "nothing": lengths(0),
     "everything": ~lengths(0),
-    "hides_nothing": causal(align=KEYS),
+    "is_all_true": causal(align=KEYS),
 }
-WRITTEN = {name: mask.tensor(QUERIES, KEYS, (BATCH, HEADS)) for name, mask in KINDS.items()}
+WRITTEN = {name: mask.to_tensor(QUERIES, KEYS, (BATCH, HEADS)) for name, mask in KINDS.items()}
 SHOWN = ["causal()", "causal(align='last')", "causal(align=[1, 2])", "window(2, ahead=0)"]
 SHOWN += ["lengths([3, 6])", "prefix(2)"]
 
@@ -54,8 +54,8 @@ def expressions(names):
 
 
 def written(mask, frame=FRAME):
-    whole = mask.on(frame)
-    rows = frame.queries if frame.rows is None else frame.rows
+    whole = mask.materialize(frame)
+    rows = frame.queries if frame.row_count is None else frame.row_count
     return whole.expand(*frame.batch, rows, frame.keys)
 
 
@@ -70,21 +70,21 @@ def test_joined_masks_are_boolean_algebra(text):
 def test_a_part_has_the_rows_of_the_whole(text, first, data):
     rows = data.draw(st.integers(1, QUERIES - first))
     mask = eval(text, dict(KINDS))
-    part = written(mask, FRAME.part(first, rows))
+    part = written(mask, FRAME.with_rows(first, rows))
     assert part.equal(written(mask)[..., first : first + rows, :])
 
 
 @given(expressions(KINDS), st.integers(0, QUERIES - 1))
 def test_a_mask_that_says_it_hides_nothing_hides_nothing(text, first):
-    mask, part = eval(text, dict(KINDS)), FRAME.part(first, 1)
-    assert not mask.hides_nothing(part) or written(mask, part).all()
+    mask, part = eval(text, dict(KINDS)), FRAME.with_rows(first, 1)
+    assert not mask.is_all_true(part) or written(mask, part).all()
 
 
 @given(expressions(SHOWN))
 def test_the_repr_reads_like_the_expression_and_can_be_read_back(text):
     mask = eval(text, vars(masks))
     again = eval(repr(mask), vars(masks))
-    assert again.tensor(KEYS, batch=(BATCH,)).equal(mask.tensor(KEYS, batch=(BATCH,)))
+    assert again.to_tensor(KEYS, batch=(BATCH,)).equal(mask.to_tensor(KEYS, batch=(BATCH,)))
     assert repr(again) == repr(mask)
 
 
@@ -110,7 +110,7 @@ def test_the_repr_has_brackets_only_where_they_are_needed(text):
 def test_explain_agrees_with_what_is_written_out(text, pair):
     sentence, head, query, key = pair
     mask = eval(text, dict(KINDS))
-    said = mask.explain(query, key, sentence=sentence, head=head, offset=KEYS - QUERIES)
+    said = mask.explain(query, key, batch=sentence, head=head, offset=KEYS - QUERIES)
     look = "may look" if written(mask)[pair] else "may not look"
     assert said.startswith(f"query {query} {look} at key {key}")
 
@@ -118,10 +118,10 @@ def test_explain_agrees_with_what_is_written_out(text, pair):
 def test_explain_names_every_part_that_hides():
     parts = [causal(), lengths([3, 2]), ~window(0), documents([0, 0, 1, 1, 0])]
     mask = parts[0] & parts[1] & (parts[2] & parts[3])
-    alone = {repr(part): part.tensor(5, batch=(BATCH,)) for part in parts}
+    alone = {repr(part): part.to_tensor(5, batch=(BATCH,)) for part in parts}
     for sentence, query, key in product(range(BATCH), range(5), range(5)):
         hiding = [name for name, seen in alone.items() if not seen[sentence, query, key]]
-        said = mask.explain(query, key, sentence=sentence)
+        said = mask.explain(query, key, batch=sentence)
         _, _, named = said.partition(": hidden by ")
         assert named == " and ".join(hiding), said
 
@@ -143,8 +143,8 @@ def test_explain_finds_a_pair_in_a_plain_tensor(axes):
     pairs = torch.ones(shape).bool()
     pairs[place] = False
     mask = as_mask(pairs)
-    assert mask.explain(4, 6, sentence=1, head=2).endswith(f"hidden by {mask!r}")
-    assert mask.explain(4, 5, sentence=1, head=2) == "query 4 may look at key 5"
+    assert mask.explain(4, 6, batch=1, head=2).endswith(f"hidden by {mask!r}")
+    assert mask.explain(4, 5, batch=1, head=2) == "query 4 may look at key 5"
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_explain_finds_a_pair_in_a_plain_tensor(axes):
     [
         ({"query": 5, "key": 0}, r"query must be from 0 to 4 in mask\(2 × 1 × 5 × 7\), not 5"),
         ({"query": 0, "key": 7}, "key must be from 0 to 6 in"),
-        ({"query": 0, "key": 0, "sentence": 2}, "sentence must be from 0 to 1 in"),
+        ({"query": 0, "key": 0, "batch": 2}, "batch must be from 0 to 1 in"),
         ({"query": -1, "key": 0}, "query must be from 0 to 4 in .*, not -1"),
     ],
 )
@@ -181,7 +181,7 @@ PLAIN = [  # the scores' batch axes, the mask's shape, and where the mask keeps 
 @pytest.mark.parametrize(("batch", "shape", "place"), PLAIN)
 def test_a_plain_tensor_lines_up_with_the_scores(batch, shape, place):
     pairs = torch.rand(shape) > 0.5
-    seen = as_mask(pairs).tensor(QUERIES, KEYS, batch)
+    seen = as_mask(pairs).to_tensor(QUERIES, KEYS, batch)
     for at in product(*map(range, (*batch, QUERIES, KEYS))):
         assert seen[at] == pairs[place(at)], at
 
@@ -189,10 +189,10 @@ def test_a_plain_tensor_lines_up_with_the_scores(batch, shape, place):
 def test_tensors_may_stand_on_either_side():
     pairs = torch.rand(KEYS, KEYS) > 0.5
     behind = torch.ones(KEYS, KEYS).tril().bool()
-    assert (causal() & pairs).tensor(KEYS).equal(behind & pairs)
-    assert (pairs & causal()).tensor(KEYS).equal(behind & pairs)
-    assert (causal() | pairs).tensor(KEYS).equal(behind | pairs)
-    assert (pairs | causal()).tensor(KEYS).equal(behind | pairs)
+    assert (causal() & pairs).to_tensor(KEYS).equal(behind & pairs)
+    assert (pairs & causal()).to_tensor(KEYS).equal(behind & pairs)
+    assert (causal() | pairs).to_tensor(KEYS).equal(behind | pairs)
+    assert (pairs | causal()).to_tensor(KEYS).equal(behind | pairs)
     assert repr(pairs & causal()) == "mask(7 × 7) & causal()"
     assert repr(causal() | pairs) == "causal() | mask(7 × 7)"
 
@@ -236,13 +236,13 @@ def test_what_is_not_boolean_is_refused(join, mask, words, unchecked):
 @pytest.mark.parametrize("wrap", [as_mask, lambda x: ~as_mask(x), lambda x: prefix(1) | x])
 def test_a_tensor_that_does_not_line_up_is_refused(wrap, shape, batch, words):
     with pytest.raises(ValueError, match=words):
-        wrap(torch.ones(shape).bool()).tensor(QUERIES, KEYS, batch)
+        wrap(torch.ones(shape).bool()).to_tensor(QUERIES, KEYS, batch)
 
 
 class Even(Mask):
     """Even keys only; as a reader might add a kind of mask."""
 
-    def on(self, frame):
+    def materialize(self, frame):
         return frame.key_positions() % 2 == 0
 
     def __repr__(self):
@@ -251,19 +251,19 @@ class Even(Mask):
 
 def test_a_new_kind_of_mask_needs_nothing_but_on():
     want = torch.ones(KEYS, KEYS).tril().bool() & (torch.arange(KEYS) % 2 == 0)
-    assert (causal() & Even()).tensor(KEYS).equal(want)
+    assert (causal() & Even()).to_tensor(KEYS).equal(want)
     assert (causal() & Even()).explain(3, 1).endswith("hidden by Even()")
 
 
 def test_a_mask_that_does_not_say_who_may_look_is_refused():
     with pytest.raises(TypeError, match="Mask does not say who may look; write its `on`"):
-        Mask().tensor(KEYS)
+        Mask().to_tensor(KEYS)
 
 
 class Unwritable(Mask):
     """A mask that hides nothing, and must not be asked for its pairs."""
 
-    def hides_nothing(self, frame):
+    def is_all_true(self, frame):
         return True
 
 
@@ -271,25 +271,25 @@ class Unwritable(Mask):
     "join", [lambda mask: Unwritable() & mask, lambda mask: mask & Unwritable()]
 )
 def test_a_part_that_hides_nothing_is_never_written_out(join):
-    assert join(window(1)).tensor(KEYS).equal(window(1).tensor(KEYS))
+    assert join(window(1)).to_tensor(KEYS).equal(window(1).to_tensor(KEYS))
 
 
 def test_joined_masks_hide_nothing_when_their_parts_do_not():
     frame = AttentionShape(KEYS, KEYS)
     clear, hiding = Unwritable(), causal()
-    assert (clear & clear).hides_nothing(frame)
-    assert not (clear & hiding).hides_nothing(frame)
-    assert not (hiding & clear).hides_nothing(frame)
-    assert (clear | hiding).hides_nothing(frame)
-    assert (hiding | clear).hides_nothing(frame)
-    assert not (hiding | hiding).hides_nothing(frame)
-    assert not (~clear).hides_nothing(frame)
+    assert (clear & clear).is_all_true(frame)
+    assert not (clear & hiding).is_all_true(frame)
+    assert not (hiding & clear).is_all_true(frame)
+    assert (clear | hiding).is_all_true(frame)
+    assert (hiding | clear).is_all_true(frame)
+    assert not (hiding | hiding).is_all_true(frame)
+    assert not (~clear).is_all_true(frame)
 
 
 def test_written_out_in_full_a_mask_has_the_shape_of_the_scores():
-    assert prefix(1).tensor(5).shape == (5, 5)
-    assert prefix(1).tensor(5, 7).shape == (5, 7)
-    assert prefix(1).tensor(5, 7, (2, 3)).shape == (2, 3, 5, 7)
+    assert prefix(1).to_tensor(5).shape == (5, 5)
+    assert prefix(1).to_tensor(5, 7).shape == (5, 7)
+    assert prefix(1).to_tensor(5, 7, (2, 3)).shape == (2, 3, 5, 7)
 
 
 @pytest.mark.parametrize("join", [lambda a, b: a and b, lambda a, b: a or b, lambda a, b: not a])

@@ -59,7 +59,7 @@ def test_padding_of_one_sentence_hides_what_it_hides_in_torch():
 
 def test_the_causal_mask_of_torch_is_causal():
     theirs = nn.Transformer.generate_square_subsequent_mask(KEYS)
-    assert from_torch(theirs).tensor(KEYS).equal(causal().tensor(KEYS))
+    assert from_torch(theirs).to_tensor(KEYS).equal(causal().to_tensor(KEYS))
 
 
 def test_no_masks_are_no_mask():
@@ -69,7 +69,7 @@ def test_no_masks_are_no_mask():
 def test_torch_masks_are_not_modified():
     pairs, pad = hidden(QUERIES, KEYS), added(hidden(BATCH, KEYS))
     before = pairs.clone(), pad.clone()
-    from_torch(pairs, pad).tensor(QUERIES, KEYS, (BATCH,))
+    from_torch(pairs, pad).to_tensor(QUERIES, KEYS, (BATCH,))
     assert pairs.equal(before[0])
     assert pad.equal(before[1])
 
@@ -77,12 +77,12 @@ def test_torch_masks_are_not_modified():
 @pytest.mark.parametrize("dtype", [torch.long, torch.bool, torch.float32])
 def test_a_hugging_face_mask_of_two_axes_keeps_where_it_is_one(dtype):
     keep = torch.tensor([[1, 1, 1, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1, 0]]).to(dtype)
-    want = lengths([3, 6]).tensor(QUERIES, KEYS, (BATCH, HEADS))
-    assert from_hf(keep).tensor(QUERIES, KEYS, (BATCH, HEADS)).equal(want)
+    want = lengths([3, 6]).to_tensor(QUERIES, KEYS, (BATCH, HEADS))
+    assert from_hf(keep).to_tensor(QUERIES, KEYS, (BATCH, HEADS)).equal(want)
 
 
 def test_padding_on_the_left_stays_there():
-    keep = from_hf(torch.tensor([[0, 0, 1], [0, 1, 1]])).tensor(1, 3, (2,))
+    keep = from_hf(torch.tensor([[0, 0, 1], [0, 1, 1]])).to_tensor(1, 3, (2,))
     assert keep.tolist() == [[[False, False, True]], [[False, True, True]]]
 
 
@@ -92,13 +92,13 @@ def test_a_hugging_face_mask_of_four_axes_hides_with_the_lowest_number(dtype, he
     pairs = hidden(BATCH, heads, QUERIES, KEYS)
     for lowest in (torch.finfo(dtype).min, -torch.inf):
         numbers = torch.zeros(pairs.shape, dtype=dtype).masked_fill(pairs, lowest)
-        seen = from_hf(numbers).tensor(QUERIES, KEYS, (BATCH, HEADS))
+        seen = from_hf(numbers).to_tensor(QUERIES, KEYS, (BATCH, HEADS))
         assert seen.equal((~pairs).expand(seen.shape))
 
 
 def test_a_boolean_hugging_face_mask_of_four_axes_shows_where_it_is_true():
     pairs = hidden(BATCH, 1, QUERIES, KEYS)
-    seen = from_hf(pairs).tensor(QUERIES, KEYS, (BATCH, HEADS))
+    seen = from_hf(pairs).to_tensor(QUERIES, KEYS, (BATCH, HEADS))
     assert seen.equal(pairs.expand(seen.shape))
 
 

@@ -22,7 +22,7 @@ def pair_by_pair(rule, *shape):
 @pytest.mark.parametrize(("align", "start"), STARTS.items())
 def test_causal_looks_at_keys_up_to_its_own_place(batch, align, start):
     want = pair_by_pair(lambda *at: at[-1] <= at[-2] + start, *batch, QUERIES, KEYS)
-    assert causal(align).tensor(QUERIES, KEYS, batch).equal(want)
+    assert causal(align).to_tensor(QUERIES, KEYS, batch).equal(want)
 
 
 @pytest.mark.parametrize("batch", RANKS, ids=str)
@@ -32,20 +32,20 @@ def test_a_window_looks_so_far_behind_and_ahead(batch, align, start):
         return at[-2] + start - 2 <= at[-1] <= at[-2] + start + 1
 
     want = pair_by_pair(near, *batch, QUERIES, KEYS)
-    assert window(2, 1, align).tensor(QUERIES, KEYS, batch).equal(want)
+    assert window(2, 1, align).to_tensor(QUERIES, KEYS, batch).equal(want)
 
 
 @pytest.mark.parametrize("make", [causal, lambda align=None: window(9, 0, align)])
 def test_as_many_queries_as_keys_stand_on_each_other(make):
     want = torch.ones(KEYS, KEYS).tril().bool()
-    assert make().tensor(KEYS).equal(want)
-    assert make("first").tensor(KEYS).equal(want)
-    assert make("last").tensor(KEYS).equal(want)
+    assert make().to_tensor(KEYS).equal(want)
+    assert make("first").to_tensor(KEYS).equal(want)
+    assert make("last").to_tensor(KEYS).equal(want)
 
 
 def test_a_window_reaches_as_far_ahead_as_behind_unless_told():
-    assert window(2).tensor(KEYS).equal(window(2, ahead=2).tensor(KEYS))
-    assert window(0).tensor(KEYS).equal(torch.eye(KEYS).bool()), "0 sees only itself"
+    assert window(2).to_tensor(KEYS).equal(window(2, ahead=2).to_tensor(KEYS))
+    assert window(0).to_tensor(KEYS).equal(torch.eye(KEYS).bool()), "0 sees only itself"
 
 
 @pytest.mark.parametrize(
@@ -60,13 +60,13 @@ def test_each_sentence_may_stand_on_a_key_of_its_own(batch, sentences):
 
     behind = pair_by_pair(lambda *at: ahead(*at) <= 0, *batch, QUERIES, KEYS)
     near = pair_by_pair(lambda *at: abs(ahead(*at)) <= 1, *batch, QUERIES, KEYS)
-    assert causal(starts).tensor(QUERIES, KEYS, batch).equal(behind)
-    assert window(1, align=starts).tensor(QUERIES, KEYS, batch).equal(near)
+    assert causal(starts).to_tensor(QUERIES, KEYS, batch).equal(behind)
+    assert window(1, align=starts).to_tensor(QUERIES, KEYS, batch).equal(near)
 
 
 def test_a_list_of_places_is_as_good_as_a_tensor():
-    want = causal(torch.tensor([4, 1])).tensor(QUERIES, KEYS, (BATCH,))
-    assert causal([4, 1]).tensor(QUERIES, KEYS, (BATCH,)).equal(want)
+    want = causal(torch.tensor([4, 1])).to_tensor(QUERIES, KEYS, (BATCH,))
+    assert causal([4, 1]).to_tensor(QUERIES, KEYS, (BATCH,)).equal(want)
 
 
 def test_a_cache_says_where_the_first_query_stands():
@@ -74,18 +74,18 @@ def test_a_cache_says_where_the_first_query_stands():
     behind = pair_by_pair(lambda q, k: k <= q + 5, 2, KEYS)
     near = pair_by_pair(lambda q, k: abs(k - q - 5) <= 1, 2, KEYS)
     causal().check(frame)
-    assert causal().on(frame).equal(behind)
-    assert window(1).on(frame).equal(near)
-    assert causal("first").on(frame).equal(pair_by_pair(lambda q, k: k <= q, 2, KEYS))
+    assert causal().materialize(frame).equal(behind)
+    assert window(1).materialize(frame).equal(near)
+    assert causal("first").materialize(frame).equal(pair_by_pair(lambda q, k: k <= q, 2, KEYS))
 
 
 @pytest.mark.parametrize(("word", "make"), [("causal", causal), ("window", lambda: window(1))])
 def test_unequal_lengths_are_asked_how_they_line_up(word, make):
     words = rf"{word}\(\) needs as many.*5 queries and 7 keys; align='first'.*align='last'"
     with pytest.raises(ValueError, match=words):
-        make().tensor(QUERIES, KEYS)
+        make().to_tensor(QUERIES, KEYS)
     with pytest.raises(ValueError, match=words):
-        (lengths([1, 2]) & ~make()).tensor(QUERIES, KEYS, (BATCH,))
+        (lengths([1, 2]) & ~make()).to_tensor(QUERIES, KEYS, (BATCH,))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_explain_names_the_mask_that_hides():
 @pytest.mark.parametrize("mask", [causal(), causal("last"), window(1), window(1, align="last")])
 @pytest.mark.parametrize("offset", [0, 2])
 def test_explain_agrees_with_what_is_written_out(mask, offset):
-    written = mask.on(AttentionShape(QUERIES, QUERIES + offset, offset=offset))
+    written = mask.materialize(AttentionShape(QUERIES, QUERIES + offset, offset=offset))
     for query, key in product(range(QUERIES), range(QUERIES + offset)):
         said = mask.explain(query, key, offset=offset)
         assert ("may look" in said) == bool(written[query, key]), said
@@ -127,19 +127,19 @@ def test_explain_agrees_with_what_is_written_out(mask, offset):
 
 def test_explain_takes_the_place_of_its_sentence():
     mask = causal([0, 2])
-    assert "may not look" in mask.explain(0, 2, sentence=0)
-    assert "may look" in mask.explain(0, 2, sentence=1)
+    assert "may not look" in mask.explain(0, 2, batch=0)
+    assert "may look" in mask.explain(0, 2, batch=1)
 
 
 def test_a_causal_mask_that_hides_nothing_says_so():
     step = AttentionShape(1, KEYS, offset=KEYS - 1)
-    assert causal().hides_nothing(step)
-    assert causal("last").hides_nothing(step)
-    assert not causal("first").hides_nothing(step)
+    assert causal().is_all_true(step)
+    assert causal("last").is_all_true(step)
+    assert not causal("first").is_all_true(step)
     whole = AttentionShape(KEYS, KEYS)
-    assert not causal().hides_nothing(whole)
-    assert causal().hides_nothing(whole.part(first=KEYS - 1, rows=1))
-    assert not causal().hides_nothing(whole.part(first=KEYS - 2, rows=2))
+    assert not causal().is_all_true(whole)
+    assert causal().is_all_true(whole.with_rows(first=KEYS - 1, count=1))
+    assert not causal().is_all_true(whole.with_rows(first=KEYS - 2, count=2))
 
 
 def test_only_causal_with_its_corner_at_the_first_key_is_plain():
@@ -163,7 +163,7 @@ def test_an_align_of_a_wrong_kind_is_refused(make, align, unchecked):
 
 def test_an_align_for_another_number_of_sentences_is_refused():
     with pytest.raises(ValueError, match=r"align must have the shape \(2,\).*\(3,\)"):
-        causal([0, 1, 2]).tensor(QUERIES, KEYS, (BATCH, HEADS))
+        causal([0, 1, 2]).to_tensor(QUERIES, KEYS, (BATCH, HEADS))
 
 
 @pytest.mark.parametrize(("reach", "name"), [((-1,), "behind"), ((1, -2), "ahead")])

@@ -9,8 +9,8 @@ BATCH, HEADS, QUERIES, KEYS = 2, 3, 5, 7
 
 
 def test_a_frame_has_the_shape_of_its_scores():
-    assert AttentionShape(QUERIES, KEYS).shape == (5, 7)
-    assert AttentionShape(QUERIES, KEYS, (BATCH, HEADS)).shape == (2, 3, 5, 7)
+    assert AttentionShape(QUERIES, KEYS).score_shape == (5, 7)
+    assert AttentionShape(QUERIES, KEYS, (BATCH, HEADS)).score_shape == (2, 3, 5, 7)
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ def test_a_frame_has_the_shape_of_its_scores():
     ids=["none", "sentences", "heads", "two axes and heads"],
 )
 def test_from_two_axes_on_the_last_is_the_head(batch, sentences):
-    assert AttentionShape(QUERIES, KEYS, batch).sentences == sentences
+    assert AttentionShape(QUERIES, KEYS, batch).batch_without_head == sentences
 
 
 def test_positions_number_queries_in_a_column_and_keys_in_a_row():
@@ -30,18 +30,18 @@ def test_positions_number_queries_in_a_column_and_keys_in_a_row():
 
 def test_a_part_numbers_its_rows_as_the_whole_does():
     whole = AttentionShape(QUERIES, KEYS, (BATCH,), offset=4)
-    part = whole.part(first=2, rows=3)
+    part = whole.with_rows(2, 3)
     assert part.query_positions().tolist() == [[2], [3], [4]]
     assert part.key_positions().equal(whole.key_positions())
-    assert (part.shape, part.offset) == (whole.shape, whole.offset)
+    assert (part.score_shape, part.offset) == (whole.score_shape, whole.offset)
 
 
 def test_the_wanted_rows_are_cut_from_what_has_rows():
     numbers = torch.arange(BATCH * QUERIES * KEYS).reshape(BATCH, QUERIES, KEYS)
-    part = AttentionShape(QUERIES, KEYS, (BATCH,)).part(first=1, rows=2)
-    assert part.wanted(numbers).equal(numbers[:, [1, 2]])
-    assert part.wanted(numbers[:, :1]).equal(numbers[:, :1]), "one row holds for every query"
-    assert AttentionShape(QUERIES, KEYS, (BATCH,)).wanted(numbers).equal(numbers)
+    part = AttentionShape(QUERIES, KEYS, (BATCH,)).with_rows(1, 2)
+    assert part.slice_rows(numbers).equal(numbers[:, [1, 2]])
+    assert part.slice_rows(numbers[:, :1]).equal(numbers[:, :1]), "one row holds for every query"
+    assert AttentionShape(QUERIES, KEYS, (BATCH,)).slice_rows(numbers).equal(numbers)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_the_wanted_rows_are_cut_from_what_has_rows():
 )
 def test_the_head_axis_goes_between_the_sentences_and_the_rest(batch, own_axes, given, placed):
     frame = AttentionShape(QUERIES, KEYS, batch)
-    assert frame.place(torch.zeros(given), own_axes).shape == placed
+    assert frame.insert_head_axis(torch.zeros(given), own_axes).shape == placed
 
 
 @pytest.mark.parametrize("given", [(), (2,), (1,)])

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from regard.attention import MultiHeadAttention
-from regard.attention.beam_cache import FEW
+from regard.attention.beam_cache import MIN_PRUNED_KEYS
 from regard.models import Decoder, FeedForward, Layer
 
 SENTENCES, BEAMS, LENGTH, WIDTH = 2, 3, 4, 12
@@ -96,7 +96,7 @@ def test_keys_of_continuations_that_were_given_up_are_forgotten():
     for position in range(steps):
         states, past = decoder.step(rows[:, :, position], past)
         last, past = past, past.reorder(first)
-        assert all(len(cache) < 3 * steps / 4 + 2 * FEW for cache in past.caches)
+        assert all(len(cache) < 3 * steps / 4 + 2 * MIN_PRUNED_KEYS for cache in past.caches)
     assert last.steps == steps
     for beam in range(BEAMS):
         text = torch.cat([rows[:, 0, :-1], rows[:, beam, -1:]], dim=1)

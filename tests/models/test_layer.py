@@ -21,7 +21,7 @@ def make(cross=False, pre=False):
 def test_a_layer_is_what_the_paper_writes(pre):
     layer, rows = make(cross=True, pre=pre), torch.randn(BATCH, LENGTH, WIDTH)
     source = torch.randn(BATCH, 4, WIDTH)
-    memory = layer.cross.project(source)
+    memory = layer.cross.project_kv(source)
 
     def around(residual, rows, change):
         if pre:
@@ -46,7 +46,7 @@ def test_steps_give_what_all_rows_at_once_give():
 
 def test_both_kinds_of_looks_are_noted_apart():
     layer, rows = make(cross=True), torch.randn(BATCH, LENGTH, WIDTH)
-    memory = layer.cross.project(torch.randn(BATCH, 4, WIDTH))
+    memory = layer.cross.project_kv(torch.randn(BATCH, 4, WIDTH))
     own, crossed = [], []
     looked = layer(rows, source=memory, notes=(own, crossed))
     assert torch.equal(looked, layer(rows, source=memory))

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from regard.attention import NAMES
+from regard.attention import SCORE_NAMES
 from regard.config import ModelConfig
 from regard.models import Embedding, Recurrent, build
 from regard.positions import Sinusoidal
@@ -36,7 +36,7 @@ def test_the_reader_is_torchs_gru_on_each_sentence_alone():
         assert keep[row].sum() == length
 
 
-@pytest.mark.parametrize("score", NAMES)
+@pytest.mark.parametrize("score", SCORE_NAMES)
 def test_step_by_step_is_all_at_once_and_padding_changes_nothing(score):
     model = make(score=score)
     source, target = sentences(SOURCE), sentences(TARGET)

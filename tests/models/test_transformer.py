@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from regard.attention import NAMES
+from regard.attention import SCORE_NAMES
 from regard.config import ModelConfig
 from regard.models import build
 from regard.models.convert import from_torch
@@ -52,7 +52,7 @@ def test_weights_of_torchs_transformer_give_its_outputs(pre, activation):
 
 
 CHANGES = [
-    *({"score": score} for score in NAMES),
+    *({"score": score} for score in SCORE_NAMES),
     *({"positions": positions} for positions in ("learned", "rotary", "alibi")),
     {"key_heads": 2, "norm": "pre"},
     {"share_embeddings": False, "tie_output": False},

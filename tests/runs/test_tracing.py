@@ -15,7 +15,7 @@ SOURCE, TARGET = "the old cat sleeps", "le vieux chat dort !"
 def made(request):
     torch.manual_seed(4)
     both = train_tokenizer([SOURCE, TARGET], "characters", 300)
-    score = "additive" if request.param == "recurrent" else "scaled dot"
+    score = "additive" if request.param == "recurrent" else "scaled_dot"
     settings = ModelConfig(
         kind=request.param, score=score, width=12, layers=2, heads=3, ffn_width=16
     )

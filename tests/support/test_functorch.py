@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated
 def _scores():
     return {
         "dot": "dot",
-        "scaled dot": "scaled dot",
+        "scaled_dot": "scaled_dot",
         "cosine": "cosine",
         "gaussian": "gaussian",
         "additive": Additive(WIDTH, WIDTH, 5).double(),
@@ -37,8 +37,8 @@ def _calls():
     for name, score in _scores().items():
         calls[f"attend, {name}"] = lambda q, k, v, s=score: attend(q, k, v, score=s)
         calls[f"weights, {name}"] = lambda q, k, v, s=score: weights(q, k, score=s)
-        calls[f"streamed, {name}"] = lambda q, k, v, s=score: attend(
-            q, k, v, score=s, path="streamed"
+        calls[f"blockwise, {name}"] = lambda q, k, v, s=score: attend(
+            q, k, v, score=s, backend="blockwise"
         )
     calls["attend, causal"] = lambda q, k, v: attend(q, k, v, mask=causal())
     calls["look, causal"] = lambda q, k, v: torch.cat(look(q, k, v, mask=causal()), dim=-1)

@@ -23,7 +23,7 @@ def batch():
 
 @pytest.fixture(params=["transformer", "recurrent"])
 def model(request):
-    score = "additive" if request.param == "recurrent" else "scaled dot"
+    score = "additive" if request.param == "recurrent" else "scaled_dot"
     settings = ModelConfig(
         kind=request.param, width=12, layers=2, heads=3, ffn_width=20, score=score
     )

@@ -5,16 +5,16 @@ from torch._C import _functorch
 from torch.autograd import forward_ad
 
 
-def transformed() -> bool:
+def in_functorch() -> bool:
     """Tell whether a transform is at work: then nothing may be written over."""
     if torch.compiler.is_compiling():
         return False
     return _functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
 
 
-def beyond_gradients() -> bool:
+def in_vmap_or_jvp() -> bool:
     """Tell whether there is one that fused kernels do not know: `vmap`, forward derivatives."""
-    if not transformed():
+    if not in_functorch():
         return False
     stack = _functorch.get_interpreter_stack() or ()
     known = _functorch.TransformType.Grad

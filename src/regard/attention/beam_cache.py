@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-FEW = 16  # keys, among which none is worth forgetting
+MIN_PRUNED_KEYS = 16  # keys, among which none is worth forgetting
 
 
 class BeamTree(NamedTuple):
@@ -18,11 +18,11 @@ class BeamTree(NamedTuple):
     were given up are seen by no one; now and then, when there are many, they are forgotten.
     """
 
-    seen: Bool[Tensor, "sentence continuation key"]
-    places: Int[Tensor, "sentence key"]  # the position at which each key stands
+    visible: Bool[Tensor, "sentence continuation key"]
+    positions: Int[Tensor, "sentence key"]  # the position at which each key stands
     steps: int = 0
-    parted: bool = False  # whether there are keys that not every continuation sees
-    thinned_to: int = FEW  # how many keys there were when some had been forgotten
+    diverged: bool = False  # whether there are keys that not every continuation sees
+    pruned_to: int = MIN_PRUNED_KEYS  # how many keys there were when some had been forgotten
 
     @classmethod
     def begin(cls, sentences: int, device: torch.device) -> "BeamTree":
@@ -32,14 +32,14 @@ class BeamTree(NamedTuple):
 
     def grow(self, continuations: int) -> "BeamTree":
         """Take a step: add a key for each continuation, which it alone sees."""
-        own = torch.eye(continuations, dtype=torch.bool, device=self.seen.device)
-        both = [self.seen.expand(-1, continuations, -1), own.expand(len(self.seen), -1, -1)]
-        here = self.places.new_full((len(self.seen), continuations), self.steps)
+        own = torch.eye(continuations, dtype=torch.bool, device=self.visible.device)
+        both = [self.visible.expand(-1, continuations, -1), own.expand(len(self.visible), -1, -1)]
+        here = self.positions.new_full((len(self.visible), continuations), self.steps)
         return self._replace(
-            seen=torch.cat(both, dim=-1),
-            places=torch.cat([self.places, here], dim=-1),
+            visible=torch.cat(both, dim=-1),
+            positions=torch.cat([self.positions, here], dim=-1),
             steps=self.steps + 1,
-            parted=self.parted or continuations > 1,
+            diverged=self.diverged or continuations > 1,
         )
 
     def reorder(self, rows: Int[Tensor, " row"], sentences: int) -> "BeamTree":
@@ -49,30 +49,32 @@ class BeamTree(NamedTuple):
             sentences: how many go on, with equally many continuations each.
         """
         each = len(rows) // max(sentences, 1)
-        seen = self.seen.flatten(0, 1)[rows].unflatten(0, (sentences, each))
-        own = rows[:: max(each, 1)] // self.seen.shape[1]  # the sentences that go on
-        return self._replace(seen=seen, places=self.places[own])
+        seen = self.visible.flatten(0, 1)[rows].unflatten(0, (sentences, each))
+        own = rows[:: max(each, 1)] // self.visible.shape[1]  # the sentences that go on
+        return self._replace(visible=seen, positions=self.positions[own])
 
     @property
-    def crowded(self) -> bool:
+    def should_prune(self) -> bool:
         """Whether there are twice as many keys as when the last were forgotten."""
-        return self.parted and self.seen.shape[-1] >= 2 * self.thinned_to
+        return self.diverged and self.visible.shape[-1] >= 2 * self.pruned_to
 
-    def thinned(self) -> tuple["BeamTree", Int[Tensor, "sentence key"]]:
+    def pruned(self) -> tuple["BeamTree", Int[Tensor, "sentence key"]]:
         """Forget what no continuation sees; tell which keys each sentence keeps, in their order.
 
         Sentences with fewer keys than others keep some that no one sees.
         """
-        alive = self.seen.any(dim=1)
+        alive = self.visible.any(dim=1)
         count = int(alive.sum(dim=-1).max()) if len(alive) else 0
         keys = alive.to(torch.uint8).argsort(dim=-1, descending=True, stable=True)[:, :count]
-        seen = self.seen.gather(-1, keys[:, None].expand(-1, self.seen.shape[1], -1))
+        seen = self.visible.gather(-1, keys[:, None].expand(-1, self.visible.shape[1], -1))
         kept = self._replace(
-            seen=seen, places=self.places.gather(-1, keys), thinned_to=max(count, FEW)
+            visible=seen,
+            positions=self.positions.gather(-1, keys),
+            pruned_to=max(count, MIN_PRUNED_KEYS),
         )
         return kept, keys
 
     @property
     def mask(self) -> Tensor | None:
         """Who may look where; None where everyone sees everything."""
-        return self.seen if self.parted else None
+        return self.visible if self.diverged else None

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from regard._support.functorch import transformed
-from regard.attention.scores.registry import Score, shared
+from regard._support.functorch import in_functorch
+from regard.attention.scores.registry import Score, get_score
 from regard.masks.base import Mask, as_mask
 from regard.masks.shape import AttentionShape, broadcasts
 
 
 @dataclass(slots=True)
 class AttentionCall:
-    """What every path is handed.
+    """What every backend is handed.
 
     Queries have `groups` times the heads of keys and values: query head h reads key head
     h // groups. The frame counts the queries' heads.
@@ -26,13 +26,13 @@ class AttentionCall:
     values: Tensor
     mask: Mask | None
     bias: Tensor | None
-    frame: AttentionShape
+    shape: AttentionShape
     groups: int
-    single: bool  # there was one query, without an axis to count queries
+    single_query: bool  # there was one query, without an axis to count queries
 
-    def differentiated(self) -> bool:
+    def needs_grad(self) -> bool:
         """Tell whether a gradient may be asked for; a plain function might have weights, too."""
-        if transformed():
+        if in_functorch():
             return True
         if not torch.is_grad_enabled():
             return False
@@ -43,7 +43,7 @@ class AttentionCall:
             weight.requires_grad for weight in self.score.parameters()
         )
 
-    def chance_kept(self) -> AbstractContextManager[None]:
+    def preserve_rng(self) -> AbstractContextManager[None]:
         """Put the random state back after scoring aside: a score may draw, as with dropout."""
         calm = isinstance(self.score, nn.Module) and not self.score.training
         if calm or torch.compiler.is_compiling():  # a compiled graph has a random state of its own
@@ -51,9 +51,9 @@ class AttentionCall:
         device = self.queries.device
         return torch.random.fork_rng([device] if device.type == "cuda" else [])
 
-    def shaped(self, rows: Tensor) -> Tensor:
+    def restore_shape(self, rows: Tensor) -> Tensor:
         """Give a result the axes that the caller's queries have."""
-        return rows.squeeze(-2) if self.single else rows
+        return rows.squeeze(-2) if self.single_query else rows
 
 
 def prepare_call(
@@ -74,7 +74,7 @@ def prepare_call(
         queries = queries.unsqueeze(-2)
     _check_axes(queries, keys, values)
     if isinstance(score, str):
-        score = shared(score)
+        score = get_score(score)
     _check_callable(score)
     if offset is not None and offset < 0:
         raise ValueError(f"offset must be 0 or more, a key's number, but it is {offset}")
@@ -90,11 +90,11 @@ def prepare_call(
     if mask is not None:
         mask = as_mask(mask)
         mask.check(frame)
-    bias = None if bias is None else fitting_bias(bias, frame.shape)
+    bias = None if bias is None else prepare_bias(bias, frame.score_shape)
     return AttentionCall(score, queries, keys, values, mask, bias, frame, groups, single)
 
 
-def grouped(rows: Tensor, groups: int) -> Tensor:
+def stack_groups(rows: Tensor, groups: int) -> Tensor:
     """Put the queries of heads that read the same keys below each other."""
     if groups == 1:
         return rows
@@ -102,7 +102,7 @@ def grouped(rows: Tensor, groups: int) -> Tensor:
     return parted.flatten(-3, -2)  # (key head, group * query, width)
 
 
-def ungrouped(rows: Tensor, groups: int) -> Tensor:
+def unstack_groups(rows: Tensor, groups: int) -> Tensor:
     """Undo `grouped`: give every query head its own axis again."""
     if groups == 1:
         return rows
@@ -177,7 +177,7 @@ def _common_batch(
     groups = _groups(batch, key_batch, values.shape[:-2])
     if groups > 1:
         batch = torch.Size([*batch[:-1], key_batch[-1]])
-        queries = grouped(queries, groups)
+        queries = stack_groups(queries, groups)
     try:
         common = torch.broadcast_shapes(batch, key_batch, values.shape[:-2])
     except RuntimeError:
@@ -187,7 +187,7 @@ def _common_batch(
             f"{tuple(keys.shape)} and {tuple(values.shape)}"
         ) from None
     queries, keys, values = (x.expand(*common, -1, -1) for x in (queries, keys, values))
-    return ungrouped(queries, groups), keys, values, groups
+    return unstack_groups(queries, groups), keys, values, groups
 
 
 def _groups(batch: torch.Size, key_batch: torch.Size, value_batch: torch.Size) -> int:
@@ -197,7 +197,7 @@ def _groups(batch: torch.Size, key_batch: torch.Size, value_batch: torch.Size) -
     return max(1, heads // key_heads) if heads % key_heads == 0 else 1
 
 
-def fitting_bias(bias: Tensor, shape: tuple[int, ...]) -> Tensor:
+def prepare_bias(bias: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Give a bias the axes of the scores, (*batch, query, key), or of query and key alone."""
     if not bias.is_floating_point():
         raise TypeError(

@@ -1,11 +1,11 @@
-"""The one door: attend, weights and look, and which path is taken."""
+"""The one door: attend, weights and look, and which backend is taken."""
 
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from regard._support.functorch import beyond_gradients
+from regard._support.functorch import in_vmap_or_jvp
 from regard.attention.backends import blockwise, dense, fused
 from regard.attention.call import AttentionCall, prepare_call
 from regard.attention.observer import told
@@ -13,9 +13,9 @@ from regard.attention.scores.base import folds
 from regard.attention.scores.registry import Score
 from regard.masks.base import Mask
 
-Path = Literal["fused", "streamed", "dense"]
-PATHS = ("fused", "streamed", "dense")
-_ATTEND = {"fused": fused.attend, "streamed": blockwise.attend, "dense": dense.attend}
+BackendName = Literal["fused", "blockwise", "dense"]
+BACKENDS = ("fused", "blockwise", "dense")
+_ATTEND = {"fused": fused.attend, "blockwise": blockwise.attend, "dense": dense.attend}
 
 STREAM_FROM = 2**22  # scores; below this many (16 MiB in float32) one dense block is faster
 
@@ -32,12 +32,12 @@ def attend(
     keys: Tensor | None = None,
     values: Tensor | None = None,
     *,
-    score: str | Score = "scaled dot",
+    score: str | Score = "scaled_dot",
     mask: Mask | Tensor | None = None,
     bias: Tensor | None = None,
     dropout: float = 0.0,
     offset: int | None = None,
-    path: Path | None = None,
+    backend: BackendName | None = None,
 ) -> Tensor:
     """Let queries look at keys and gather their values.
 
@@ -52,26 +52,26 @@ def attend(
         bias: numbers to add to the scores, shaped like a mask.
         dropout: the share of weights to drop, always: a module passes 0 when it is not training.
         offset: the key on which the first query stands, when earlier keys come from a cache.
-        path: "fused", "streamed" or "dense", to overrule the choice by size and score.
+        backend: "fused", "blockwise" or "dense", to overrule the choice by size and score.
     """
     _check_dropout(dropout)
     job = prepare_call(queries, keys, values, score, mask, bias, offset)
-    path = _choose(job, path)
-    return job.shaped(told(job, lambda: _ATTEND[path](job, dropout)))
+    chosen = _choose(job, backend)
+    return job.restore_shape(told(job, lambda: _ATTEND[chosen](job, dropout)))
 
 
 def weights(
     queries: Tensor,
     keys: Tensor | None = None,
     *,
-    score: str | Score = "scaled dot",
+    score: str | Score = "scaled_dot",
     mask: Mask | Tensor | None = None,
     bias: Tensor | None = None,
     offset: int | None = None,
 ) -> Tensor:
     """Tell where queries look: one weight per head, query and key, each row summing to 1 or 0."""
     job = prepare_call(queries, keys, None, score, mask, bias, offset)
-    return job.shaped(_weights(job))
+    return job.restore_shape(_weights(job))
 
 
 def look(
@@ -79,12 +79,12 @@ def look(
     keys: Tensor | None = None,
     values: Tensor | None = None,
     *,
-    score: str | Score = "scaled dot",
+    score: str | Score = "scaled_dot",
     mask: Mask | Tensor | None = None,
     bias: Tensor | None = None,
     dropout: float = 0.0,
     offset: int | None = None,
-    path: Path | None = None,
+    backend: BackendName | None = None,
 ) -> AttentionOutput:
     """Attend, and tell where: the context is `attend`'s own, bit for bit.
 
@@ -92,44 +92,46 @@ def look(
     """
     _check_dropout(dropout)
     job = prepare_call(queries, keys, values, score, mask, bias, offset)
-    path = _choose(job, path)
-    context, looks = told(job, lambda: _looked(job, path, dropout))
-    return AttentionOutput(job.shaped(context), job.shaped(looks))
+    chosen = _choose(job, backend)
+    context, looks = told(job, lambda: _looked(job, chosen, dropout))
+    return AttentionOutput(job.restore_shape(context), job.restore_shape(looks))
 
 
-def _looked(job: AttentionCall, path: Path, dropout: float) -> tuple[Tensor, Tensor]:
-    if path == "dense":
+def _looked(job: AttentionCall, backend: BackendName, dropout: float) -> tuple[Tensor, Tensor]:
+    if backend == "dense":
         looks = dense.weights(job)
         return dense.gather(job, looks, dropout), looks.to(job.queries.dtype)
-    with job.chance_kept():
+    with job.preserve_rng():
         looks = _weights(job)
-    return _ATTEND[path](job, dropout), looks
+    return _ATTEND[backend](job, dropout), looks
 
 
 def _weights(job: AttentionCall) -> Tensor:
     """Weigh all pairs at once, or block by block where many would be moved through memory."""
-    if _few(job) or job.differentiated():
+    if _few(job) or job.needs_grad():
         return dense.weights(job).to(job.queries.dtype)
     return blockwise.weights(job)
 
 
 def _few(job: AttentionCall) -> bool:
-    return torch.Size(job.frame.shape).numel() < STREAM_FROM
+    return torch.Size(job.shape.score_shape).numel() < STREAM_FROM
 
 
-def _choose(job: AttentionCall, path: Path | None) -> Path:
+def _choose(job: AttentionCall, backend: BackendName | None) -> BackendName:
     """Take the fused path for a score that folds; else hold all scores, unless they are many."""
     folded = folds(job.score)
-    if path is None:
-        if beyond_gradients():
+    if backend is None:
+        if in_vmap_or_jvp():
             return "dense"
-        return "fused" if folded else "dense" if _few(job) else "streamed"
-    if path not in PATHS:
-        raise ValueError(f"path must be one of {', '.join(PATHS)}, or None, but it is {path!r}")
-    if path == "fused" and not folded:
+        return "fused" if folded else "dense" if _few(job) else "blockwise"
+    if backend not in BACKENDS:
+        raise ValueError(
+            f"path must be one of {', '.join(BACKENDS)}, or None, but it is {backend!r}"
+        )
+    if backend == "fused" and not folded:
         name = getattr(job.score, "__name__", type(job.score).__name__)
-        raise ValueError(f"{name} does not fold into a dot product; path=None would do")
-    return path
+        raise ValueError(f"{name} does not fold into a dot product; backend=None would do")
+    return backend
 
 
 def _check_dropout(dropout: float) -> None:

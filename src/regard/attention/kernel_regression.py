@@ -12,16 +12,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import mse_loss
 
-from regard.attention.functional import Path, attend, weights
+from regard.attention.functional import BackendName, attend, weights
 from regard.attention.scores.gaussian import Gaussian
-from regard.attention.scores.kernels import Kernel, boxcar, epanechnikov, flat, triangular
+from regard.attention.scores.kernels import Kernel, boxcar, epanechnikov, triangular, uniform
 from regard.errors import unknown_name
 from regard.masks.positional import window
 
 Numbers = Tensor | Sequence[float] | Sequence[Sequence[float]]
 
-HEIGHTS = {"boxcar": boxcar, "triangular": triangular, "epanechnikov": epanechnikov}
-KERNELS = ("average", "gaussian", *HEIGHTS)
+PROFILES = {"boxcar": boxcar, "triangular": triangular, "epanechnikov": epanechnikov}
+KERNELS = ("average", "gaussian", *PROFILES)
 
 FOLD_UP_TO = 256  # bandwidths between points; farther apart, the folded square loses digits
 
@@ -32,24 +32,24 @@ class NadarayaWatson:
     Args:
         kernel: "gaussian", "boxcar", "triangular", "epanechnikov", or "average", which weighs
             all points alike and so predicts the mean of y everywhere.
-        bandwidth: how far a point's influence reaches; where learning starts, if learned.
+        bandwidth: how far a point's influence reaches; where learning starts, if learnable.
         learned: whether `fit` learns the bandwidth.
     """
 
     def __init__(
-        self, kernel: str = "gaussian", bandwidth: float = 1.0, learned: bool = False
+        self, kernel: str = "gaussian", bandwidth: float = 1.0, learnable: bool = False
     ) -> None:
         if kernel not in KERNELS:
             raise unknown_name("kernel", kernel, KERNELS)
-        if learned and kernel == "average":
+        if learnable and kernel == "average":
             raise ValueError("the average of all points has no bandwidth to learn")
         self.kernel = kernel
-        self.learned = learned
+        self.learnable = learnable
         self.score: Gaussian | Kernel
         if kernel == "gaussian":
-            self.score = Gaussian(bandwidth, learned)
+            self.score = Gaussian(bandwidth, learnable)
         else:
-            self.score = Kernel(HEIGHTS.get(kernel, flat), bandwidth, learned)
+            self.score = Kernel(PROFILES.get(kernel, uniform), bandwidth, learnable)
         self._seen: tuple[Tensor, Tensor] | None = None
         self._flat = False  # y had one axis, so predictions have one
 
@@ -71,7 +71,7 @@ class NadarayaWatson:
         with torch.inference_mode(False), torch.enable_grad():
             keys, values = keys.clone(), values.clone()  # the caller may change theirs
             self._seen = keys, values
-            if self.learned:
+            if self.learnable:
                 self._learn(keys, values)
         return self
 
@@ -79,7 +79,9 @@ class NadarayaWatson:
     def predict(self, x: Numbers) -> Tensor:
         """Predict y at each x; where a kernel that ends sees no point, that is 0."""
         queries, (keys, values) = self._queries(x), self._points()
-        predicted = attend(queries, keys, values, score=self.score, path=self._path(queries, keys))
+        predicted = attend(
+            queries, keys, values, score=self.score, backend=self._backend(queries, keys)
+        )
         return predicted.squeeze(-1) if self._flat else predicted
 
     @torch.no_grad()
@@ -95,8 +97,8 @@ class NadarayaWatson:
 
         def error() -> Tensor:
             # each point is hidden from itself, or the narrowest bandwidth would always win
-            others, path = ~window(0), self._path(keys, keys)
-            guesses = attend(keys, keys, values, score=self.score, mask=others, path=path)
+            others, backend = ~window(0), self._backend(keys, keys)
+            guesses = attend(keys, keys, values, score=self.score, mask=others, backend=backend)
             return mse_loss(guesses, values)
 
         def error_at(octave: float) -> float:
@@ -120,9 +122,9 @@ class NadarayaWatson:
 
         optimizer.step(closure)
 
-    def _path(self, queries: Tensor, keys: Tensor) -> Path | None:
+    def _backend(self, queries: Tensor, keys: Tensor) -> BackendName | None:
         far = _extent(torch.cat([queries, keys])) > FOLD_UP_TO * self.score.bandwidth
-        return "streamed" if far else None
+        return "blockwise" if far else None
 
     def _points(self) -> tuple[Tensor, Tensor]:
         if self._seen is None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from regard._support.functorch import transformed
+from regard._support.functorch import in_functorch
 
 _CLAIMS = Lock()  # of all rooms: threads may go on from one cache, and a claim is short
 
@@ -56,7 +56,7 @@ class KVCache:
         room, end = self._room, self._length + keys.shape[-2]
         room.check(keys, values)
         learning = any(rows.requires_grad for rows in (keys, values, room.keys, room.values))
-        if transformed() or (torch.is_grad_enabled() and learning):
+        if in_functorch() or (torch.is_grad_enabled() and learning):
             # rows written into the room would not carry a gradient
             return KVCache(torch.cat([self.keys, keys], -2), torch.cat([self.values, values], -2))
         if not room.claimed(self._length, end):
@@ -71,7 +71,7 @@ class KVCache:
             return self
         return _cache(_Room.of(self.keys, self.values, self._room.size, sentences), len(self))
 
-    def pick(self, sentences: Tensor, keys: Tensor) -> "KVCache":
+    def select(self, sentences: Tensor, keys: Tensor) -> "KVCache":
         """Pick sentences by number, and of each some keys, (sentence, key): the others are gone."""
         heads = torch.arange(self.keys.shape[1], device=keys.device)
         places = sentences[:, None, None], heads[:, None], keys[:, None]

@@ -8,10 +8,10 @@ from torch import Tensor, nn
 
 from regard.attention.axes import Axes
 from regard.attention.beam_cache import BeamTree
-from regard.attention.call import fitting_bias
+from regard.attention.call import prepare_bias
 from regard.attention.functional import AttentionOutput, attend, look
 from regard.attention.kv_cache import KeyValues, KVCache
-from regard.attention.scores.registry import Score, named
+from regard.attention.scores.registry import Score, make_score
 from regard.masks.base import Mask
 from regard.masks.positional import causal
 from regard.positions import ALiBi, Rotary
@@ -36,7 +36,7 @@ class MultiHeadAttention(nn.Module):
         width: int,
         heads: int = 8,
         *,
-        score: str | Score = "scaled dot",
+        score: str | Score = "scaled_dot",
         key_heads: int | None = None,
         head_width: int | None = None,
         key_width: int | None = None,
@@ -61,7 +61,7 @@ class MultiHeadAttention(nn.Module):
             if bias:
                 nn.init.zeros_(projection.bias)
         widths = (self.head_width, self.head_width)
-        self.score = named(score, widths) if isinstance(score, str) else score
+        self.score = make_score(score, widths) if isinstance(score, str) else score
         self.dropout = dropout
         self.positions = positions
 
@@ -95,7 +95,7 @@ class MultiHeadAttention(nn.Module):
         context, looks = look(looking, *memory, mask=mask, **self._settings(looking, memory, bias))
         return AttentionOutput(axes.drop(self._joined(context)), axes.drop(looks))
 
-    def project(
+    def project_kv(
         self, keys: Tensor, values: Tensor | None = None, offset: int | Tensor = 0
     ) -> KeyValues:
         """Project keys and values once, to be looked at again and again in place of keys.
@@ -103,11 +103,11 @@ class MultiHeadAttention(nn.Module):
         Args:
             offset: the position of the first key, or a tensor of every key's.
         """
-        parted = self._parted("keys", self.key, keys, offset)
+        split = self._parted("keys", self.key, keys, offset)
         project = getattr(self.score, "project_keys", None)
         values = keys if values is None else values
         return KeyValues(
-            parted if project is None else project(parted),
+            split if project is None else project(split),
             self._parted("values", self.value, values),
         )
 
@@ -119,26 +119,28 @@ class MultiHeadAttention(nn.Module):
         The mask speaks of all keys so far and is causal by default.
         """
         offset = len(cache)
-        cache = cache.extend(*self.project(queries, offset=offset))
+        cache = cache.extend(*self.project_kv(queries, offset=offset))
         memory = KeyValues(cache.keys, cache.values)
         looking = self._looking(queries, Axes(), offset)
         settings = self._settings(looking, memory, None, offset)
         context = attend(looking, *memory, mask=causal() if mask is None else mask, **settings)
         return self._joined(context), cache
 
-    def branch(self, queries: Tensor, cache: KVCache, branches: BeamTree) -> tuple[Tensor, KVCache]:
+    def attend_beams(
+        self, queries: Tensor, cache: KVCache, branches: BeamTree
+    ) -> tuple[Tensor, KVCache]:
         """Attend from continuations side by side, each to itself and its own past.
 
         Queries are (sentence, continuation, width), and the branches have grown by them already.
         """
         start = len(cache)
-        here = branches.places.new_full(queries.shape[1:2], branches.steps - 1)
-        cache = cache.extend(*self.project(queries, offset=here))
+        here = branches.positions.new_full(queries.shape[1:2], branches.steps - 1)
+        cache = cache.extend(*self.project_kv(queries, offset=here))
         memory = KeyValues(cache.keys, cache.values)
         looking = self._looking(queries, Axes(), here)
         # whoever is alone stands on the last key
         offset = start if branches.mask is None else None
-        settings = self._settings(looking, memory, None, offset, (here, branches.places))
+        settings = self._settings(looking, memory, None, offset, (here, branches.positions))
         context = attend(looking, *memory, mask=branches.mask, **settings)
         return self._joined(context), cache
 
@@ -169,7 +171,7 @@ class MultiHeadAttention(nn.Module):
             return KeyValues(axes.batched(keys.keys), axes.batched(keys.values))
         keys = queries if keys is None else keys
         values = keys if values is None else values
-        return self.project(axes.batched(keys), axes.batched(values))
+        return self.project_kv(axes.batched(keys), axes.batched(values))
 
     def _parted(
         self, name: str, projection: nn.Linear, rows: Tensor, offset: int | Tensor | None = None
@@ -180,10 +182,10 @@ class MultiHeadAttention(nn.Module):
                 f"{name} must have a width of {projection.in_features}, "
                 f"but their shape is {tuple(rows.shape)}"
             )
-        parted: Tensor = rearrange(projection(rows), "... k (h d) -> ... h k d", d=self.head_width)
+        split: Tensor = rearrange(projection(rows), "... k (h d) -> ... h k d", d=self.head_width)
         if offset is not None and isinstance(self.positions, Rotary):
-            parted = self.positions(parted, offset)
-        return parted
+            split = self.positions(split, offset)
+        return split
 
     def _settings(
         self,
@@ -191,17 +193,17 @@ class MultiHeadAttention(nn.Module):
         memory: KeyValues,
         bias: Tensor | None,
         offset: int | None = None,
-        places: tuple[Tensor, Tensor] | None = None,
+        positions: tuple[Tensor, Tensor] | None = None,
     ) -> dict[str, Any]:
         if isinstance(self.positions, ALiBi):
             counts = looking.shape[-2], memory.keys.shape[-2]
             near = self.positions
-            nearness = near(*counts, offset) if places is None else near.at(*places)
+            nearness = near(*counts, offset) if positions is None else near.at(*positions)
             more = looking.ndim - nearness.ndim  # batch axes; one fewer for a sentence alone
             nearness = nearness[0] if more < 0 else nearness[(None,) * more]
             batch = torch.broadcast_shapes(looking.shape[:-3], memory.keys.shape[:-3])
             scores = (*batch, looking.shape[-3], *counts)
-            bias = nearness if bias is None else nearness + fitting_bias(bias, scores)
+            bias = nearness if bias is None else nearness + prepare_bias(bias, scores)
         return {
             "score": getattr(self.score, "compare", self.score),
             "bias": bias,

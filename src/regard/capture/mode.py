@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from regard._support.functorch import transformed
+from regard._support.functorch import in_functorch
 from regard.attention.call import AttentionCall
 from regard.capture.arguments import by_position
 from regard.capture.call_site import Names
@@ -125,9 +125,9 @@ class Watcher(TorchFunctionMode):
         finally:
             self._resting = False
         self._seen.functions += 1
-        with aside(), self._unharmed(), job.chance_kept():
+        with aside(), self._unharmed(), job.preserve_rng():
             # queries that stand somewhere among the keys are of the same text
-            placed = job.frame.offset is not None
+            placed = job.shape.offset is not None
             same = placed or self._lineage.same(job.queries, job.keys)
             self._keep(asked_of(job), same, placed or self._lineage.grown(job.keys))
         return result
@@ -199,7 +199,7 @@ class Watcher(TorchFunctionMode):
         except Exception as error:
             site = self._names.site()
             if site is not None:
-                self._seen.miss(site, _VEILED if transformed() else error)
+                self._seen.miss(site, _VEILED if in_functorch() else error)
 
 
 @contextmanager

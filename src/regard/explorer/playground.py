@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from regard import masks
-from regard.attention import Additive, Bilinear, Gaussian, Kernel, ScaledDot, look, named
-from regard.attention.kernel_regression import HEIGHTS, KERNELS
+from regard.attention import Additive, Bilinear, Gaussian, Kernel, ScaledDot, look, make_score
+from regard.attention.kernel_regression import KERNELS, PROFILES
 from regard.explorer.errors import Refused
 from regard.explorer.limits import LIMITS, Limits
 from regard.explorer.schemas import AttendForm, MaskForm, Score
@@ -117,10 +117,10 @@ def _score(form: AttendForm, query_width: int, key_width: int) -> tuple[nn.Modul
         about["slope"] = ALiBi(HEADS).slopes[0].item()
     if form.score == "gaussian":
         return Gaussian(form.bandwidth), about | {"bandwidth": form.bandwidth}
-    if form.score in HEIGHTS:
-        score = Kernel(HEIGHTS[form.score], form.bandwidth)
+    if form.score in PROFILES:
+        score = Kernel(PROFILES[form.score], form.bandwidth)
         return score, about | {"bandwidth": form.bandwidth}
-    made = _seeded(named(form.score.replace("_", " "), (query_width, key_width))).double()
+    made = _seeded(make_score(form.score, (query_width, key_width))).double()
     if isinstance(made, ScaledDot):
         about["scale"] = query_width**-0.5
     if isinstance(made, Bilinear):
@@ -152,7 +152,7 @@ def _mask(form: MaskForm, queries: int, keys: int) -> Tensor | None:
         mask = masks.window(_needed("size", form.size), align="first")
     else:
         mask = masks.lengths(_lengths(form.lengths, queries, keys))
-    return mask.tensor(queries, keys)
+    return mask.to_tensor(queries, keys)
 
 
 def _needed(name: str, value: int | None) -> int:

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 import regard
-from regard.attention import named
+from regard.attention import make_score
 from regard.gallery.figure_page import BLUE, GREEN, GREY, ORANGE, PURPLE
 from regard.viz.heatmap import blank
 
@@ -33,7 +33,7 @@ def fitted() -> dict[str, regard.NadarayaWatson]:
     models = {
         "average pooling": regard.NadarayaWatson("average"),
         "Nadaraya-Watson": regard.NadarayaWatson(bandwidth=BANDWIDTH),
-        "learned": regard.NadarayaWatson(bandwidth=BANDWIDTH, learned=True),
+        "learned": regard.NadarayaWatson(bandwidth=BANDWIDTH, learnable=True),
     }
     return {name: model.fit(*points()) for name, model in models.items()}
 
@@ -79,7 +79,7 @@ def _kernels() -> Figure:
     fits.scatter(*points(), s=14, color=GREY)
     x = torch.linspace(0, 6, 400)
     for name, line, colour in zip(KERNELS, LINES, COLOURS, strict=True):
-        height = named(name)(torch.zeros(1, 1), apart[:, None]).exp()[0]
+        height = make_score(name)(torch.zeros(1, 1), apart[:, None]).exp()[0]
         heights.plot(apart, height, line, color=colour, label=name)
         model = regard.NadarayaWatson(name, bandwidth=0.6).fit(*points())
         fits.plot(x, model.predict(x), line, color=colour)

@@ -23,10 +23,10 @@ def scores() -> dict[str, nn.Module]:
     bilinear.matrix.data = torch.tensor([[0.0, 1.0], [-1.0, 0.0]])  # a quarter turn
     with torch.random.fork_rng():
         torch.manual_seed(4)
-        additive = regard.Additive(2, hidden=8)
+        additive = regard.Additive(2, hidden_width=8)
     return {
         "dot": regard.Dot(),
-        "scaled dot": regard.ScaledDot(),
+        "scaled_dot": regard.ScaledDot(),
         "cosine": regard.Cosine(),
         "bilinear": bilinear,
         "additive": additive,
@@ -72,7 +72,7 @@ def _width() -> Figure:
     figure, chance = blank(10.5, 3.3), torch.Generator().manual_seed(0)
     spread_at, greatest_at, slope_at = figure.subplots(1, 3)
     pairs = [torch.randn(2, 400, 16, width, generator=chance) for width in WIDTHS]
-    for name, colour in (("dot", ORANGE), ("scaled dot", BLUE)):
+    for name, colour in (("dot", ORANGE), ("scaled_dot", BLUE)):
         score = scores()[name]
         spread = [score(queries[:, :1], keys).std().item() for queries, keys in pairs]
         looks = [regard.weights(queries[:, :1], keys, score=score) for queries, keys in pairs]

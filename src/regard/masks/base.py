@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.masks.shape import AttentionShape, broadcasts
 
-PAIR = ("sentence", "head", "query", "key")
+PAIR = ("batch", "head", "query", "key")
 """What `explain` counts, in the order of the axes."""
 Pair = tuple[int, int, int, int]
 
@@ -16,25 +16,27 @@ Pair = tuple[int, int, int, int]
 class Mask:
     """An expression that says which query may look at which key."""
 
-    def on(self, frame: AttentionShape) -> Tensor:
+    def materialize(self, frame: AttentionShape) -> Tensor:
         """Write the mask out for a frame, as booleans that broadcast to it."""
         raise TypeError(f"{type(self).__name__} does not say who may look; write its `on`")
 
     def check(self, frame: AttentionShape) -> None:
         """Raise a ValueError if the mask does not fit the frame."""
 
-    def hides_nothing(self, frame: AttentionShape) -> bool:
+    def is_all_true(self, frame: AttentionShape) -> bool:
         """Tell, without writing the mask out, that every query sees every key."""
         return False
 
-    def tensor(self, queries: int, keys: int | None = None, batch: tuple[int, ...] = ()) -> Tensor:
+    def to_tensor(
+        self, queries: int, keys: int | None = None, batch: tuple[int, ...] = ()
+    ) -> Tensor:
         """Write the mask out in full, to be looked at."""
         frame = AttentionShape(queries, queries if keys is None else keys, batch)
         self.check(frame)
-        return self.on(frame).expand(frame.shape)
+        return self.materialize(frame).expand(frame.score_shape)
 
     def explain(
-        self, query: int, key: int, *, sentence: int = 0, head: int = 0, offset: int = 0
+        self, query: int, key: int, *, batch: int = 0, head: int = 0, offset: int = 0
     ) -> str:
         """Say whether a query may look at a key, and if not, which parts of the mask hide it.
 
@@ -42,8 +44,8 @@ class Mask:
         query stands.
         """
         queries = max(query, key - offset) + 1
-        frame = AttentionShape(queries, queries + offset, (sentence + 1, head + 1), offset)
-        hiding = " and ".join(map(repr, self._hiding(frame, (sentence, head, query, key))))
+        frame = AttentionShape(queries, queries + offset, (batch + 1, head + 1), offset)
+        hiding = " and ".join(map(repr, self._hiding(frame, (batch, head, query, key))))
         if not hiding:
             return f"query {query} may look at key {key}"
         return f"query {query} may not look at key {key}: hidden by {hiding}"
@@ -53,7 +55,7 @@ class Mask:
             yield self
 
     def _shows(self, frame: AttentionShape, pair: Pair) -> bool:
-        may_look = self.on(frame)
+        may_look = self.materialize(frame)
         axes = may_look.ndim
         for word, place, size in zip(PAIR[-axes:], pair[-axes:], may_look.shape, strict=True):
             if place < 0 or (size != 1 and place >= size):
@@ -127,24 +129,26 @@ def shown(numbers: Tensor) -> str:
 class _Plain(Mask):
     may_look: Tensor
 
-    def on(self, frame: AttentionShape) -> Tensor:
+    def materialize(self, frame: AttentionShape) -> Tensor:
         may_look = self.may_look.to(frame.device)
         if may_look.ndim > 2 and may_look.ndim == len(frame.batch) + 1:
             may_look = may_look.unsqueeze(-3)  # (batch, query, key): the same for every head
-        return frame.wanted(may_look)
+        return frame.slice_rows(may_look)
 
     def check(self, frame: AttentionShape) -> None:
-        axes = len(frame.shape)
+        axes = len(frame.score_shape)
         allowed = {2, axes - 1, axes} if axes >= 4 else {2, axes}
         if self.may_look.ndim not in allowed:
             raise ValueError(
                 f"mask must have {' or '.join(map(str, sorted(allowed)))} axes, the last two "
                 f"(query, key), but its shape is {tuple(self.may_look.shape)}; "
-                f"the scores are {frame.shape}"
+                f"the scores are {frame.score_shape}"
             )
-        if not broadcasts(self.on(replace(frame, first=0, rows=None)).shape, frame.shape):
+        if not broadcasts(
+            self.materialize(replace(frame, row_start=0, row_count=None)).shape, frame.score_shape
+        ):
             raise ValueError(
-                f"mask must broadcast to {frame.shape}, but its shape is "
+                f"mask must broadcast to {frame.score_shape}, but its shape is "
                 f"{tuple(self.may_look.shape)}; a (batch, key) mask goes in as padding(keep)"
             )
 
@@ -157,19 +161,19 @@ class _And(Mask):
     left: Mask
     right: Mask
 
-    def on(self, frame: AttentionShape) -> Tensor:
-        if self.left.hides_nothing(frame):
-            return self.right.on(frame)
-        if self.right.hides_nothing(frame):
-            return self.left.on(frame)
-        return self.left.on(frame) & self.right.on(frame)
+    def materialize(self, frame: AttentionShape) -> Tensor:
+        if self.left.is_all_true(frame):
+            return self.right.materialize(frame)
+        if self.right.is_all_true(frame):
+            return self.left.materialize(frame)
+        return self.left.materialize(frame) & self.right.materialize(frame)
 
     def check(self, frame: AttentionShape) -> None:
         self.left.check(frame)
         self.right.check(frame)
 
-    def hides_nothing(self, frame: AttentionShape) -> bool:
-        return self.left.hides_nothing(frame) and self.right.hides_nothing(frame)
+    def is_all_true(self, frame: AttentionShape) -> bool:
+        return self.left.is_all_true(frame) and self.right.is_all_true(frame)
 
     def _hiding(self, frame: AttentionShape, pair: Pair) -> Iterator[Mask]:
         yield from self.left._hiding(frame, pair)
@@ -188,15 +192,15 @@ class _Or(Mask):
     left: Mask
     right: Mask
 
-    def on(self, frame: AttentionShape) -> Tensor:
-        return self.left.on(frame) | self.right.on(frame)
+    def materialize(self, frame: AttentionShape) -> Tensor:
+        return self.left.materialize(frame) | self.right.materialize(frame)
 
     def check(self, frame: AttentionShape) -> None:
         self.left.check(frame)
         self.right.check(frame)
 
-    def hides_nothing(self, frame: AttentionShape) -> bool:
-        return self.left.hides_nothing(frame) or self.right.hides_nothing(frame)
+    def is_all_true(self, frame: AttentionShape) -> bool:
+        return self.left.is_all_true(frame) or self.right.is_all_true(frame)
 
     def _shows(self, frame: AttentionShape, pair: Pair) -> bool:
         return self.left._shows(frame, pair) or self.right._shows(frame, pair)
@@ -209,8 +213,8 @@ class _Or(Mask):
 class _Not(Mask):
     inner: Mask
 
-    def on(self, frame: AttentionShape) -> Tensor:
-        return ~self.inner.on(frame)
+    def materialize(self, frame: AttentionShape) -> Tensor:
+        return ~self.inner.materialize(frame)
 
     def check(self, frame: AttentionShape) -> None:
         self.inner.check(frame)

@@ -39,14 +39,16 @@ class _FirstKeys(Mask):
     word: str
     counts: Tensor
 
-    def on(self, frame: AttentionShape) -> Tensor:
-        if self.counts.ndim > len(frame.sentences):
-            per_query = frame.place(self.counts, own_axes=1)[..., None]
-            return frame.key_positions() < frame.wanted(per_query)
-        return frame.key_positions() < frame.place(self.counts, own_axes=0)[..., None, None]
+    def materialize(self, frame: AttentionShape) -> Tensor:
+        if self.counts.ndim > len(frame.batch_without_head):
+            per_query = frame.insert_head_axis(self.counts, own_axes=1)[..., None]
+            return frame.key_positions() < frame.slice_rows(per_query)
+        return (
+            frame.key_positions() < frame.insert_head_axis(self.counts, own_axes=0)[..., None, None]
+        )
 
     def check(self, frame: AttentionShape) -> None:
-        per_query = self.counts.ndim > len(frame.sentences)
+        per_query = self.counts.ndim > len(frame.batch_without_head)
         if self.counts.ndim:
             frame.check_sizes(self.word, self.counts, (frame.queries,) if per_query else ())
         if self.word == "prefix" or torch.compiler.is_compiling() or not self.counts.numel():
@@ -65,8 +67,8 @@ class _FirstKeys(Mask):
 class _Padding(Mask):
     keep: Tensor
 
-    def on(self, frame: AttentionShape) -> Tensor:
-        return frame.place(self.keep, own_axes=1)[..., None, :]
+    def materialize(self, frame: AttentionShape) -> Tensor:
+        return frame.insert_head_axis(self.keep, own_axes=1)[..., None, :]
 
     def check(self, frame: AttentionShape) -> None:
         frame.check_sizes("keep", self.keep, (frame.keys,))
@@ -80,9 +82,13 @@ class _Documents(Mask):
     ids: Tensor
     key_ids: Tensor | None
 
-    def on(self, frame: AttentionShape) -> Tensor:
-        keys = frame.place(self.ids if self.key_ids is None else self.key_ids, own_axes=1)
-        rows = frame.wanted(frame.place(self._query_ids(frame), own_axes=1)[..., None])
+    def materialize(self, frame: AttentionShape) -> Tensor:
+        keys = frame.insert_head_axis(
+            self.ids if self.key_ids is None else self.key_ids, own_axes=1
+        )
+        rows = frame.slice_rows(
+            frame.insert_head_axis(self._query_ids(frame), own_axes=1)[..., None]
+        )
         return rows == keys[..., None, :]
 
     def check(self, frame: AttentionShape) -> None:

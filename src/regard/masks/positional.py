@@ -32,15 +32,15 @@ def window(behind: int, ahead: int | None = None, align: Align = None) -> Mask:
 class _Causal(Mask):
     align: Align
 
-    def on(self, frame: AttentionShape) -> Tensor:
+    def materialize(self, frame: AttentionShape) -> Tensor:
         return frame.key_positions() <= frame.query_positions() + offset("causal", self, frame)
 
     def check(self, frame: AttentionShape) -> None:
         _check_align("causal", self, frame)
 
-    def hides_nothing(self, frame: AttentionShape) -> bool:
+    def is_all_true(self, frame: AttentionShape) -> bool:
         start = offset("causal", self, frame)
-        return isinstance(start, int) and start + frame.first >= frame.keys - 1
+        return isinstance(start, int) and start + frame.row_start >= frame.keys - 1
 
     def __repr__(self) -> str:
         return f"causal({_shown(self.align)})"
@@ -52,7 +52,7 @@ class _Window(Mask):
     ahead: int
     align: Align
 
-    def on(self, frame: AttentionShape) -> Tensor:
+    def materialize(self, frame: AttentionShape) -> Tensor:
         own_place = frame.query_positions() + offset("window", self, frame)
         distance = frame.key_positions() - own_place
         return (distance >= -self.behind) & (distance <= self.ahead)
@@ -77,7 +77,7 @@ def offset(word: str, mask: _Causal | _Window, frame: AttentionShape) -> int | T
     """Find the key on which the first query stands."""
     align = mask.align
     if isinstance(align, Tensor):
-        return frame.place(align, own_axes=0)[..., None, None]
+        return frame.insert_head_axis(align, own_axes=0)[..., None, None]
     if align == "last":
         return frame.keys - frame.queries
     if align == "first" or (align is None and frame.offset is None):

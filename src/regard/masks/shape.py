@@ -15,39 +15,39 @@ class AttentionShape:
     batch: tuple[int, ...] = ()  # the axes before (query, key); from two on, the last is the head
     offset: int | None = None  # the key on which the first query stands, known from a cache
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-    first: int = 0  # the first row that is wanted
-    rows: int | None = None  # how many rows are wanted; None for all
+    row_start: int = 0  # the first row that is wanted
+    row_count: int | None = None  # how many rows are wanted; None for all
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def score_shape(self) -> tuple[int, ...]:
         """Give the shape of all the scores of this frame."""
         return (*self.batch, self.queries, self.keys)
 
     @property
-    def sentences(self) -> tuple[int, ...]:
+    def batch_without_head(self) -> tuple[int, ...]:
         """Give the batch axes that are not the head's."""
         return self.batch[:-1] if len(self.batch) >= 2 else self.batch
 
-    def part(self, first: int, rows: int) -> "AttentionShape":
+    def with_rows(self, start: int, count: int) -> "AttentionShape":
         """Ask for some rows only."""
-        return replace(self, first=first, rows=rows)
+        return replace(self, row_start=start, row_count=count)
 
     def query_positions(self) -> Tensor:
         """Number the wanted rows, as a column."""
-        rows = self.queries - self.first if self.rows is None else self.rows
-        return torch.arange(self.first, self.first + rows, device=self.device)[:, None]
+        rows = self.queries - self.row_start if self.row_count is None else self.row_count
+        return torch.arange(self.row_start, self.row_start + rows, device=self.device)[:, None]
 
     def key_positions(self) -> Tensor:
         """Number the keys, as a row."""
         return torch.arange(self.keys, device=self.device)
 
-    def wanted(self, rows: Tensor) -> Tensor:
+    def slice_rows(self, rows: Tensor) -> Tensor:
         """Cut the wanted rows from a tensor whose axis -2 is the query."""
-        if self.rows is None or rows.shape[-2] == 1:
+        if self.row_count is None or rows.shape[-2] == 1:
             return rows
-        return rows[..., self.first : self.first + self.rows, :]
+        return rows[..., self.row_start : self.row_start + self.row_count, :]
 
-    def place(self, numbers: Tensor, own_axes: int) -> Tensor:
+    def insert_head_axis(self, numbers: Tensor, own_axes: int) -> Tensor:
         """Insert the head axis between a tensor's sentence axes and its own axes."""
         numbers = numbers.to(self.device)
         sentence_axes = numbers.ndim - own_axes
@@ -58,7 +58,7 @@ class AttentionShape:
     def check_sizes(self, name: str, numbers: Tensor, own: tuple[int, ...] = ()) -> None:
         """Raise unless a tensor's sentence axes and own axes have the sizes of this frame."""
         given = tuple(numbers.shape)
-        wanted = (*self.sentences, *own)
+        wanted = (*self.batch_without_head, *own)
         if len(given) not in (len(own), len(wanted)) or not broadcasts(given, wanted):
             raise ValueError(f"{name} must have the shape {wanted}, but its shape is {given}")
 

@@ -59,9 +59,9 @@ class Past(NamedTuple):
         """Let each continuation go on from the given one's past, of the same sentence."""
         if self.branches is None:
             return self
-        everyone = torch.arange(len(self.branches.seen), device=rows.device)
+        everyone = torch.arange(len(self.branches.visible), device=rows.device)
         branches = self.branches.reorder(rows, len(everyone))
-        if not branches.crowded:
+        if not branches.should_prune:
             return self._replace(branches=branches)
         return self._thinned(branches, everyone)
 
@@ -69,7 +69,7 @@ class Past(NamedTuple):
         """Go on with some sentences, and with the continuations that are given by their rows."""
         branches = self.branches and self.branches.reorder(rows, len(sentences))
         past = self._replace(source=self.source and self.source.pick(sentences))
-        if branches is not None and branches.parted:
+        if branches is not None and branches.diverged:
             return past._thinned(branches, sentences)
         return past._replace(
             caches=tuple(cache.reorder(sentences) for cache in self.caches), branches=branches
@@ -77,8 +77,8 @@ class Past(NamedTuple):
 
     def _thinned(self, branches: BeamTree, sentences: Tensor) -> "Past":
         """Copy of the sentences' keys those that someone still sees."""
-        branches, keys = branches.thinned()
-        caches = tuple(cache.pick(sentences, keys) for cache in self.caches)
+        branches, keys = branches.pruned()
+        caches = tuple(cache.select(sentences, keys) for cache in self.caches)
         return self._replace(caches=caches, branches=branches)
 
 
@@ -93,7 +93,7 @@ class Decoder(nn.Module):
     def read(self, states: Tensor, keep: Tensor) -> Source:
         """Project what the encoder gave, once for every layer."""
         crosses = (layer.cross for layer in self.layers if isinstance(layer, Layer))
-        return Source(tuple(cross.project(states) for cross in crosses if cross), keep)
+        return Source(tuple(cross.project_kv(states) for cross in crosses if cross), keep)
 
     def forward(
         self,

@@ -61,7 +61,7 @@ class Layer(nn.Module):
 
         def attend(rows: Tensor) -> Tensor:
             nonlocal grown
-            context, grown = self.attention.branch(rows, cache, branches)
+            context, grown = self.attention.attend_beams(rows, cache, branches)
             return context
 
         rows = self.around_attention(rows, attend)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from regard.attention import KeyValues, attend, look, named
+from regard.attention import KeyValues, attend, look, make_score
 from regard.data import check_token_ids
 from regard.masks import Mask, padding
 from regard.models.dropout import dropout
@@ -76,7 +76,7 @@ class Recurrent(nn.Module):
             bidirectional=True,
         )
         self.bridge = nn.Linear(width, width)
-        self.score = named(score, (width, 2 * width))
+        self.score = make_score(score, (width, 2 * width))
         # scores that compare vectors of one width need the two directions brought to one
         equal = getattr(self.score, "widths", None) == "equal"
         self.narrow = nn.Linear(2 * width, width, bias=False) if equal else None

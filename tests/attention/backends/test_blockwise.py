@@ -12,13 +12,15 @@ from regard.masks import causal, lengths
 @pytest.mark.parametrize("size", [1, 30, 100, 10_000])
 def test_blocks_of_any_size_give_the_same_context_and_gradients(size, monkeypatch):
     monkeypatch.setattr(blockwise, "BLOCK", size)
-    score = Additive(12, hidden=4)
+    score = Additive(12, hidden_width=4)
     inputs = [torch.randn(2, 5, 12), torch.randn(2, 7, 12), torch.randn(2, 7, 3)]
     inputs = [x.requires_grad_() for x in inputs]
     bias = torch.randn(2, 5, 7)
     mask = causal(align="last") & lengths([4, 7])
     settings = {"score": score, "mask": mask, "bias": bias}
-    whole, parts = (attend(*inputs, **settings, path=path) for path in ("dense", "streamed"))
+    whole, parts = (
+        attend(*inputs, **settings, backend=backend) for backend in ("dense", "blockwise")
+    )
     torch.testing.assert_close(parts, whole)
     parameters = (*inputs, *score.parameters())
     for got, wanted in zip(
@@ -33,7 +35,9 @@ def test_dropout_falls_alike_when_blocks_are_computed_again_for_gradients(monkey
     monkeypatch.setattr(blockwise, "BLOCK", 14)
     values = torch.randn(1, 7, 3, requires_grad=True)
     queries, keys = torch.randn(1, 5, 12), torch.randn(1, 7, 12)
-    context = attend(queries, keys, values, score=ScaledDot(cap=9.0), dropout=0.5, path="streamed")
+    context = attend(
+        queries, keys, values, score=ScaledDot(cap=9.0), dropout=0.5, backend="blockwise"
+    )
     (gradient,) = torch.autograd.grad(context.sum(), values)
     # the context is linear in the values, so it must equal the gradient's inner product with them
     torch.testing.assert_close((gradient * values).sum(), context.sum())
@@ -47,7 +51,7 @@ def test_the_scores_of_one_block_only_are_held(monkeypatch):
         held.append(queries.shape[-2] * keys.shape[-2])
         return queries @ keys.mT
 
-    attend(torch.randn(50, 4), torch.randn(20, 4), score=score, path="streamed")
+    attend(torch.randn(50, 4), torch.randn(20, 4), score=score, backend="blockwise")
     assert max(held) <= 64
     assert sum(held) == 50 * 20
 
@@ -55,7 +59,7 @@ def test_the_scores_of_one_block_only_are_held(monkeypatch):
 @pytest.mark.parametrize("block", [1, 40, 10_000])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("mask", [None, causal(align="last") & lengths([0, 6])], ids=str)
-@pytest.mark.parametrize("score", ["scaled dot", "gaussian", "triangular"])
+@pytest.mark.parametrize("score", ["scaled_dot", "gaussian", "triangular"])
 def test_weights_written_block_by_block_are_those_of_all_at_once(
     score, mask, dtype, block, monkeypatch
 ):

@@ -18,7 +18,7 @@ def test_score_weigh_and_gather_by_hand():
     step = job(queries, keys, values=values)
     scores = dense.score(step, queries)
     torch.testing.assert_close(scores, torch.tensor([[1.0, 3.0]]).log())
-    weights = dense.weigh(step, scores, step.frame)
+    weights = dense.weigh(step, scores, step.shape)
     torch.testing.assert_close(weights, torch.tensor([[0.25, 0.75]]))
     torch.testing.assert_close(dense.gather(step, weights, 0.0), torch.tensor([[5.0]]))
 
@@ -28,7 +28,7 @@ def test_scores_are_not_written_over():
     step = job(queries, keys, mask=torch.rand(5, 7) > 0.5, bias=torch.randn(5, 7))
     scores = dense.score(step, queries)
     before = scores.clone()
-    dense.weigh(step, scores, step.frame)
+    dense.weigh(step, scores, step.shape)
     assert torch.equal(scores, before)
 
 
@@ -42,15 +42,15 @@ def products(queries, keys):
     return queries @ keys.mT
 
 
-@pytest.mark.parametrize("path", [None, "dense", "streamed"])
+@pytest.mark.parametrize("backend", [None, "dense", "blockwise"])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-def test_a_function_may_score_in_half_precision(dtype, path):
+def test_a_function_may_score_in_half_precision(dtype, backend):
     shapes = (2, 6, 5, 12), (2, 3, 7, 12), (2, 3, 7, 4)
     inputs = [(torch.randn(shape) / 2).to(dtype) for shape in shapes]
     mask = torch.rand(2, 6, 5, 7) > 0.3
-    context, looks = look(*inputs, score=products, mask=mask, path=path)
+    context, looks = look(*inputs, score=products, mask=mask, backend=backend)
     assert context.dtype == looks.dtype == dtype
-    assert torch.equal(context, attend(*inputs, score=products, mask=mask, path=path))
+    assert torch.equal(context, attend(*inputs, score=products, mask=mask, backend=backend))
     wide = attend(*(rows.float() for rows in inputs), score=products, mask=mask)
     torch.testing.assert_close(context.float(), wide, rtol=0, atol=3e-2)
 

@@ -57,7 +57,7 @@ def test_one_width_is_made_of_two_without_changing_the_answer(kernel_calls, grad
         width = max(13 if gradient else 12, value)
         assert sizes["shape"][-1] == sizes["keys"][-1] == sizes["values"][-1] == width
         assert (sizes["attn_mask"] is None) == gradient
-        dense = attend(queries, keys, values, score=Gaussian(2.0), path="dense")
+        dense = attend(queries, keys, values, score=Gaussian(2.0), backend="dense")
         torch.testing.assert_close(context, dense)
 
 

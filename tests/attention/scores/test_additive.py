@@ -5,8 +5,8 @@ import torch
 
 from helpers import formulas
 from regard.attention import Additive, attend
+from regard.attention.scores import additive
 from regard.attention.scores.additive import TanhSum
-from regard.attention.scores.registry import additive
 
 
 def pairs(a, b, v):
@@ -14,7 +14,7 @@ def pairs(a, b, v):
 
 
 def test_scores_are_the_formula_for_different_widths():
-    score = Additive(query_width=12, key_width=4, hidden=9).double()
+    score = Additive(query_width=12, key_width=4, hidden_width=9).double()
     queries, keys = torch.randn(2, 3, 5, 12).double(), torch.randn(2, 3, 7, 4).double()
     expected = formulas.scores("additive", queries, keys, score)
     torch.testing.assert_close(score(queries, keys), expected)
@@ -87,8 +87,8 @@ def test_gradients_can_be_differentiated_in_turn():
     score, queries, keys = Additive(3).double(), *torch.randn(2, 2, 4, 3, dtype=torch.float64)
     given = [x.requires_grad_() for x in (queries, keys)]
     assert torch.autograd.gradgradcheck(lambda *pair: score(*pair), given)
-    streamed = partial(attend, score=score, path="streamed")
-    assert torch.autograd.gradgradcheck(streamed, given)
+    blockwise = partial(attend, score=score, backend="blockwise")
+    assert torch.autograd.gradgradcheck(blockwise, given)
     found = torch.autograd.functional.hessian(
         lambda x: attend(x, keys.detach(), score=score).square().sum(), queries.detach()
     )

@@ -11,10 +11,10 @@ from regard.attention import Bilinear, Cosine, Dot, Gaussian, ScaledDot
         ScaledDot(),
         ScaledDot(0.3),
         Cosine(0.2),
-        Cosine(0.2, learned=True),
+        Cosine(0.2, learnable=True),
         Bilinear(12),
         Gaussian(2.0),
-        Gaussian(2.0, learned=True),
+        Gaussian(2.0, learnable=True),
     ],
     ids=repr,
 )
@@ -22,10 +22,10 @@ def test_the_folded_dot_product_has_the_softmax_of_the_score(score):
     score = score.double()
     queries, keys = torch.randn(2, 5, 12).double(), torch.randn(2, 7, 12).double()
     folded = score.fold(queries, keys)
-    lift = 0 if folded.lift is None else folded.lift[:, None]
+    lift = 0 if folded.key_bias is None else folded.key_bias[:, None]
     dot = folded.scale * folded.queries @ folded.keys.mT + lift
     torch.testing.assert_close(dot.softmax(-1), score(queries, keys).softmax(-1))
-    whole = folded.without_lift()
-    assert whole.lift is None
+    whole = folded.absorb_key_bias()
+    assert whole.key_bias is None
     dot = whole.scale * whole.queries @ whole.keys.mT
     torch.testing.assert_close(dot.softmax(-1), score(queries, keys).softmax(-1))

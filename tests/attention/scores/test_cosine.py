@@ -35,7 +35,7 @@ def test_a_lower_temperature_looks_more_sharply():
 
 def test_a_learned_temperature_moves_and_stays_above_zero():
     queries, keys, values = torch.randn(5, 12), torch.randn(7, 12), torch.randn(7, 3)
-    score = Cosine(temperature=1.0, learned=True)
+    score = Cosine(temperature=1.0, learnable=True)
     optimizer = torch.optim.SGD(score.parameters(), lr=50.0)
     target = values[Cosine()(queries, keys).argmax(-1)]
     for _ in range(30):

@@ -35,19 +35,19 @@ def test_one_bandwidth_away_the_weight_has_fallen_to_the_root_of_one_over_e():
 def test_folded_it_weighs_as_the_formula_does(dtype, bandwidth):
     queries = torch.randn(BATCH, HEADS, QUERIES, WIDTH).to(dtype)
     keys = torch.randn(BATCH, HEADS, KEYS, WIDTH).to(dtype)
-    folded = Gaussian(bandwidth).to(dtype).fold(queries, keys).without_lift()
+    folded = Gaussian(bandwidth).to(dtype).fold(queries, keys).absorb_key_bias()
     scores = folded.scale * folded.queries @ folded.keys.mT
     want = by_the_formula(queries, keys, bandwidth)
     tolerance = 1e-12 if dtype == torch.float64 else 1e-5
     torch.testing.assert_close(scores.softmax(-1).double(), want, atol=tolerance, rtol=0)
 
 
-@pytest.mark.parametrize("path", [None, "fused", "dense", "streamed"])
-def test_far_from_the_origin_it_is_as_precise_as_near(path):
+@pytest.mark.parametrize("backend", [None, "fused", "dense", "blockwise"])
+def test_far_from_the_origin_it_is_as_precise_as_near(backend):
     near = torch.rand(QUERIES + KEYS, 2) * 3
     points = near + 1e4  # where float32 has steps of 0.001
     queries, keys, values = points[:QUERIES], points[QUERIES:], torch.randn(KEYS, 6)
-    got = attend(queries, keys, values, score=Gaussian(0.5), path=path)
+    got = attend(queries, keys, values, score=Gaussian(0.5), backend=backend)
     want = by_the_formula(queries, keys, 0.5) @ values.double()
     torch.testing.assert_close(got.double(), want, atol=1e-5, rtol=0)
 
@@ -57,7 +57,7 @@ def test_moving_everything_changes_nothing():
     for move in (queries.new_tensor(3.0), torch.randn(WIDTH).double()):
         looks = weights(queries + move, keys + move, score="gaussian")
         torch.testing.assert_close(looks, weights(queries, keys, score="gaussian"))
-        folded = Gaussian().fold(queries + move, keys + move).without_lift()
+        folded = Gaussian().fold(queries + move, keys + move).absorb_key_bias()
         torch.testing.assert_close(
             (folded.queries @ folded.keys.mT).softmax(-1), by_the_formula(queries, keys, 1.0)
         )
@@ -71,12 +71,12 @@ def test_no_keys_fold_into_no_scores():
     )
 
 
-@pytest.mark.parametrize("path", ["fused", "dense"])
-def test_the_bandwidth_learns_by_its_true_slope(path):
+@pytest.mark.parametrize("backend", ["fused", "dense"])
+def test_the_bandwidth_learns_by_its_true_slope(backend):
     queries, keys = torch.randn(QUERIES, WIDTH).double(), torch.randn(KEYS, WIDTH).double()
     values = torch.randn(KEYS, 6).double()
-    score = Gaussian(3.0, learned=True).double()
-    attend(queries, keys, values, score=score, path=path).square().sum().backward()
+    score = Gaussian(3.0, learnable=True).double()
+    attend(queries, keys, values, score=score, backend=backend).square().sum().backward()
 
     def loss(log):
         return (by_the_formula(queries, keys, math.exp(log)) @ values).square().sum().item()
@@ -93,7 +93,7 @@ def test_a_fixed_bandwidth_has_nothing_to_learn():
 
 def test_points_that_are_the_same_give_no_nan():
     points = torch.zeros(4, 2, requires_grad=True)
-    attend(points, score=Gaussian(), path="dense").sum().backward()
+    attend(points, score=Gaussian(), backend="dense").sum().backward()
     assert points.grad.isfinite().all()
 
 

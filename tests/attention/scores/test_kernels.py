@@ -3,8 +3,8 @@ import math
 import pytest
 import torch
 
-from regard.attention import Kernel, attend, named, weights
-from regard.attention.scores.kernels import boxcar, epanechnikov, flat, triangular
+from regard.attention import Kernel, attend, make_score, weights
+from regard.attention.scores.kernels import boxcar, epanechnikov, triangular, uniform
 
 QUERIES, KEYS, WIDTH = 5, 7, 12
 ENDING = [boxcar, triangular, epanechnikov]
@@ -13,7 +13,7 @@ ENDING = [boxcar, triangular, epanechnikov]
 @pytest.mark.parametrize(
     ("height", "want"),
     [
-        (flat, [1, 1, 1, 1]),
+        (uniform, [1, 1, 1, 1]),
         (boxcar, [1, 1, 1, 0]),
         (triangular, [1, 1 / 2, 0, -1]),
         (epanechnikov, [1, 3 / 4, 0, -3]),
@@ -27,7 +27,7 @@ def test_heights_by_hand(height, want):
     ("height", "want"),
     [
         # keys 0, 1 and 3 away from the query are at 0, ½ and 1½ bandwidths of 2
-        (flat, [1 / 3, 1 / 3, 1 / 3]),
+        (uniform, [1 / 3, 1 / 3, 1 / 3]),
         (boxcar, [1 / 2, 1 / 2, 0]),
         (triangular, [2 / 3, 1 / 3, 0]),
         (epanechnikov, [4 / 7, 3 / 7, 0]),
@@ -50,14 +50,14 @@ def test_scores_are_logarithms_of_heights(height):
     assert (scores > -math.inf).any()
 
 
-@pytest.mark.parametrize("path", ["dense", "streamed"])
+@pytest.mark.parametrize("backend", ["dense", "blockwise"])
 @pytest.mark.parametrize("height", ENDING)
-def test_a_query_without_neighbours_sees_nothing_and_learns_nothing(height, path):
+def test_a_query_without_neighbours_sees_nothing_and_learns_nothing(height, backend):
     queries = torch.tensor([[0.0, 0.0], [99.0, 0.0]], requires_grad=True)
     keys = torch.rand(KEYS, 2).div(4).requires_grad_()
     values = torch.randn(KEYS, 3, requires_grad=True)
-    score = Kernel(height, bandwidth=1.0, learned=height is not boxcar)
-    context = attend(queries, keys, values, score=score, path=path)
+    score = Kernel(height, bandwidth=1.0, learnable=height is not boxcar)
+    context = attend(queries, keys, values, score=score, backend=backend)
     assert context[1].tolist() == [0, 0, 0]
     assert weights(queries, keys, score=score)[1].tolist() == [0] * KEYS
     inputs = [queries, keys, values, *score.parameters()]
@@ -82,7 +82,7 @@ def test_a_key_exactly_one_bandwidth_away_gives_no_nan(height):
 def test_the_bandwidth_learns_by_its_true_slope(height):
     queries, keys = torch.rand(QUERIES, 2).double(), torch.rand(KEYS, 2).double()
     values = torch.randn(KEYS, 3).double()
-    score = Kernel(height, bandwidth=2.0, learned=True).double()
+    score = Kernel(height, bandwidth=2.0, learnable=True).double()
     attend(queries, keys, values, score=score).square().sum().backward()
 
     def loss(bandwidth):
@@ -105,14 +105,14 @@ def test_any_height_makes_a_kernel():
 
 @pytest.mark.parametrize("name", ["average", "boxcar", "triangular", "epanechnikov"])
 def test_kernels_are_scores_by_name(name):
-    assert isinstance(named(name), Kernel)
+    assert isinstance(make_score(name), Kernel)
 
 
-@pytest.mark.parametrize("height", [flat, boxcar])
+@pytest.mark.parametrize("height", [uniform, boxcar])
 def test_a_height_that_does_not_change_has_no_bandwidth_to_learn(height):
     words = f"bandwidth of a {height.__name__} kernel cannot be learned.*triangular, epanechnikov"
     with pytest.raises(ValueError, match=words):
-        Kernel(height, learned=True)
+        Kernel(height, learnable=True)
 
 
 @pytest.mark.parametrize("bandwidth", [0.0, -1.0, math.nan])

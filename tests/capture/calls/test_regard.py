@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from regard import masks, weights
-from regard.attention import NAMES, named
+from regard.attention import SCORE_NAMES, make_score
 from regard.attention.call import prepare_call
 from regard.capture.calls.base import Asked, Dot
 from regard.capture.calls.regard import asked_of
@@ -10,7 +10,7 @@ from regard.capture.calls.regard import asked_of
 ALL = slice(None)
 
 
-def asked_for(queries, keys, score="scaled dot", mask=None, bias=None, offset=None):
+def asked_for(queries, keys, score="scaled_dot", mask=None, bias=None, offset=None):
     return asked_of(prepare_call(queries, keys, None, score, mask, bias, offset))
 
 
@@ -23,9 +23,9 @@ MASKS = {
 
 
 @pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SCORE_NAMES)
 def test_weights_are_those_of_every_score_and_mask(name, mask):
-    score = named(name, (12, 12))
+    score = make_score(name, (12, 12))
     queries, keys = torch.randn(2, 3, 5, 12), torch.randn(2, 3, 7, 12)
     asked = asked_for(queries, keys, score, MASKS[mask])
     assert isinstance(asked, Asked)
@@ -57,7 +57,7 @@ def test_a_batch_without_heads_has_one():
 def test_a_score_that_folds_is_asked_head_by_head():
     queries, keys = torch.randn(2, 3, 5, 12), torch.randn(2, 3, 7, 12)
     assert isinstance(asked_for(queries, keys), Dot)
-    assert not asked_for(queries, keys, named("additive", (12, 12))).apart
+    assert not asked_for(queries, keys, make_score("additive", (12, 12))).apart
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_masks_and_biases_hide():
     bias[0, ..., 4] = -torch.inf
     assert asked_for(rows, rows, mask=lengths & masks.causal()).hidden().tolist() == expected
     assert asked_for(rows, rows, bias=bias).hidden().tolist() == expected
-    assert asked_for(rows, rows, named("additive", (12, 12))).hidden() is None
+    assert asked_for(rows, rows, make_score("additive", (12, 12))).hidden() is None
     assert not asked_for(rows, rows, mask=masks.lengths([1, 1])).causal
 
 

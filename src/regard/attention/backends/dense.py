@@ -4,12 +4,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import dropout as drop
 
-from regard._support.functorch import transformed
-from regard.attention.call import AttentionCall, grouped, ungrouped
+from regard._support.functorch import in_functorch
+from regard._support.precision import no_autocast, upcast
+from regard.attention.call import AttentionCall, stack_groups, unstack_groups
 from regard.attention.scores.base import DotProductForm, folds
 from regard.attention.scores.dot import dots
 from regard.masks.shape import AttentionShape, broadcasts
-from regard.shapes import Context, Scores, Weights, precise, unrounded
+from regard.shapes import Context, Scores, Weights
 
 
 def attend(job: AttentionCall, dropout: float) -> Context:
@@ -19,17 +20,17 @@ def attend(job: AttentionCall, dropout: float) -> Context:
 
 def weights(job: AttentionCall) -> Weights:
     """Score all pairs and weigh them."""
-    return weigh(job, score(job, job.queries), job.frame)
+    return weigh(job, score(job, job.queries), job.shape)
 
 
 def score(job: AttentionCall, queries: Tensor) -> Scores:
     """Compare some of the job's queries with all its keys."""
-    rows = grouped(queries, job.groups)
-    if transformed() and folds(job.score):
+    rows = stack_groups(queries, job.groups)
+    if in_functorch() and folds(job.score):
         scores = _through_fold(job, rows)
     else:
         scores = _fitting(job.score(rows, job.keys), (*rows.shape[:-1], job.keys.shape[-2]))
-    return ungrouped(precise(scores), job.groups)  # a caller's function may give half precision
+    return unstack_groups(upcast(scores), job.groups)  # a caller's function may give half precision
 
 
 def _through_fold(job: AttentionCall, queries: Tensor) -> Scores:
@@ -39,7 +40,7 @@ def _through_fold(job: AttentionCall, queries: Tensor) -> Scores:
     """
     folded = DotProductForm(*job.score.fold(queries, job.keys))  # type: ignore[attr-defined]
     scores = folded.scale * dots(folded.queries, folded.keys)
-    return scores if folded.lift is None else scores + folded.lift[..., None, :]
+    return scores if folded.key_bias is None else scores + folded.key_bias[..., None, :]
 
 
 def _fitting(scores: Tensor, wanted: tuple[int, ...]) -> Tensor:
@@ -57,12 +58,12 @@ def _fitting(scores: Tensor, wanted: tuple[int, ...]) -> Tensor:
 def weigh(job: AttentionCall, scores: Scores, frame: AttentionShape) -> Weights:
     """Turn scores into looks: each row sums to one, and a row that may look nowhere is zeros."""
     if job.bias is not None:
-        scores = scores + frame.wanted(job.bias).to(scores.dtype)
+        scores = scores + frame.slice_rows(job.bias).to(scores.dtype)
     if job.mask is not None:
-        scores = scores.masked_fill(~job.mask.on(frame), -torch.inf)
+        scores = scores.masked_fill(~job.mask.materialize(frame), -torch.inf)
     if scores.shape[-1] == 0 or is_plain(job):
         # such scores are nobody else's, so they may be written over where no gradient needs them
-        learning = job.differentiated() or scores.requires_grad
+        learning = job.needs_grad() or scores.requires_grad
         return torch.softmax(scores, dim=-1, out=None if learning else scores)
     # softmax of nothing but -inf is NaN, in the gradient too; such a row must read as "no look"
     nowhere = scores.amax(dim=-1, keepdim=True) == -torch.inf
@@ -71,10 +72,10 @@ def weigh(job: AttentionCall, scores: Scores, frame: AttentionShape) -> Weights:
 
 def gather(job: AttentionCall, weights: Weights, dropout: float) -> Context:
     """Mix the values by their weights, some of the weights dropped."""
-    weights = grouped(drop(weights, dropout) if dropout else weights, job.groups)
-    with unrounded(weights):
-        context = torch.einsum("...qk,...kv->...qv", weights, precise(job.values))
-    return ungrouped(context, job.groups).to(job.values.dtype)
+    weights = stack_groups(drop(weights, dropout) if dropout else weights, job.groups)
+    with no_autocast(weights):
+        context = torch.einsum("...qk,...kv->...qv", weights, upcast(job.values))
+    return unstack_groups(context, job.groups).to(job.values.dtype)
 
 
 def is_plain(job: AttentionCall) -> bool:

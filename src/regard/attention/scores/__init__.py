@@ -9,7 +9,7 @@ from regard.attention.scores.dot import Dot as Dot
 from regard.attention.scores.dot import ScaledDot as ScaledDot
 from regard.attention.scores.gaussian import Gaussian as Gaussian
 from regard.attention.scores.kernels import Kernel as Kernel
-from regard.attention.scores.registry import NAMES as NAMES
+from regard.attention.scores.registry import SCORE_NAMES as SCORE_NAMES
 from regard.attention.scores.registry import Score as Score
-from regard.attention.scores.registry import named as named
-from regard.attention.scores.registry import shared as shared
+from regard.attention.scores.registry import get_score as get_score
+from regard.attention.scores.registry import make_score as make_score

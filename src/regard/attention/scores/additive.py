@@ -7,8 +7,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard._support.functorch import transformed
-from regard.shapes import Keys, Queries, Scores, precise, unrounded
+from regard._support.functorch import in_functorch
+from regard._support.precision import no_autocast, upcast
+from regard.shapes import Keys, Queries, Scores
 
 TILE = 2**20  # numbers of one (query, key, hidden) tile, 4 MiB in float32: it stays in the cache
 
@@ -21,9 +22,11 @@ class Additive(nn.Module):
     `score.compare(score.project_queries(q), score.project_keys(k))`.
     """
 
-    def __init__(self, query_width: int, key_width: int | None = None, hidden: int | None = None):
+    def __init__(
+        self, query_width: int, key_width: int | None = None, hidden_width: int | None = None
+    ):
         super().__init__()
-        hidden = hidden or query_width
+        hidden = hidden_width or query_width
         self.project_queries = nn.Linear(query_width, hidden, bias=False)
         self.project_keys = nn.Linear(key_width or query_width, hidden, bias=False)
         self.compare = TanhSum(hidden)
@@ -58,10 +61,10 @@ class TanhSum(nn.Module):
 
     def forward(self, queries: Queries, keys: Keys) -> Scores:
         """Score every projected query against every projected key."""
-        queries, keys, v = precise(queries), precise(keys), precise(self.v)
+        queries, keys, v = upcast(queries), upcast(keys), upcast(self.v)
         if torch.compiler.is_compiling():
             return _compiled(queries, keys, v)
-        if transformed():
+        if in_functorch():
             return _by_tanh(queries, keys, v)
         batch = queries.shape[:-2]
         flat = (x.reshape(batch.numel(), *x.shape[-2:]) for x in (queries, keys))
@@ -80,14 +83,14 @@ class _Tiled(torch.autograd.Function):
         ctx.save_for_backward(queries, keys, v)
         scores = queries.new_empty(len(queries), queries.shape[1], keys.shape[1])
         for place, tile in _tiles(queries, keys):
-            with unrounded(tile):
+            with no_autocast(tile):
                 scores[place] = tile @ v
         return scores.mul_(-2).add_(v.sum())
 
     @staticmethod
     def backward(ctx: Any, grad: Scores) -> tuple[Tensor | None, ...]:
         queries, keys, v = given = ctx.saved_tensors  # which may be unpacked once only
-        if torch.is_grad_enabled():  # the gradient is differentiated in turn
+        if torch.is_grad_enabled():  # the gradient is needs_grad in turn
             return _differentiable(given, ctx.needs_input_grad, grad)
         by_queries, by_keys = torch.zeros_like(queries), torch.zeros_like(keys)
         by_v = grad.sum().expand(len(v)).clone()
@@ -169,7 +172,7 @@ def _exponentials(
     Moving a by the centre and b back leaves a + b alone, and then |a| is at most `reach`. A key
     beyond reach + flat has a tanh of ±1 with every query, so it may be cut there.
     """
-    flat = 20.0 if queries.dtype == torch.float64 else 10.0  # tanh(flat) rounds to 1
+    flat = 20.0 if queries.dtype == torch.float64 else 10.0  # tanh(uniform) rounds to 1
     far = 2 * (reach + flat)
     return (2 * (queries - centre)).exp(), (2 * (keys + centre)).clamp(-far, far).exp()
 

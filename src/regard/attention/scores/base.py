@@ -14,13 +14,13 @@ class DotProductForm(NamedTuple):
     queries: Tensor
     keys: Tensor
     scale: float = 1.0
-    lift: Tensor | None = None  # (*batch, key): what a key scores with every query
+    key_bias: Tensor | None = None  # (*batch, key): what a key scores with every query
 
-    def without_lift(self) -> "DotProductForm":
+    def absorb_key_bias(self) -> "DotProductForm":
         """Write the lift as one more column of the keys, which meets ones in the queries."""
-        if self.lift is None:
+        if self.key_bias is None:
             return self
-        column = (self.lift / self.scale)[..., None]
+        column = (self.key_bias / self.scale)[..., None]
         queries = pad(self.queries, (0, 1), value=1.0)
         return DotProductForm(queries, torch.cat([self.keys, column], dim=-1), self.scale)
 

@@ -4,9 +4,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard._support.precision import no_autocast, upcast
 from regard.attention.scores.base import DotProductForm
 from regard.attention.scores.dot import dots
-from regard.shapes import Keys, Scores, precise, unrounded
+from regard.shapes import Keys, Scores
 
 
 class Bilinear(nn.Module):
@@ -24,8 +25,8 @@ class Bilinear(nn.Module):
 
     def forward(self, queries: Float[Tensor, "*batch query from"], keys: Keys) -> Scores:
         """Score every query against every key."""
-        with unrounded(queries):
-            turned = precise(queries) @ precise(self.matrix)
+        with no_autocast(queries):
+            turned = upcast(queries) @ upcast(self.matrix)
         return dots(turned, keys)
 
     def fold(self, queries: Float[Tensor, "*batch query from"], keys: Keys) -> DotProductForm:

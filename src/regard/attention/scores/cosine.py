@@ -3,10 +3,11 @@
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from regard._support.precision import upcast
 from regard.attention.scores.base import DotProductForm
 from regard.attention.scores.dot import dots
-from regard.attention.scores.parameter import Positive
-from regard.shapes import Keys, Queries, Scores, precise
+from regard.attention.scores.parameter import PositiveParameter
+from regard.shapes import Keys, Queries, Scores
 
 
 class Cosine(nn.Module):
@@ -17,23 +18,23 @@ class Cosine(nn.Module):
 
     widths = "equal"
 
-    def __init__(self, temperature: float = 1.0, learned: bool = False) -> None:
+    def __init__(self, temperature: float = 1.0, learnable: bool = False) -> None:
         super().__init__()
-        self._temperature = Positive("temperature", temperature, learned)
+        self._temperature = PositiveParameter("temperature", temperature, learnable)
 
     @property
     def temperature(self) -> Tensor:
         """The number that cosines are divided by."""
-        return self._temperature.number
+        return self._temperature.value
 
     def forward(self, queries: Queries, keys: Keys) -> Scores:
         """Score every query against every key."""
-        queries, keys = (normalize(precise(vectors), dim=-1) for vectors in (queries, keys))
+        queries, keys = (normalize(upcast(vectors), dim=-1) for vectors in (queries, keys))
         return dots(queries, keys) / self.temperature
 
     def fold(self, queries: Queries, keys: Keys) -> DotProductForm:
         """Bring every vector to length one."""
-        queries, keys = (normalize(precise(vectors), dim=-1) for vectors in (queries, keys))
-        if self._temperature.learned:
+        queries, keys = (normalize(upcast(vectors), dim=-1) for vectors in (queries, keys))
+        if self._temperature.learnable:
             return DotProductForm(queries / self.temperature, keys)
-        return DotProductForm(queries, keys, 1 / self._temperature.start)
+        return DotProductForm(queries, keys, 1 / self._temperature.initial)

@@ -5,14 +5,15 @@ from math import inf, isfinite
 import torch
 from torch import nn
 
+from regard._support.precision import no_autocast, upcast
 from regard.attention.scores.base import DotProductForm
-from regard.shapes import Keys, Queries, Scores, precise, unrounded
+from regard.shapes import Keys, Queries, Scores
 
 
 def dots(queries: Queries, keys: Keys) -> Scores:
     """Take the dot product of every query with every key, in float32 or more."""
-    with unrounded(queries):
-        return torch.einsum("...qd,...kd->...qk", precise(queries), precise(keys))
+    with no_autocast(queries):
+        return torch.einsum("...qd,...kd->...qk", upcast(queries), upcast(keys))
 
 
 class Dot(nn.Module):
@@ -50,7 +51,7 @@ class ScaledDot(nn.Module):
 
     def forward(self, queries: Queries, keys: Keys) -> Scores:
         """Score every query against every key."""
-        scores = dots(precise(queries) * self._scale(queries), keys)
+        scores = dots(upcast(queries) * self._scale(queries), keys)
         return scores if self.cap is None else self.cap * torch.tanh(scores / self.cap)
 
     @property

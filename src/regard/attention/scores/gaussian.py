@@ -3,10 +3,11 @@
 import torch
 from torch import Tensor, nn
 
-from regard._support.functorch import transformed
+from regard._support.functorch import in_functorch
+from regard._support.precision import upcast
 from regard.attention.scores.base import DotProductForm
-from regard.attention.scores.parameter import Positive
-from regard.shapes import Keys, Queries, Scores, precise
+from regard.attention.scores.parameter import PositiveParameter
+from regard.shapes import Keys, Queries, Scores
 
 
 class Gaussian(nn.Module):
@@ -14,19 +15,19 @@ class Gaussian(nn.Module):
 
     Expanding the square leaves q·k / b² - |k|² / 2b² and a term in q alone, which softmax
     does not see. So it folds into a dot product and a lift for each key. The expansion subtracts
-    large numbers when keys lie thousands of bandwidths apart; `path="dense"` does not.
+    large numbers when keys lie thousands of bandwidths apart; `backend="dense"` does not.
     """
 
     widths = "equal"
 
-    def __init__(self, bandwidth: float = 1.0, learned: bool = False) -> None:
+    def __init__(self, bandwidth: float = 1.0, learnable: bool = False) -> None:
         super().__init__()
-        self._bandwidth = Positive("bandwidth", bandwidth, learned)
+        self._bandwidth = PositiveParameter("bandwidth", bandwidth, learnable)
 
     @property
     def bandwidth(self) -> Tensor:
         """The distance at which a key's weight has fallen to e^-½ of the nearest possible."""
-        return self._bandwidth.number
+        return self._bandwidth.value
 
     def forward(self, queries: Queries, keys: Keys) -> Scores:
         """Score every query against every key."""
@@ -36,11 +37,11 @@ class Gaussian(nn.Module):
 
     def fold(self, queries: Queries, keys: Keys) -> DotProductForm:
         """Write the square out, around a centre: softmax does not see it and precision does."""
-        queries, keys = precise(queries), precise(keys)
+        queries, keys = upcast(queries), upcast(keys)
         centre = _centre(keys)
         queries, keys = queries - centre, keys - centre
-        scale = self._bandwidth.start**-2
-        if self._bandwidth.learned:
+        scale = self._bandwidth.initial**-2
+        if self._bandwidth.learnable:
             queries, keys, scale = queries / self.bandwidth, keys / self.bandwidth, 1.0
         return DotProductForm(queries, keys, scale, -0.5 * scale * keys.square().sum(dim=-1))
 
@@ -61,7 +62,7 @@ def distance(queries: Queries, keys: Keys) -> Scores:
         return torch.where(away, torch.where(away, squares, 1.0).sqrt(), 0.0)
     # through a matrix product, near points of large norm would lose their distance to rounding
     exact = "donot_use_mm_for_euclid_dist"
-    return torch.cdist(precise(queries), precise(keys), compute_mode=exact)
+    return torch.cdist(upcast(queries), upcast(keys), compute_mode=exact)
 
 
 def _in_plain_steps() -> bool:
@@ -69,9 +70,9 @@ def _in_plain_steps() -> bool:
 
     While a function is compiled, a transform within it cannot be seen.
     """
-    return transformed() or torch.compiler.is_compiling()
+    return in_functorch() or torch.compiler.is_compiling()
 
 
 def _squares(queries: Queries, keys: Keys) -> Scores:
-    apart = precise(queries)[..., :, None, :] - precise(keys)[..., None, :, :]
+    apart = upcast(queries)[..., :, None, :] - upcast(keys)[..., None, :, :]
     return apart.square().sum(dim=-1)

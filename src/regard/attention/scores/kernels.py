@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.scores.gaussian import distance
-from regard.attention.scores.parameter import Positive
+from regard.attention.scores.parameter import PositiveParameter
 from regard.shapes import Keys, Queries, Scores
 
 
-def flat(apart: Tensor) -> Tensor:
+def uniform(apart: Tensor) -> Tensor:
     """Weigh all keys alike, however far."""
     return torch.ones_like(apart)
 
@@ -40,21 +40,21 @@ class Kernel(nn.Module):
     widths = "equal"
 
     def __init__(
-        self, height: Callable[[Tensor], Tensor], bandwidth: float = 1.0, learned: bool = False
+        self, height: Callable[[Tensor], Tensor], bandwidth: float = 1.0, learnable: bool = False
     ) -> None:
         super().__init__()
-        if learned and height in (flat, boxcar):
+        if learnable and height in (uniform, boxcar):
             raise ValueError(
                 f"the bandwidth of a {height.__name__} kernel cannot be learned, as its height "
                 "does not change with distance; triangular, epanechnikov and gaussian can"
             )
         self.height = height
-        self._bandwidth = Positive("bandwidth", bandwidth, learned)
+        self._bandwidth = PositiveParameter("bandwidth", bandwidth, learnable)
 
     @property
     def bandwidth(self) -> Tensor:
         """The distance beyond which no key is seen."""
-        return self._bandwidth.number
+        return self._bandwidth.value
 
     def forward(self, queries: Queries, keys: Keys) -> Scores:
         """Score every query against every key."""

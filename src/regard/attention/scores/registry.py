@@ -11,8 +11,8 @@ from regard.attention.scores.bilinear import Bilinear
 from regard.attention.scores.cosine import Cosine
 from regard.attention.scores.dot import Dot, ScaledDot
 from regard.attention.scores.gaussian import Gaussian
-from regard.attention.scores.kernels import Kernel, boxcar, epanechnikov, flat, triangular
-from regard.errors import unknown_name
+from regard.attention.scores.kernels import Kernel, boxcar, epanechnikov, triangular, uniform
+from regard.errors import RegardError, unknown_name
 
 Score = Callable[[Tensor, Tensor], Tensor]
 """Any function of (queries, keys) that gives scores; with a `fold`, it runs in the fused kernel."""
@@ -20,10 +20,10 @@ Score = Callable[[Tensor, Tensor], Tensor]
 PARAMETER_FREE: Mapping[str, Callable[[], nn.Module]] = MappingProxyType(
     {
         "dot": Dot,
-        "scaled dot": ScaledDot,
+        "scaled_dot": ScaledDot,
         "cosine": Cosine,
         "gaussian": Gaussian,
-        "average": partial(Kernel, flat),
+        "average": partial(Kernel, uniform),
         "boxcar": partial(Kernel, boxcar),
         "triangular": partial(Kernel, triangular),
         "epanechnikov": partial(Kernel, epanechnikov),
@@ -36,29 +36,40 @@ PARAMETRIC: Mapping[str, Callable[[int, int], nn.Module]] = MappingProxyType(
 )
 """Scores with weights to learn, made for a query width and a key width."""
 
-NAMES = (*PARAMETER_FREE, *PARAMETRIC)
+SCORE_NAMES = (*PARAMETER_FREE, *PARAMETRIC)
 
 
-# made once: making a module takes longer than a small attention does
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {"bahdanau": "additive", "luong": "bilinear", "general": "bilinear"}
+)
+"""Names that the literature uses for scores of the table."""
+
+# built once: building a module takes longer than a small attention call
 _SHARED = {name: make() for name, make in PARAMETER_FREE.items()}
 
 
-def shared(name: str) -> nn.Module:
-    """Give the score of that name, always the same: it has nothing that a caller could change."""
-    return _SHARED[name] if name in _SHARED else named(name)
+def get_score(name: str) -> nn.Module:
+    """Return the shared score of that name; it has no parameters that a caller could change."""
+    name = canonical_name(name)
+    return _SHARED[name] if name in _SHARED else make_score(name)
 
 
-def named(name: str, widths: tuple[int, int] | None = None) -> nn.Module:
-    """Make the score of that name, for the given query and key widths if it learns weights."""
-    name = name.replace("_", " ").replace("-", " ")
+def make_score(name: str, widths: tuple[int, int] | None = None) -> nn.Module:
+    """Build the score of that name, for the given query and key widths if it has parameters."""
+    name = canonical_name(name)
     if name in PARAMETER_FREE:
         return PARAMETER_FREE[name]()
     if name not in PARAMETRIC:
-        raise unknown_name("attention score", name, NAMES)
+        raise unknown_name("attention score", name, SCORE_NAMES)
     if widths is None:
-        maker = name.capitalize()
-        raise ValueError(
-            f"{name!r} has weights to learn, so its name is not enough here; "
-            f"make score = regard.{maker}(query_width, key_width) once and pass it as score="
+        raise RegardError(
+            f"score {name!r} has parameters, so its name is not enough here; build "
+            f"score = regard.{name.capitalize()}(query_width, key_width) once and pass score=score"
         )
     return PARAMETRIC[name](*widths)
+
+
+def canonical_name(name: str) -> str:
+    """Return the name in the spelling of the table, with aliases resolved."""
+    name = name.replace(" ", "_").replace("-", "_")
+    return ALIASES.get(name, name)

@@ -5,9 +5,9 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from regard._support.precision import upcast
 from regard.capture.head_layout import Heads
 from regard.capture.mask_analysis import hidden_from_all, hide, hides_later, plain
-from regard.shapes import precise
 
 Sizes = tuple[int, int, int, int]
 
@@ -117,7 +117,7 @@ class Dot:
         keys = self.keys[batch] if len(self.keys) > 1 else self.keys
         queries, keys = queries[:, :, rows], keys[:, :, :reach]
         groups = [head * key_heads // every for head in heads]
-        return precise(_picked(queries, own)), precise(_picked(keys, groups))
+        return upcast(_picked(queries, own)), upcast(_picked(keys, groups))
 
     def _spread(self, mask: Tensor, axes: int, before: torch.Size) -> Tensor:
         """Give a mask the axes that the vectors had, so that both are brought to four alike."""
@@ -170,7 +170,7 @@ class Whole:
 
     def weigh(self, batch: slice, heads: list[int], rows: slice) -> Tensor:
         """Give weights (batch, head, row, key)."""
-        return precise(self.weights[batch, :, rows][:, heads])
+        return upcast(self.weights[batch, :, rows][:, heads])
 
     def hidden(self) -> Tensor | None:
         """Tell which keys (batch, key) got nothing; None if no mask was seen."""

@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard._support.precision import upcast
 from regard.capture.calls.base import as_computed, weights_of
 from regard.capture.mask_analysis import climbs, seen_by_some
-from regard.shapes import precise
 
 
 class Flex:
@@ -46,9 +46,9 @@ class Flex:
     def weigh(self, batch: slice, heads: list[int], rows: slice) -> Tensor:
         """Compute weights (batch, head, row, key)."""
         group = self.sizes[1] // self.keys.shape[1]
-        queries = precise(self.queries[batch][:, heads, rows])
+        queries = upcast(self.queries[batch][:, heads, rows])
         looked = self.keys[batch] if len(self.keys) > 1 else self.keys
-        looked = precise(looked[:, [head // group for head in heads]])
+        looked = upcast(looked[:, [head // group for head in heads]])
         scores = queries @ looked.transpose(-2, -1) * self._scale
         places = self._places(batch, heads, rows)
         hidden = ~self._mask(*places)

@@ -1,0 +1,31 @@
+import pytest
+import torch
+
+from regard._support.precision import no_autocast, upcast
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_upcast_of_half_precision_is_float32_and_exact(dtype):
+    rounded = torch.randn(5, 7).to(dtype)
+    assert upcast(rounded).dtype == torch.float32
+    assert upcast(rounded).to(dtype).equal(rounded)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_upcast_of_full_precision_returns_the_same_tensor(dtype):
+    tensor = torch.randn(5, 7, dtype=dtype)
+    assert upcast(tensor) is tensor
+
+
+def test_no_autocast_computes_in_the_dtype_of_the_inputs():
+    left, right = torch.randn(5, 7), torch.randn(7, 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert (left @ right).dtype == torch.bfloat16
+        with no_autocast(left):
+            assert (left @ right).dtype == torch.float32
+        assert (left @ right).dtype == torch.bfloat16
+
+
+def test_no_autocast_accepts_a_meta_tensor():
+    with no_autocast(torch.empty(2, device="meta")):
+        assert torch.empty(2, 3, device="meta").sum().shape == ()
