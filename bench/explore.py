@@ -21,7 +21,7 @@ from statistics import median, quantiles
 import httpx2
 
 from regard.data.phrasebook import phrases
-from regard.demo.models import kept
+from regard.demo.models import load_or_train
 
 SENTENCES = [phrase.source for phrase in phrases(count=64)]
 
@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60)
     asked = parser.parse_args()
-    run = asked.run or kept().folder.path
+    run = asked.run or load_or_train().folder.path
     server, address = start(run)
     try:
         asyncio.run(load(address, run.resolve().name, 1, min(asked.seconds, 2)))  # loads the model

@@ -56,7 +56,9 @@ def main() -> None:
     said = [WORDS[token - FIRST] for token in found.tokens]
     print(f"\n{' '.join(heard)}  ->  {' '.join(said)}\n")
     weights = looks.cross[0][0, 0, : len(said)]  # the row that writes each word
-    print(terminal.heat_map(weights, said, heard, title="where it looks as it says each word"))
+    print(
+        terminal.render_heatmap(weights, said, heard, title="where it looks as it says each word")
+    )
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def test_every_line_of_the_tour_runs(tmp_path, monkeypatch):
     book = corpus("fr", train=300, valid=20, test=20)
     monkeypatch.setattr("regard.demo.models.corpus", lambda _: book)
     monkeypatch.chdir(tmp_path)
-    models.learn(Path("demo"), minutes=0.05)
+    models.train_demo(Path("demo"), minutes=0.05)
     names: dict[str, object] = {}
     for block in blocks("tour.md"):
         exec(block, names)

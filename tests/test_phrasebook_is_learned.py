@@ -5,7 +5,7 @@ import pytest
 from regard.data import Corpus
 from regard.data.phrasebook import corpus
 from regard.decoding.translation import translate
-from regard.demo.models import paired
+from regard.demo.models import to_pairs
 from regard.demo.showcase import choose_head
 from regard.evaluation.metrics import bleu, exact_match
 from regard.runs import load
@@ -39,9 +39,9 @@ def book():
 
 def learned(book, out, *changes):
     train(
-        Corpus.from_pairs("book", paired(book.train)),
+        Corpus.from_pairs("book", to_pairs(book.train)),
         out,
-        valid=Corpus.from_pairs("valid", paired(book.valid)),
+        valid=Corpus.from_pairs("valid", to_pairs(book.valid)),
         updates=[BUDGET, *changes],
         echo=lambda line: None,
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from regard.data.phrasebook import corpus
-from regard.demo.showcase import choose_head, demo
+from regard.demo.showcase import choose_head, run_demo
 from regard.errors import RegardError
 from regard.runs import load
 
@@ -19,7 +19,7 @@ def test_the_demo_trains_translates_and_shows_where_it_looked(to, model, tmp_pat
     for module in ("showcase", "models"):
         monkeypatch.setattr(f"regard.demo.{module}.corpus", lambda _: book)
     out, told = tmp_path / "run", []
-    demo(out, to=to, model=model, minutes=0.03, say=told.append)
+    run_demo(out, to=to, model=model, minutes=0.03, say=told.append)
     text = "\n".join(told)
     assert "20 sentences it never saw: BLEU" in text
     assert "where it looks" in text and "The gold alignment" in text
@@ -39,7 +39,7 @@ def test_without_matplotlib_the_demo_shows_its_maps_and_says_what_is_missing(tmp
     for module in ("showcase", "models"):
         monkeypatch.setattr(f"regard.demo.{module}.corpus", lambda _: book)
     told = []
-    demo(tmp_path / "run", minutes=0.02, say=told.append)
+    run_demo(tmp_path / "run", minutes=0.02, say=told.append)
     maps, picture, rest = told[-3:]
     assert "where it looks" in maps and "The gold alignment" in maps
     assert re.match(r"No picture was saved: .*pip install 'regard\[pictures\]' would do\n", picture)
@@ -49,9 +49,9 @@ def test_without_matplotlib_the_demo_shows_its_maps_and_says_what_is_missing(tmp
 
 def test_another_language_or_model_is_refused_before_anything_is_done(tmp_path):
     with pytest.raises(RegardError, match="no language of the phrasebook is called 'de'"):
-        demo(tmp_path / "run", to="de")
+        run_demo(tmp_path / "run", to="de")
     with pytest.raises(RegardError, match="no model of the demo is called 'lstm'"):
-        demo(tmp_path / "run", model="lstm")
+        run_demo(tmp_path / "run", model="lstm")
     with pytest.raises(RegardError, match="a blind model looks nowhere"):
-        demo(tmp_path / "run", model="blind")
+        run_demo(tmp_path / "run", model="no_attention")
     assert not (tmp_path / "run").exists()

@@ -1,11 +1,13 @@
-from regard.demo.models import located
+from regard.demo.models import word_spans
 from regard.explorer import gold_alignments
 
 
 def test_a_phrase_of_any_part_has_the_links_of_the_book(book):
     for language, parts in book.items():
         for phrase in (parts.train[0], parts.valid[1], parts.test[2]):
-            assert gold_alignments.words(language, phrase.source, phrase.target) == located(phrase)
+            assert gold_alignments.words(language, phrase.source, phrase.target) == word_spans(
+                phrase
+            )
 
 
 def test_another_pair_another_language_or_no_phrasebook_has_none(book):
@@ -32,4 +34,4 @@ def test_who_asks_later_finds_the_phrasebook_written_out(book, monkeypatch):
     gold_alignments.prepare(["fr", None, "fr"]).join()
     monkeypatch.setattr(gold_alignments, "corpus", None)  # nobody may ask for it again
     phrase = book["fr"].test[0]
-    assert gold_alignments.words("fr", phrase.source, phrase.target) == located(phrase)
+    assert gold_alignments.words("fr", phrase.source, phrase.target) == word_spans(phrase)

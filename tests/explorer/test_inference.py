@@ -9,7 +9,7 @@ from regard.explorer.inference import log_probabilities, trace, translations
 from regard.explorer.limits import Limits
 from regard.models import build
 from regard.runs import Run, trace_translation
-from regard.viz.page import fitted
+from regard.viz.page import page_payload
 
 SOURCE, TARGET = "the old cat sees the dog", "le chat vieux voit le chien"
 
@@ -65,7 +65,7 @@ def test_a_trace_is_a_forced_pass_as_the_page_draws_it(run, client):
     form = {"run": "small", "source": SOURCE, "target": TARGET}
     own = trace_translation(run.model, run.tokenizers, SOURCE, TARGET, title=SOURCE, name="small")
     told = client.post("/api/traces", json=form).json()
-    wanted = fitted(own)
+    wanted = page_payload(own)
     assert told["tokens"] == wanted["tokens"]
     assert [look["weights"] for look in told["maps"]] == [
         look["weights"] | {"shape": list(look["weights"]["shape"])} for look in wanted["maps"]

@@ -9,7 +9,7 @@ import pytest
 from regard.decoding.translation import translate
 from regard.runs import trace_translation
 from regard.trace import build_translation_trace, load_trace
-from regard.viz.detokenize import readable
+from regard.viz.detokenize import display_tokens
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 
@@ -87,7 +87,7 @@ def test_a_target_can_be_forced_and_is_looked_through_word_by_word(browse, site,
     expect(window.locator(".answers .status")).to_contain_text("your own")
     expect(window.locator(".own-sure .word")).to_have_count(5)
     trace = trace_translation(run.model, run.tokenizers, TEXT, "le chat voit le homme")
-    pieces = readable(trace.tokens["target"].pieces, trace.tokens["target"].special)
+    pieces = display_tokens(trace.tokens["target"].pieces, trace.tokens["target"].special)
     assert words_of(window, 5) == list(pieces[:5])
 
 

@@ -191,7 +191,7 @@ def test_without_a_run_the_demos_is_taken_and_with_a_trace_none(
     run, started, monkeypatch, tmp_path, client
 ):
     asked, said = [], []
-    monkeypatch.setattr(serve_file, "kept", lambda: asked.append("demo") or run)
+    monkeypatch.setattr(serve_file, "load_or_train", lambda: asked.append("demo") or run)
     serve([], [], "127.0.0.1", 0, say=said.append)
     assert asked == ["demo"] and "trained once, and kept" in said[0]
     path = tmp_path / "trace.json"

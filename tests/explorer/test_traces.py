@@ -11,7 +11,7 @@ from regard.explorer.errors import Refused
 from regard.explorer.limits import LIMITS, Limits
 from regard.explorer.traces import Saved, opened
 from regard.trace import build_translation_trace, load_trace
-from regard.viz.page import fitted
+from regard.viz.page import page_payload
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "trace.json"
 RECORD = json.loads(FIXTURE.read_text("utf-8"))
@@ -38,7 +38,7 @@ def test_traces_named_at_start_are_listed_and_given(visit, tmp_path, refused):
     ]
     for name, path in (("trace", FIXTURE), ("other-2", other)):
         given = client.get(f"/api/traces/{name}").json()
-        assert given == plain(fitted(load_trace(path)))
+        assert given == plain(page_payload(load_trace(path)))
     assert "no trace is called" in refused(client.get("/api/traces/nobody"), 404)
     refused(client.get("/api/traces/..%2f..%2fetc%2fpasswd"), 404)
     other.unlink()
@@ -105,7 +105,7 @@ def test_a_file_that_is_no_trace_is_refused_at_the_start(tmp_path):
 def test_a_trace_that_is_sent_is_read_whether_packed_or_not(visit, packed):
     answer = send(visit(), packed(FIXTURE.read_bytes()))
     assert answer.status_code == 200
-    assert answer.json() == plain(fitted(load_trace(FIXTURE)))
+    assert answer.json() == plain(page_payload(load_trace(FIXTURE)))
 
 
 def changed(**parts):

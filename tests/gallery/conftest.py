@@ -5,7 +5,7 @@ import pytest
 
 from regard.data import Corpus
 from regard.data.phrasebook import corpus
-from regard.demo.models import MODELS, paired
+from regard.demo.models import MODELS, to_pairs
 from regard.runs import load
 from regard.training import train
 
@@ -26,7 +26,7 @@ SMALL = {
 def translators(tmp_path_factory):
     """Give the three models of the lesson by name, small and barely trained."""
     book = corpus("fr", train=150, valid=20, test=20)
-    texts = [Corpus.from_pairs(name, paired(getattr(book, name))) for name in ("train", "valid")]
+    texts = [Corpus.from_pairs(name, to_pairs(getattr(book, name))) for name in ("train", "valid")]
     runs = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jaxtyping.config, "jaxtyping_disable", True)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 
 @pytest.fixture
 def pictures(translators, monkeypatch):
-    both = translators["bahdanau"], translators["blind"]
+    both = translators["bahdanau"], translators["no_attention"]
     monkeypatch.setattr(bahdanau, "with_and_without", lambda: both)
     monkeypatch.setattr(bahdanau, "HELD_OUT", 6)
     monkeypatch.setattr(bahdanau, "PARTS", 2)
@@ -73,7 +73,7 @@ def test_what_is_said_of_the_sentence_is_what_the_models_say(pictures, phrases, 
     said = [text.get_text() for text in panel.texts][1::2]
     shown = next(phrase for phrase in phrases if phrase.source == said[0])
     assert said[1] == shown.target
-    for name, text in zip(("bahdanau", "blind"), said[2:], strict=True):
+    for name, text in zip(("bahdanau", "no_attention"), said[2:], strict=True):
         run = translators[name]
         ((best, *_),) = translate(run.model, run.tokenizers, [shown.source], run.settings.search)
         assert text == best.text

@@ -9,7 +9,7 @@ from regard.errors import RegardError
 from regard.gallery import FIGURES, LANGUAGES, figure_page
 from regard.gallery.figure_page import Moving
 from regard.viz import fonts
-from regard.viz.heatmap import blank
+from regard.viz.heatmap import new_figure
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -38,9 +38,9 @@ def test_every_figure_is_a_short_file_that_draws_by_itself(name):
 
 
 def test_pictures_are_saved_in_order_as_png_and_svg(tmp_path):
-    first, second = blank(1.0, 1.0), blank(1.0, 1.0)
+    first, second = new_figure(1.0, 1.0), new_figure(1.0, 1.0)
     first.text(0.5, 0.5, "some words")
-    film = Moving([blank(1.0, 1.0), blank(1.0, 1.0)], [100, 300])
+    film = Moving([new_figure(1.0, 1.0), new_figure(1.0, 1.0)], [100, 300])
     film.frames[1].text(0.5, 0.5, "moved")
     assert figure_page.save({"z": first, "a": second, "m": film}, tmp_path) == ""
     names = ["1-z.png", "1-z.svg", "2-a.png", "2-a.svg", "3-m.gif"]
@@ -54,18 +54,18 @@ def test_pictures_are_saved_in_order_as_png_and_svg(tmp_path):
 
 
 def test_pictures_that_are_no_longer_drawn_go(tmp_path):
-    figure_page.save({"old": blank(1.0, 1.0)}, tmp_path)
+    figure_page.save({"old": new_figure(1.0, 1.0)}, tmp_path)
     mine = {"mine.txt", "1-notes.txt", "2024-thesis", "3.png", "1-old.png.bak"}
     for name in mine:
         (tmp_path / name).write_text("kept")
-    figure_page.save({"new": Moving([blank(1.0, 1.0)], [100])}, tmp_path)
+    figure_page.save({"new": Moving([new_figure(1.0, 1.0)], [100])}, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"1-new.gif", *mine}
     assert figure_page.saved(tmp_path) == [tmp_path / "1-new.gif"]
 
 
 def test_letters_that_no_font_has_are_told_and_drawn_by_the_readers_fonts(tmp_path, monkeypatch):
-    monkeypatch.setattr(fonts, "families", lambda: ["DejaVu Sans"])
-    drawn = blank(1.0, 1.0)
+    monkeypatch.setattr(fonts, "font_families", lambda: ["DejaVu Sans"])
+    drawn = new_figure(1.0, 1.0)
     drawn.text(0.5, 0.5, "猫cat猫")
     assert figure_page.save({"cat": drawn}, tmp_path) == "猫"
     assert [path.name for path in tmp_path.iterdir()] == ["1-cat.svg"]
@@ -73,7 +73,7 @@ def test_letters_that_no_font_has_are_told_and_drawn_by_the_readers_fonts(tmp_pa
 
 
 def test_a_picture_is_laid_out_for_what_it_says_when_it_is_saved(tmp_path):
-    drawn = blank(4.0, 3.0)
+    drawn = new_figure(4.0, 3.0)
     axes = drawn.subplots()
     tops = []
     for title in ("one line", "two\nlines", "one line"):
@@ -85,8 +85,8 @@ def test_a_picture_is_laid_out_for_what_it_says_when_it_is_saved(tmp_path):
 
 
 def test_what_is_written_in_the_cells_of_a_table_is_known_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(fonts, "families", lambda: ["DejaVu Sans"])
-    drawn = blank(1.0, 1.0)
+    monkeypatch.setattr(fonts, "font_families", lambda: ["DejaVu Sans"])
+    drawn = new_figure(1.0, 1.0)
     drawn.subplots().table([["猫", "cat"]])
     assert {"猫", "cat"} <= {label.get_text() for label in figure_page.labels(drawn)}
     assert figure_page.save({"cat": drawn}, tmp_path) == "猫"

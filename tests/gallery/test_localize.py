@@ -7,7 +7,7 @@ from regard.gallery.figure_page import Moving, labels
 from regard.gallery.localize import put, told
 from regard.gallery.spelling import learn
 from regard.viz import fonts
-from regard.viz.heatmap import blank
+from regard.viz.heatmap import new_figure
 
 WORDS = {
     "layer {}: {}": "第 {} 层：{}",
@@ -45,13 +45,13 @@ pytestmark = [
 @pytest.fixture
 def every_letter(monkeypatch):
     """Let there be fonts for all letters, as far as words are chosen by it."""
-    monkeypatch.setattr("regard.gallery.localize.missing", lambda texts: "")
+    monkeypatch.setattr("regard.gallery.localize.missing_glyphs", lambda texts: "")
 
 
 @pytest.fixture
 def drawn(translators, kept, every_letter, monkeypatch):
     """Draw any figure by a model of a second's training."""
-    both = translators["bahdanau"], translators["blind"]
+    both = translators["bahdanau"], translators["no_attention"]
     monkeypatch.setattr(bahdanau, "with_and_without", lambda: both)
     monkeypatch.setattr(bahdanau, "HELD_OUT", 6)
     monkeypatch.setattr(complexity, "LENGTHS", (4, 8))
@@ -129,7 +129,7 @@ def test_what_varies_in_a_phrase_is_said_too_and_what_is_no_phrase_stays():
 
 
 def test_ticks_stay_as_they_are_said_when_they_are_drawn():
-    figure = blank(2.0, 2.0)
+    figure = new_figure(2.0, 2.0)
     axes = figure.subplots()
     axes.barh(["flat", "猫"], [1, 2])
     axes.set_xticks([0, 1, 2], ["layer 0", "layer 1", "dog"])
@@ -141,7 +141,7 @@ def test_ticks_stay_as_they_are_said_when_they_are_drawn():
 
 
 def film():
-    frame = blank(1.0, 1.0)
+    frame = new_figure(1.0, 1.0)
     frame.text(0.5, 0.5, "flat")
     return Moving([frame], [100])
 
@@ -153,7 +153,7 @@ def test_what_moves_is_said_in_chinese_where_fonts_have_the_letters(every_letter
 
 
 def test_what_moves_stays_in_english_where_no_font_has_the_letters(monkeypatch):
-    monkeypatch.setattr(fonts, "families", lambda: ["DejaVu Sans"])
+    monkeypatch.setattr(fonts, "font_families", lambda: ["DejaVu Sans"])
     moving = film()
     put({"one": moving}, WORDS)
     assert moving.frames[0].texts[0].get_text() == "flat"

@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from regard.gallery.plots import cells
-from regard.viz.heatmap import blank
+from regard.viz.heatmap import new_figure
 
 
 @pytest.fixture
 def axes():
-    return blank(2.0, 2.0).subplots()
+    return new_figure(2.0, 2.0).subplots()
 
 
 def test_numbers_are_written_in_their_cells_and_an_exact_zero_is_plain(axes):

@@ -12,7 +12,7 @@ from regard.cli.commands import app
 from regard.errors import RegardError
 from regard.gallery import figure_page, site
 from regard.gallery.localize import told
-from regard.viz.heatmap import blank
+from regard.viz.heatmap import new_figure
 
 QUICK = ("five_tokens", "residual_and_norm")
 
@@ -34,8 +34,8 @@ def written(folder):
 @pytest.fixture
 def stubbed(monkeypatch):
     """Figures that take no time, and no translators to learn for them."""
-    monkeypatch.setattr(figure_page, "draw", lambda name: {"one": blank(1.0, 1.0)})
-    monkeypatch.setattr(site, "found", lambda to: None)
+    monkeypatch.setattr(figure_page, "draw", lambda name: {"one": new_figure(1.0, 1.0)})
+    monkeypatch.setattr(site, "find_cached", lambda to: None)
 
 
 class Addresses(HTMLParser):
@@ -143,7 +143,7 @@ def test_a_page_whose_twin_is_not_there_has_no_link_to_it(tmp_path, stubbed):
 
 
 def test_letters_without_a_font_are_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(figure_page, "draw", lambda name: {"one": blank(1.0, 1.0)})
+    monkeypatch.setattr(figure_page, "draw", lambda name: {"one": new_figure(1.0, 1.0)})
     monkeypatch.setattr(figure_page, "_lacking", lambda picture: "猫")
     said = []
     site.build(tmp_path, ["scores", "complexity"], say=said.append)
@@ -236,7 +236,7 @@ def test_translators_learn_meanwhile_if_no_other_has_to(
         yield
         learned.append("ended")
 
-    monkeypatch.setattr(site, "found", lambda to: tmp_path if there else None)
+    monkeypatch.setattr(site, "find_cached", lambda to: tmp_path if there else None)
     monkeypatch.setattr(site, "learning_meanwhile", learning)
     site.build(tmp_path / "gallery", (name,), "en", say=lambda line: learned.append("drawn"))
     wanted = ["begun", "drawn", "ended"] if there and name == "bahdanau" else ["drawn"]

@@ -21,22 +21,22 @@ def told(monkeypatch, unchecked):
             notes.append(("stop", self.model))
 
     monkeypatch.setattr(translators, "Popen", Started)
-    monkeypatch.setattr(translators, "kept", lambda to, model, minutes: f"{to} {model}")
-    monkeypatch.setattr(translators, "found", lambda to, model, minutes: None)
+    monkeypatch.setattr(translators, "load_or_train", lambda to, model, minutes: f"{to} {model}")
+    monkeypatch.setattr(translators, "find_cached", lambda to, model, minutes: None)
     return notes
 
 
 def test_missing_translators_learn_at_the_same_time(told):
-    assert with_and_without() == ("fr bahdanau", "fr blind")
+    assert with_and_without() == ("fr bahdanau", "fr no_attention")
     assert [note[0] for note in told] == ["start", "start", "wait", "wait"]
-    assert {note[1] for note in told} == {"bahdanau", "blind"}
+    assert {note[1] for note in told} == {"bahdanau", "no_attention"}
 
 
 def test_those_that_are_there_are_not_trained_again(told, monkeypatch, tmp_path):
-    there = {"bahdanau": tmp_path, "blind": None}
-    monkeypatch.setattr(translators, "found", lambda to, model, minutes: there[model])
+    there = {"bahdanau": tmp_path, "no_attention": None}
+    monkeypatch.setattr(translators, "find_cached", lambda to, model, minutes: there[model])
     with_and_without()
-    assert told == [("start", "blind", str(translators.MINUTES)), ("wait", "blind")]
+    assert told == [("start", "no_attention", str(translators.MINUTES)), ("wait", "no_attention")]
 
 
 def test_they_may_learn_before_they_are_asked_for(told):
@@ -51,5 +51,5 @@ def test_those_that_no_one_asked_for_are_stopped(told):
         raise KeyboardInterrupt
     assert sorted(note[:2] for note in told if note[0] == "stop") == [
         ("stop", "bahdanau"),
-        ("stop", "blind"),
+        ("stop", "no_attention"),
     ]

@@ -61,6 +61,6 @@ def test_a_demo_without_snapshots_is_passed_by(kept, monkeypatch, translators):
         asked.append(near)
         return kept if near else old
 
-    monkeypatch.setattr(while_learning, "kept", found)
+    monkeypatch.setattr(while_learning, "load_or_train", found)
     assert while_learning._watched() is kept
     assert asked == [None, Path("nowhere")]

@@ -2,12 +2,12 @@ import pytest
 import torch
 
 from regard.gallery.word_map import word_map
-from regard.viz.heatmap import blank
+from regard.viz.heatmap import new_figure
 
 
 @pytest.fixture
 def drawn():
-    axes = blank(4.0, 4.0).subplots()
+    axes = new_figure(4.0, 4.0).subplots()
     weights = torch.tensor([[0.8, 0.0, 0.0], [0.5, 0.5 - 1e-12, 1e-12]])
     word_map(axes, weights, ["le", "chat"], ["the", "$cat$", "mat"], gold=[(1, 2)])
     return axes

@@ -8,8 +8,8 @@ from regard.viz.colour import (
     XTERM,
     XTERM_DARK,
     cividis,
+    contrast_colour,
     depth,
-    ink,
     lightness,
     paint,
     paint_halves,
@@ -62,7 +62,7 @@ def test_what_is_beyond_the_scale_takes_the_colour_of_its_end():
 
 def test_numbers_can_be_read_on_every_colour():
     for share in STEPS:
-        assert contrast(cividis(share), ink(cividis(share))) >= 4.5
+        assert contrast(cividis(share), contrast_colour(cividis(share))) >= 4.5
     for step, index in enumerate(XTERM):
         assert contrast(xterm(index), WHITE if step < XTERM_DARK else BLACK) >= 4.5
 

@@ -7,8 +7,8 @@ import pytest
 
 from regard.errors import RegardError
 from regard.trace import Trace, build_translation_trace
-from regard.viz.figures import heads, one, sheet, three
-from regard.viz.heatmap import save
+from regard.viz.figures import plot_all_heads, plot_head, plot_layer, plot_translation
+from regard.viz.heatmap import save_figure
 
 
 def maps(figure):
@@ -24,7 +24,7 @@ def words(axis):
 
 
 def test_one_head_has_words_title_caption_and_gold(trace):
-    drawn = one(trace, "cross", 1, 0)
+    drawn = plot_head(trace, "cross", 1, 0)
     axes = drawn.axes[0]
     assert words(axes.yaxis) == ["<s>", "猫", "坐", "着"]
     assert drawn.get_suptitle() == 'a <script>"cat"</script>'
@@ -36,13 +36,13 @@ def test_one_head_has_words_title_caption_and_gold(trace):
 
 
 def test_attention_without_gold_has_no_frames(trace):
-    drawn = one(trace, "encoder")
+    drawn = plot_head(trace, "encoder")
     assert not drawn.axes[0].patches
     assert drawn.get_supxlabel() == "a hand-made translator · encoder, layer 0, head 0"
 
 
 def test_the_heads_of_a_layer_are_drawn_in_order_on_one_scale(trace):
-    drawn = heads(trace, "cross", -1)
+    drawn = plot_layer(trace, "cross", -1)
     assert titles(drawn) == ["head 0", "head 3"]
     assert {axes.images[0].get_clim() for axes in maps(drawn)} == {(0.0, 1.0)}
     assert {axes.images[0].get_cmap().name for axes in maps(drawn)} == {"cividis"}
@@ -52,21 +52,21 @@ def test_the_heads_of_a_layer_are_drawn_in_order_on_one_scale(trace):
 
 def test_five_heads_take_two_rows_and_leave_the_rest_empty():
     weights = np.full((5, 2, 3), 1 / 3)
-    drawn = heads(build_translation_trace("abc", "xy", cross=[weights]))
+    drawn = plot_layer(build_translation_trace("abc", "xy", cross=[weights]))
     assert titles(drawn) == [f"head {n}" for n in range(5)]
     assert len({round(axes.get_subplotspec().rowspan.start) for axes in maps(drawn)}) == 2
     assert sum(not axes.axison for axes in drawn.axes) == 3
 
 
 def test_a_sheet_has_a_row_per_layer_and_names_both(trace):
-    drawn = sheet(trace, "cross")
+    drawn = plot_all_heads(trace, "cross")
     assert titles(drawn) == ["0.0", "0.1", "1.0", "1.1", "2.0", "2.3"]
     assert drawn.get_supxlabel() == "a hand-made translator · cross: layer.head"
     assert all(not words(axes.xaxis) for axes in maps(drawn))
 
 
 def test_three_attentions_stand_side_by_side(trace):
-    drawn = three(trace, 0, 1)
+    drawn = plot_translation(trace, 0, 1)
     assert titles(drawn) == [f"{name}, layer 0, head 1" for name in ("encoder", "decoder", "cross")]
     shown = [axes.images[0].get_array().shape for axes in maps(drawn)]
     assert shown == [(5, 5), (4, 4), (4, 5)]
@@ -76,19 +76,19 @@ def test_three_attentions_stand_side_by_side(trace):
 
 def test_a_model_with_one_attention_is_drawn_with_that():
     trace = build_translation_trace("abc", "xy", cross=[np.full((1, 2, 3), 1 / 3)])
-    assert titles(three(trace)) == ["cross, layer 0, head 0"]
+    assert titles(plot_translation(trace)) == ["cross, layer 0, head 0"]
 
 
 def test_words_of_a_large_panel_do_not_touch():
     weights = np.full((1, 90, 70), 1 / 70)
-    drawn = heads(build_translation_trace(["key"] * 70, ["query"] * 90, cross=[weights]))
+    drawn = plot_layer(build_translation_trace(["key"] * 70, ["query"] * 90, cross=[weights]))
     drawn.draw_without_rendering()
     boxes = [label.get_window_extent() for label in maps(drawn)[0].get_yticklabels()]
     assert all(a.y0 >= b.y1 for a, b in pairwise(boxes))
 
 
 def test_an_svg_keeps_text_as_text_and_a_word_is_not_markup(trace, tmp_path):
-    save(three(replace(trace, model="$x$ & <b>")), tmp_path / "three.svg")
+    save_figure(plot_translation(replace(trace, model="$x$ & <b>")), tmp_path / "three.svg")
     svg = (tmp_path / "three.svg").read_text("utf-8")
     shown = re.findall("<text[^>]*>([^<]*)</text>", svg)
     assert {"猫", "着", "cat", "&lt;/s&gt;"} <= set(shown)
@@ -97,6 +97,6 @@ def test_an_svg_keeps_text_as_text_and_a_word_is_not_markup(trace, tmp_path):
 
 def test_what_is_not_there_is_refused(trace):
     with pytest.raises(RegardError, match=r"no layer of cross has the number 7"):
-        heads(trace, "cross", 7)
+        plot_layer(trace, "cross", 7)
     with pytest.raises(RegardError, match=r"no looks, so there is nothing to draw"):
-        three(Trace(tokens=trace.tokens, maps=()))
+        plot_translation(Trace(tokens=trace.tokens, maps=()))

@@ -3,7 +3,7 @@ import pytest
 
 from regard.errors import RegardError
 from regard.viz import fonts
-from regard.viz.heatmap import heat_map, save
+from regard.viz.heatmap import plot_heatmap, save_figure
 
 
 @pytest.fixture
@@ -13,25 +13,25 @@ def no_east_asian_font(monkeypatch):
 
 
 def test_latin_and_arabic_letters_are_there(no_east_asian_font):
-    assert fonts.missing(["a cat", "une école", "قطة", "▁ …"]) == ""
+    assert fonts.missing_glyphs(["a cat", "une école", "قطة", "▁ …"]) == ""
 
 
 def test_missing_letters_are_named_in_order(no_east_asian_font):
-    assert fonts.missing(["a 猫", "猫坐"]) == "猫坐"
+    assert fonts.missing_glyphs(["a 猫", "猫坐"]) == "猫坐"
 
 
 @pytest.mark.parametrize("name", ["cat.png", "cat.pdf"])
 def test_a_picture_with_boxes_is_refused_and_the_way_out_is_said(
     no_east_asian_font, tmp_path, name
 ):
-    drawn = heat_map([[1.0]], ["猫"], ["cat"])
+    drawn = plot_heatmap([[1.0]], ["猫"], ["cat"])
     with pytest.raises(RegardError, match=r"no font .* has '猫', .*boxes; an \.svg or \.html"):
-        save(drawn, tmp_path / name)
+        save_figure(drawn, tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
 def test_an_svg_leaves_the_letters_to_its_reader(no_east_asian_font, tmp_path):
-    save(heat_map([[1.0]], ["猫"], ["cat"], title="坐"), tmp_path / "cat.svg")
+    save_figure(plot_heatmap([[1.0]], ["猫"], ["cat"], title="坐"), tmp_path / "cat.svg")
     svg = (tmp_path / "cat.svg").read_text("utf-8")
     assert ">猫</text>" in svg and ">坐</text>" in svg
 
@@ -40,7 +40,7 @@ def test_fonts_that_matplotlib_knows_are_tried_after_its_own(monkeypatch):
     monkeypatch.setattr(matplotlib.font_manager, "get_font_names", lambda: ["SimHei", "Arial"])
     fonts._east_asian.cache_clear()
     try:
-        assert fonts.families()[-1] == "SimHei"
+        assert fonts.font_families()[-1] == "SimHei"
     finally:
         fonts._east_asian.cache_clear()
 

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from regard.viz.js_bundle import bundle, embedded, name_of
-from regard.viz.page import STATIC
+from regard.viz.page import STATIC_FOLDER
 
 
 def write(folder, **modules):
@@ -63,9 +63,9 @@ def test_what_it_cannot_rewrite_is_refused(tmp_path, text):
 
 
 def test_every_module_of_the_page_is_in_it():
-    script = bundle(STATIC, "viewer")
-    for path in STATIC.rglob("*.js"):
-        module = path.relative_to(STATIC).with_suffix("").as_posix()
+    script = bundle(STATIC_FOLDER, "viewer")
+    for path in STATIC_FOLDER.rglob("*.js"):
+        module = path.relative_to(STATIC_FOLDER).with_suffix("").as_posix()
         assert f"const {name_of(module)} = " in script
 
 

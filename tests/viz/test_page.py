@@ -11,7 +11,7 @@ import pytest
 
 from regard.errors import RegardError
 from regard.trace import Trace, build_translation_trace
-from regard.viz.page import STATIC, fitted, page, save_page
+from regard.viz.page import STATIC_FOLDER, page_payload, render_page, save_page
 
 
 def told(html, name):
@@ -20,26 +20,26 @@ def told(html, name):
 
 
 def test_the_page_holds_the_trace_in_its_own_format(trace):
-    held = Trace.from_json(json.dumps(told(page(trace), "trace") | {"maps": []}))
+    held = Trace.from_json(json.dumps(told(render_page(trace), "trace") | {"maps": []}))
     assert (held.tokens, held.gold, held.title) == (trace.tokens, trace.gold, trace.title)
-    looks = told(page(trace), "trace")["maps"]
+    looks = told(render_page(trace), "trace")["maps"]
     written = json.loads(trace.to_json())["maps"]
     assert [look["weights"] for look in looks[:-1]] == [look["weights"] for look in written[:-1]]
     assert set(looks[-1]["summary"]) == {"top_keys", "top_weights", "remainder", "tiles"}
 
 
 def test_it_opens_where_it_is_told_to(trace):
-    assert told(page(trace, "cross", -1, 3), "view-state") == {
+    assert told(render_page(trace, "cross", -1, 3), "view-state") == {
         "kind": "cross",
         "layer": 2,
         "head": 3,
     }
     with pytest.raises(RegardError, match=r"no head of encoder.0 has the number 7"):
-        page(trace, "encoder", 0, 7)
+        render_page(trace, "encoder", 0, 7)
 
 
 def test_a_policy_forbids_everything_but_its_own_script_and_style(trace):
-    html = page(trace)
+    html = render_page(trace)
     policy = re.search('Content-Security-Policy" content="([^"]*)"', html)[1]
     assert policy.startswith("default-src 'none'; ")
     assert "unsafe" not in policy and "http" not in policy
@@ -50,13 +50,13 @@ def test_a_policy_forbids_everything_but_its_own_script_and_style(trace):
 
 
 def test_nothing_is_fetched(trace):
-    html = page(trace)
+    html = render_page(trace)
     assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//""", html)
     assert set(re.findall(r"https?://[^\s\"'<]+", html)) == {"http://www.w3.org/2000/svg"}
 
 
 def test_words_and_titles_are_never_markup(trace):
-    html = page(trace)  # its title is a script with quotes
+    html = render_page(trace)  # its title is a script with quotes
     assert html.count("<script") == 3
     assert "<title>a &lt;script&gt;&quot;cat&quot;&lt;/script&gt;</title>" in html
 
@@ -76,7 +76,7 @@ def of_size(layers, heads, tokens):
     [((2, 3, 20), "weights", 16), ((5, 4, 120), "weights", 8), ((4, 4, 400), "summary", 8)],
 )
 def test_more_weights_are_rounded_and_then_reduced(size, kept, bits):
-    look = fitted(of_size(*size))["maps"][0]
+    look = page_payload(of_size(*size))["maps"][0]
     assert kept in look
     numbers = look["weights"] if kept == "weights" else look["summary"]["top_weights"]
     assert numbers["bits"] == bits
@@ -84,7 +84,7 @@ def test_more_weights_are_rounded_and_then_reduced(size, kept, bits):
 
 def test_a_page_is_saved_as_one_file(trace, tmp_path):
     save_page(trace, tmp_path / "a page.html", "encoder")
-    assert (tmp_path / "a page.html").read_text("utf-8") == page(trace, "encoder")
+    assert (tmp_path / "a page.html").read_text("utf-8") == render_page(trace, "encoder")
     with pytest.raises(RegardError, match=r"cannot write .*: No such file or directory"):
         save_page(trace, tmp_path / "nowhere" / "a.html")
 
@@ -99,7 +99,7 @@ def test_the_modules_pass_their_own_tests():
 
 
 def test_modules_are_plain_and_short():
-    for module in STATIC.glob("*.js"):
+    for module in STATIC_FOLDER.glob("*.js"):
         text = module.read_text("utf-8")
         assert text.startswith("/** "), f"{module.name} does not say what it holds"
         assert text.count("\n") < 250, f"{module.name} is too long"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from regard.trace import AttentionMap, AttentionSummary, TokenList, Trace
-from regard.viz.page import page
+from regard.viz.page import render_page
 
 pytestmark = pytest.mark.slow
 
@@ -100,7 +100,7 @@ def long(tokens):
 
 
 def test_512_tokens_fit_into_4_mib_paint_within_a_second_and_follow_the_mouse(window, tmp_path):
-    html = page(causal(512))
+    html = render_page(causal(512))
     assert len(html.encode()) <= 4 * 2**20
     clock = Clock(window)
     assert clock(lambda: open_file(window, html, tmp_path)) < 1.0
@@ -112,7 +112,7 @@ def test_512_tokens_fit_into_4_mib_paint_within_a_second_and_follow_the_mouse(wi
 
 def test_2048_tokens_open_and_follow_the_mouse(window, tmp_path):
     clock = Clock(window)
-    assert clock(lambda: open_file(window, page(long(2048)), tmp_path)) < 3.0
+    assert clock(lambda: open_file(window, render_page(long(2048)), tmp_path)) < 3.0
     window.wait_for_timeout(2000)
     assert clock(lambda: window.evaluate(HOVER, MOVES)) / MOVES < 0.050
     window.keyboard.press("ArrowDown")

@@ -11,7 +11,7 @@ from matplotlib import image
 from regard.trace import TokenList, build_translation_trace, load_trace
 from regard.viz.colour import cividis
 from regard.viz.notebook import show
-from regard.viz.page import page
+from regard.viz.page import render_page
 
 
 def settle(window):
@@ -49,7 +49,7 @@ def middles(window, weight, selector=".frame"):
 
 
 def test_nothing_is_fetched_and_nothing_could_be(opened, trace):
-    window = opened(page(trace))
+    window = opened(render_page(trace))
     assert window.errors == []
     assert [url for url in window.asked if not url.startswith("file:")] == []
     refused = window.evaluate(
@@ -63,7 +63,7 @@ def test_nothing_is_fetched_and_nothing_could_be(opened, trace):
 
 
 def test_the_title_with_a_script_in_it_is_text(opened, trace):
-    window = opened(page(trace))
+    window = opened(render_page(trace))
     assert window.locator("h1").inner_text() == 'a <script>"cat"</script>'
     assert window.title() == 'a <script>"cat"</script>'
 
@@ -73,7 +73,7 @@ def test_words_with_markup_and_quotes_are_text(opened):
     trace = build_translation_trace(
         evil, evil, cross=[np.eye(3)[None]], title="</script><b>", model=evil[1]
     )
-    window = opened(page(trace))
+    window = opened(render_page(trace))
     for word in evil:
         window.keyboard.press("ArrowDown")
         assert f"“{word}” looks most at “{word}” (1.00)." in said(window)
@@ -84,7 +84,7 @@ def test_words_with_markup_and_quotes_are_text(opened):
 
 
 def test_pointing_at_a_cell_tells_its_weight(opened, trace):
-    window = opened(page(trace))
+    window = opened(render_page(trace))
     assert said(window) == "Point at a word or a cell; click to lock."
     cells = middles(window, 9 / 13)
     assert len(cells) == 4
@@ -95,7 +95,7 @@ def test_pointing_at_a_cell_tells_its_weight(opened, trace):
 
 
 def test_a_click_locks_until_the_next(opened, trace):
-    window = opened(page(trace))
+    window = opened(render_page(trace))
     cell = middles(window, 9 / 13)[0]
     window.mouse.click(*cell)
     locked = said(window)
@@ -110,7 +110,7 @@ def test_a_click_locks_until_the_next(opened, trace):
 
 
 def test_the_keyboard_reaches_tokens_layers_heads_and_tabs(opened, trace):
-    window = opened(page(trace))
+    window = opened(render_page(trace))
     assert caption(window) == "Cross · layer 0, head 0 · cross.0"
     for key in ("ArrowDown", "ArrowDown"):
         window.keyboard.press(key)
@@ -131,7 +131,7 @@ def test_the_keyboard_reaches_tokens_layers_heads_and_tabs(opened, trace):
 
 
 def test_everything_is_reached_by_the_tab_key_and_named(opened, trace):
-    window = opened(page(trace))
+    window = opened(render_page(trace))
     names = []
     for _ in range(16):
         window.keyboard.press("Tab")
@@ -151,7 +151,7 @@ def test_everything_is_reached_by_the_tab_key_and_named(opened, trace):
 
 
 def test_a_thumbnail_opens_its_head(opened, trace):
-    window = opened(page(trace))
+    window = opened(render_page(trace))
     box = window.locator(".overview").bounding_box()
     window.mouse.click(box["x"] + 26 + 69 + 30, box["y"] + 22 + 69 + 30)
     assert caption(window) == "Cross · layer 1, head 1 · cross.1"
@@ -162,7 +162,7 @@ def test_a_thumbnail_opens_its_head(opened, trace):
 
 
 def test_whole_words_and_folded_special_pieces(opened, trace):
-    window = opened(page(trace))
+    window = opened(render_page(trace))
     window.get_by_role("button", name="Whole words").click()
     for _ in range(3):
         window.keyboard.press("ArrowDown")
@@ -173,7 +173,7 @@ def test_whole_words_and_folded_special_pieces(opened, trace):
 
 
 def test_what_a_reduced_look_cannot_do_is_said(opened, trace):
-    window = opened(page(trace, "cross", -1))
+    window = opened(render_page(trace, "cross", -1))
     words = window.get_by_role("button", name="Whole words")
     assert words.is_disabled()
     assert words.get_attribute("title") == "needs whole weights, but this look was reduced"
@@ -183,7 +183,7 @@ def test_what_a_reduced_look_cannot_do_is_said(opened, trace):
 
 
 def test_lines_show_where_a_word_looks(opened, trace):
-    window = opened(page(trace))
+    window = opened(render_page(trace))
     window.get_by_role("button", name="Lines").click()
     said(window)
     box = window.locator(".frame").bounding_box()
@@ -199,7 +199,7 @@ def test_lines_show_where_a_word_looks(opened, trace):
 def test_the_wheel_zooms_into_the_matrix(opened):
     weights = np.eye(60)[None]
     text = [f"w{n}" for n in range(60)]
-    window = opened(page(build_translation_trace(text, text, cross=[weights])))
+    window = opened(render_page(build_translation_trace(text, text, cross=[weights])))
     box = window.locator(".frame").bounding_box()
     window.mouse.move(box["x"] + box["width"] * 0.42, box["y"] + box["height"] * 0.3)
     told = said(window)
@@ -217,7 +217,7 @@ def test_the_wheel_zooms_into_the_matrix(opened):
 
 
 def test_a_threshold_hides_weak_looks(opened, trace):
-    window = opened(page(trace))
+    window = opened(render_page(trace))
     weak = (seen(window)[0] == cividis(0.0)).all(-1).sum()
     window.locator("input[type=range]").fill("0.2")
     said(window)
@@ -228,8 +228,8 @@ def test_the_theme_follows_the_reader_and_the_button(opened, trace):
     def lightness(window):
         return seen(window, "main")[0][:8].mean()
 
-    assert lightness(opened(page(trace), color_scheme="light")) > 240
-    window = opened(page(trace), color_scheme="dark")
+    assert lightness(opened(render_page(trace), color_scheme="light")) > 240
+    window = opened(render_page(trace), color_scheme="dark")
     assert lightness(window) < 40
     window.get_by_role("button", name="Theme").click()
     said(window)
@@ -237,7 +237,7 @@ def test_the_theme_follows_the_reader_and_the_button(opened, trace):
 
 
 def test_the_language_follows_the_reader_and_the_button(opened, trace):
-    window = opened(page(trace), locale="zh-CN")
+    window = opened(render_page(trace), locale="zh-CN")
     assert window.get_by_role("tab").all_inner_texts() == ["编码器", "解码器", "交叉"]
     assert said(window) == "指向一个词或一个格子；点击可锁定。"
     window.get_by_role("button", name="English").click()
@@ -247,7 +247,7 @@ def test_the_language_follows_the_reader_and_the_button(opened, trace):
 
 @pytest.mark.parametrize("mode", ["m", "l"])
 def test_the_view_is_saved_as_png_and_svg(opened, trace, tmp_path, mode):
-    window = opened(page(trace))
+    window = opened(render_page(trace))
     window.keyboard.press(mode)
     for kind in ("PNG", "SVG"):
         with window.expect_download() as waiting:
@@ -267,7 +267,7 @@ def test_the_view_is_saved_as_png_and_svg(opened, trace, tmp_path, mode):
 
 def test_the_trace_is_saved_as_it_came(opened, trace, tmp_path):
     trace = replace(trace, maps=trace.maps[:-1])
-    window = opened(page(trace))
+    window = opened(render_page(trace))
     with window.expect_download() as waiting:
         window.get_by_role("button", name="Save the trace as JSON").click()
     assert waiting.value.suggested_filename == "a-script-cat-script.json"
@@ -278,7 +278,7 @@ def test_the_trace_is_saved_as_it_came(opened, trace, tmp_path):
 
 
 def test_a_trace_that_the_page_holds_in_part_is_not_saved(opened, trace):
-    button = opened(page(trace)).get_by_role("button", name="Save the trace as JSON")
+    button = opened(render_page(trace)).get_by_role("button", name="Save the trace as JSON")
     assert button.is_disabled()
     assert "reduced" in button.get_attribute("title")
 
@@ -286,7 +286,7 @@ def test_a_trace_that_the_page_holds_in_part_is_not_saved(opened, trace):
 def test_right_to_left_and_chinese_words_are_named_whole(opened):
     source = TokenList(("Ġ", "ç", "Į«", "Ġcat"))
     trace = build_translation_trace(source, ["قطة", "سوداء"], cross=[np.full((1, 2, 4), 0.25)])
-    window = opened(page(trace))
+    window = opened(render_page(trace))
     window.keyboard.press("ArrowDown")
     told = said(window)
     assert "looks most at “▁” (0.25), “猫” (0.25) and" in told

@@ -2,7 +2,7 @@ import numpy as np
 
 from regard.trace import build_translation_trace
 from regard.viz.side_by_side import shown
-from regard.viz.text import links, picture
+from regard.viz.text import render_head, render_links
 
 
 def long(queries, keys):
@@ -13,26 +13,26 @@ def long(queries, keys):
 
 
 def test_a_small_trace_is_a_map_with_its_words(trace):
-    lines = picture(trace, "cross", 0, 0, colour="plain", width=80).splitlines()
+    lines = render_head(trace, "cross", 0, 0, colour="plain", width=80).splitlines()
     assert lines[0] == "a hand-made translator · cross, layer 0, head 0"
     assert lines[2].split() == ["The", "cat", "sit", "s", "</s>"]
     assert [line.split()[0] for line in lines[3:7]] == ["<s>", "猫", "坐", "着"]
 
 
 def test_a_large_trace_is_half_blocks_and_its_strongest_links():
-    text = picture(long(50, 60), colour="24-bit", width=80)
+    text = render_head(long(50, 60), colour="24-bit", width=80)
     assert text.count("▀") == 25 * 60
-    assert text.splitlines()[-12:] == links(long(50, 60)).splitlines()
+    assert text.splitlines()[-12:] == render_links(long(50, 60)).splitlines()
 
 
 def test_a_wide_trace_fits_into_a_narrow_terminal():
-    text = picture(long(5, 60), colour="plain", width=50)
+    text = render_head(long(5, 60), colour="plain", width=50)
     map_part = text.split("\n\n")[1]
     assert max(map(shown, map_part.splitlines())) <= 50
 
 
 def test_links_are_told_strongest_first(trace):
-    told = links(trace, "decoder", 0, 0, count=3).splitlines()
+    told = render_links(trace, "decoder", 0, 0, count=3).splitlines()
     assert told == [
         "<s>  looks at <s>  (1.00; 0 to 0)",
         "猫   looks at 猫  (0.90; 1 to 1)",
@@ -41,10 +41,10 @@ def test_links_are_told_strongest_first(trace):
 
 
 def test_links_of_nothing_are_not_told(trace):
-    told = links(trace, "decoder", 0, 0, count=100).splitlines()
+    told = render_links(trace, "decoder", 0, 0, count=100).splitlines()
     assert len(told) == 10  # the lower half: nobody looks ahead
 
 
 def test_a_word_of_a_link_cannot_steer_the_terminal():
     trace = build_translation_trace(["\x1b[2J"], ["\x07"], cross=[np.ones((1, 1, 1))])
-    assert not set(links(trace)) & set("\x1b\x07")
+    assert not set(render_links(trace)) & set("\x1b\x07")

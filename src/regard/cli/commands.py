@@ -201,7 +201,7 @@ def demo(
     minutes: Annotated[float, typer.Option(help="Training time.")] = 1.5,
 ) -> None:
     """Train a small translator, evaluate it and show its attention."""
-    from regard.demo.showcase import demo as run_demo
+    from regard.demo.showcase import run_demo
 
     with interruptible():
         run_demo(out, to=to, model=model, minutes=minutes, say=typer.echo)

@@ -10,7 +10,7 @@ from regard.errors import RegardError
 from regard.runs import load, trace_translation
 from regard.trace import TokenList, Trace, merge_subwords
 from regard.viz import figures, heatmap, save_page
-from regard.viz.text import picture
+from regard.viz.text import render_head
 
 if TYPE_CHECKING:
     import torch
@@ -101,10 +101,10 @@ def draw(trace: Trace, selection: HeadSelection, words: bool, paths: Mapping[str
     """Write a trace to files, by format, and return a line for each; as text if there are none."""
     trace = merge_subwords(trace) if words else trace
     if not paths:
-        return picture(trace, *selection)
+        return render_head(trace, *selection)
     for format, path in paths.items():
         if format == "html":
             save_page(trace, path, *selection)
         else:
-            heatmap.save(figures.one(trace, *selection), path, format)
+            heatmap.save_figure(figures.plot_head(trace, *selection), path, format)
     return "\n".join(f"wrote {path}" for path in paths.values())

@@ -34,7 +34,7 @@ To try next, in Python:
     tokens = torch.rand(5, 4)
     looked = regard.look(tokens, score="gaussian", mask=regard.masks.window(1))
     words = ["one", "two", "three", "four", "five"]
-    print(regard.viz.terminal.heat_map(looked.weights, words, words))
+    print(regard.viz.terminal.render_heatmap(looked.weights, words, words))
 """
 
 
@@ -46,7 +46,7 @@ def five_words(out: Path, say: Callable[[str], None] = print) -> None:
     say(_table(("", *TRAITS), WORDS, TOKENS))
     say(_steps(tokens, freely))
     say(_picture(freely, TITLE))
-    say(f"\n{terminal.strongest(freely.weights, WORDS, WORDS)}\n")
+    say(f"\n{terminal.render_strongest(freely.weights, WORDS, WORDS)}\n")
     say("With a causal mask, a word may look only at itself and at the words before it.\n")
     say(_picture(backwards, "The same, looking back only"))
     _save(freely, TITLE, out)
@@ -84,12 +84,12 @@ def _table(head: Sequence[str], words: Sequence[str], rows: Sequence[Sequence[fl
 
 
 def _picture(looked: AttentionOutput, title: str) -> str:
-    return terminal.heat_map(looked.weights, WORDS, WORDS, title=title, top=_top(looked))
+    return terminal.render_heatmap(looked.weights, WORDS, WORDS, title=title, top=_top(looked))
 
 
 def _save(looked: AttentionOutput, title: str, out: Path) -> None:
-    drawn = heatmap.heat_map(looked.weights, WORDS, WORDS, title=title, top=_top(looked))
-    heatmap.save(drawn, out)
+    drawn = heatmap.plot_heatmap(looked.weights, WORDS, WORDS, title=title, top=_top(looked))
+    heatmap.save_figure(drawn, out)
 
 
 def _top(looked: AttentionOutput) -> float:

@@ -34,18 +34,21 @@ MODELS: dict[str, dict[str, Any]] = {
         "train": {"learning_rate": 3e-3},
     },
     "bahdanau": {"model": RECURRENT, "train": {"learning_rate": 5e-3}},
-    "blind": {"model": {**RECURRENT, "use_attention": False}, "train": {"learning_rate": 5e-3}},
+    "no_attention": {
+        "model": {**RECURRENT, "use_attention": False},
+        "train": {"learning_rate": 5e-3},
+    },
 }
 
 
-def learn(out: Path, to: str = "fr", model: str = "transformer", minutes: float = 1.5) -> Run:
+def train_demo(out: Path, to: str = "fr", model: str = "transformer", minutes: float = 1.5) -> Run:
     """Train one of the models on the phrasebook, or go on; give it when it is trained."""
-    check(to, model)
+    check_choice(to, model)
     book = corpus(cast(Language, to))
     train(
-        Corpus.from_pairs(f"phrasebook {to}, training", paired(book.train), dataset(to)),
+        Corpus.from_pairs(f"phrasebook {to}, training", to_pairs(book.train), dataset(to)),
         out,
-        valid=Corpus.from_pairs(f"phrasebook {to}, validation", paired(book.valid)),
+        valid=Corpus.from_pairs(f"phrasebook {to}, validation", to_pairs(book.valid)),
         updates=[COMMON, MODELS[model], {"train": {"minutes": minutes}}],
     )
     return load(out)
@@ -56,37 +59,37 @@ def dataset(language: str) -> dict[str, str]:
     return {"name": "phrasebook", "language": language, "split": "train"}
 
 
-def kept(
+def load_or_train(
     to: str = "fr", model: str = "transformer", minutes: float = 1.5, near: Path = Path("demo")
 ) -> Run:
     """Give a trained translator: the demo's, if it is near, or one that is trained once and kept.
 
     It is kept in the user's cache, and trained again for another version or another time.
     """
-    there = found(to, model, minutes, near)
-    return load(there) if there else learn(_place(to, model, minutes), to, model, minutes)
+    there = find_cached(to, model, minutes, near)
+    return load(there) if there else train_demo(_place(to, model, minutes), to, model, minutes)
 
 
-def found(
+def find_cached(
     to: str = "fr", model: str = "transformer", minutes: float = 1.5, near: Path = Path("demo")
 ) -> Path | None:
-    """Tell where a translator is that `kept` need not train any more."""
-    check(to, model)
+    """Tell where a translator is that `load_or_train` need not train any more."""
+    check_choice(to, model)
     places = (near, _place(to, model, minutes))
     return next((place for place in places if _knows(place, to, model)), None)
 
 
 def _place(to: str, model: str, minutes: float) -> Path:
-    return cache() / f"{to}-{model}-{minutes:g}"
+    return cache_folder() / f"{to}-{model}-{minutes:g}"
 
 
-def cache() -> Path:
+def cache_folder() -> Path:
     """Give the folder where this version keeps what it can make again."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "regard" / __version__
 
 
-def check(to: str, model: str) -> None:
+def check_choice(to: str, model: str) -> None:
     """Refuse what the phrasebook or the lesson does not know."""
     if model not in MODELS:
         raise unknown_name("model of the demo", model, MODELS)
@@ -94,17 +97,17 @@ def check(to: str, model: str) -> None:
         raise unknown_name("language of the phrasebook", to, LANGUAGES)
 
 
-def paired(phrases: Sequence[Phrase]) -> list[Pair]:
+def to_pairs(phrases: Sequence[Phrase]) -> list[Pair]:
     """Give phrases as pairs of texts, with the parts that belong together."""
     pairs = []
     for phrase in phrases:
-        words = located(phrase)
+        words = word_spans(phrase)
         links = tuple((words.source[s], words.target[t]) for s, t in phrase.links)
         pairs.append(Pair(phrase.source, phrase.target, links))
     return pairs
 
 
-def located(phrase: Phrase) -> WordSpans:
+def word_spans(phrase: Phrase) -> WordSpans:
     """Find the words of a phrase in its texts."""
     source, target = (
         find_words(phrase.source, phrase.source_words),

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from regard.analysis import AlignmentHead, best_alignment_head, word_level_cross_attention
 from regard.data.phrasebook import Phrase, corpus
 from regard.decoding.translation import translate
-from regard.demo.models import LANGUAGES, Language, check, learn, located
+from regard.demo.models import LANGUAGES, Language, check_choice, train_demo, word_spans
 from regard.errors import RegardError
 from regard.evaluation.metrics import bleu, exact_match, is_chinese
 from regard.runs import Run, trace_translation
 from regard.trace import Array, Trace
-from regard.viz import beside, heatmap, terminal
+from regard.viz import heatmap, side_by_side, terminal
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -22,7 +22,7 @@ SHOWN = 5  # translations
 ALIGNED = 100  # phrases over which the head to show is chosen
 
 
-def demo(
+def run_demo(
     out: Path,
     *,
     to: str = "fr",
@@ -31,12 +31,12 @@ def demo(
     say: Callable[[str], None] = print,
 ) -> None:
     """Train on the phrasebook, translate what was never seen, and show where the model looked."""
-    check(to, model)
-    if model == "blind":
+    check_choice(to, model)
+    if model == "no_attention":
         raise RegardError("a blind model looks nowhere; 'transformer' and 'bahdanau' do")
     book = corpus(cast(Language, to))
     say(f"Learning {LANGUAGES[to]} from {len(book.train):,} sentences, for {minutes:g} minutes.\n")
-    run = learn(out, to, model, minutes)
+    run = train_demo(out, to, model, minutes)
     say(_quality(run, book.test))
     head = choose_head(run, book.valid[:ALIGNED])
     shown = _worth_showing(book.test)
@@ -54,7 +54,7 @@ def choose_head(run: Run, phrases: Sequence[Phrase]) -> AlignmentHead:
 
 def _forced(run: Run, phrase: Phrase) -> Trace:
     return trace_translation(
-        run.model, run.tokenizers, phrase.source, phrase.target, words=located(phrase)
+        run.model, run.tokenizers, phrase.source, phrase.target, words=word_spans(phrase)
     )
 
 
@@ -108,14 +108,14 @@ def _maps(seen: _Seen) -> str:
     phrase, head, width = seen.phrase, seen.head, get_terminal_size().columns // 2 - 2
     title = f"Layer {head.layer}, head {head.head}: where it looks"
     maps = (
-        terminal.heat_map(seen.weights, *seen.words, title=title, width=width),
-        terminal.heat_map(seen.gold, *seen.words, title="The gold alignment", width=width),
+        terminal.render_heatmap(seen.weights, *seen.words, title=title, width=width),
+        terminal.render_heatmap(seen.gold, *seen.words, title="The gold alignment", width=width),
     )
     return f"""
   {phrase.source}
   {phrase.target}
 
-{beside(*maps)}
+{side_by_side(*maps)}
 
 Of all heads this one agrees best with the gold alignments of {ALIGNED} other sentences:
 alignment error rate {head.value:.2f}. It was never shown any."""
@@ -125,7 +125,7 @@ def _picture(seen: _Seen, out: Path) -> str:
     """Save the same as a figure, and tell where it is, or what is needed to draw it."""
     head = seen.head
     try:
-        drawn = heatmap.heat_map(
+        drawn = heatmap.plot_heatmap(
             seen.weights,
             *seen.words,
             title=seen.phrase.target,
@@ -143,10 +143,10 @@ def _picture(seen: _Seen, out: Path) -> str:
 def _saved(drawn: "matplotlib.figure.Figure", out: Path) -> Path:
     """Save a figure as PNG or, where no font has its letters, as SVG, for the reader's fonts."""
     try:
-        heatmap.save(drawn, out / "attention.png")
+        heatmap.save_figure(drawn, out / "attention.png")
         return out / "attention.png"
     except RegardError:
-        heatmap.save(drawn, out / "attention.svg")
+        heatmap.save_figure(drawn, out / "attention.svg")
         return out / "attention.svg"
 
 

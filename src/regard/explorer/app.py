@@ -20,7 +20,7 @@ from regard.explorer.limits import LIMITS, Limits
 from regard.explorer.runs import Shelf
 from regard.explorer.traces import Saved
 from regard.explorer.workers import Line
-from regard.viz.page import STATIC as PICTURES
+from regard.viz.page import STATIC_FOLDER as PICTURES
 
 STATIC = FilePath(__file__).parent / "static"
 

@@ -6,7 +6,7 @@ from threading import Lock, Thread
 from typing import cast
 
 from regard.data.phrasebook import Phrase, corpus
-from regard.demo.models import Language, located
+from regard.demo.models import Language, word_spans
 from regard.runs import WordSpans
 
 _LOCK = Lock()  # the phrasebook is written out once, by whoever asks first
@@ -18,7 +18,7 @@ def words(language: str | None, source: str, target: str) -> WordSpans | None:
         return None
     with _LOCK:
         phrase = _phrases(language).get((source, target))
-    return None if phrase is None else located(phrase)
+    return None if phrase is None else word_spans(phrase)
 
 
 def prepare(languages: Iterable[str | None]) -> Thread:

@@ -14,7 +14,7 @@ from regard.explorer.errors import Refused
 from regard.explorer.limits import LIMITS, Limits
 from regard.models.protocols import Seq2SeqModel, longest
 from regard.runs import Run, WordSpans, assign_words, trace_translation
-from regard.viz.page import fitted
+from regard.viz.page import page_payload
 
 
 def translations(
@@ -55,7 +55,7 @@ def trace(
     ):
         if not _checked(tokenizer, name, text, limits):
             raise Refused(422, f"{name} must have a word or more, but it is empty")
-    return fitted(
+    return page_payload(
         trace_translation(
             run.model, run.tokenizers, source, target, words=words, title=source, name=run.name
         )

@@ -12,7 +12,7 @@ from threading import Thread
 import torch
 import uvicorn
 
-from regard.demo.models import kept
+from regard.demo.models import load_or_train
 from regard.errors import RegardError
 from regard.explorer import gold_alignments
 from regard.explorer.app import create_app
@@ -42,7 +42,7 @@ def serve(
         saved = Saved(traces)
         if not (runs or traces):
             say("No run was named, so the demo's model is taken; it is trained once, and kept.")
-            runs = [kept().folder.path]
+            runs = [load_or_train().folder.path]
         shelf = Shelf(runs)
         gold_alignments.prepare(map(shelf.phrasebook, shelf.names))
         token = None if address.private else secrets.token_urlsafe(24)

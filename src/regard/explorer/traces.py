@@ -12,7 +12,7 @@ from regard.explorer.errors import Refused
 from regard.explorer.limits import LIMITS, Limits
 from regard.explorer.runs import distinct
 from regard.trace import Trace, read_trace_text
-from regard.viz.page import fitted
+from regard.viz.page import page_payload
 
 KNOWN = 20  # names in a sentence
 
@@ -75,7 +75,7 @@ def _refusing() -> Iterator[None]:
 def _drawn(trace: Trace) -> dict[str, Any]:
     """Give what the page draws; a trace whose parts make no sense together is refused."""
     try:
-        return fitted(trace)
+        return page_payload(trace)
     except (ValueError, TypeError, KeyError, IndexError, OverflowError) as problem:
         raise RegardError(f"the trace cannot be drawn: {problem}") from problem
 

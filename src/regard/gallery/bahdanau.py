@@ -13,7 +13,7 @@ from regard.evaluation.metrics import bleu, exact_match
 from regard.gallery.example_sentence import looks
 from regard.gallery.translators import with_and_without
 from regard.runs import Run
-from regard.viz.heatmap import blank, heat_map
+from regard.viz.heatmap import new_figure, plot_heatmap
 
 HELD_OUT = 200  # phrases
 PARTS = 4  # into which they are cut, by length
@@ -27,7 +27,7 @@ def draw() -> dict[str, Figure]:
     shown = _most_moved(phrases, texts["with attention"])
     phrase = phrases[shown]
     weights, _, _ = word_level_cross_attention(looks(seeing, phrase))
-    alignment = heat_map(
+    alignment = plot_heatmap(
         weights[0, 0],
         phrase.target_words,
         phrase.source_words,
@@ -62,7 +62,7 @@ def _compared(
     said: Mapping[str, str], phrases: Sequence[Phrase], texts: Mapping[str, Sequence[str]]
 ) -> Figure:
     """Write what is said of one sentence; draw how good all translations are, by length."""
-    figure = blank(10.5, 5.0)
+    figure = new_figure(10.5, 5.0)
     axes = figure.subplot_mosaic([["said", "said"], ["exact", "bleu"]], height_ratios=[2, 4])
     axes["said"].set_axis_off()
     axes["said"].set_ylim(len(said), -0.5)

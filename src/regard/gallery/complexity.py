@@ -10,7 +10,7 @@ from torch import Tensor, nn
 import regard
 from regard.attention import complexity
 from regard.gallery.one_thread import one_thread
-from regard.viz.heatmap import blank
+from regard.viz.heatmap import new_figure
 
 LENGTHS = (16, 32, 64, 128, 256, 512, 1024, 2048)
 WIDTH, REACH = 64, 3
@@ -29,7 +29,7 @@ def layers() -> dict[str, Callable[[Tensor], object]]:
 
 def draw() -> dict[str, Figure]:
     """Draw measured time beside counted work, sequential steps and longest path."""
-    figure = blank(10.5, 6.4)
+    figure = new_figure(10.5, 6.4)
     work_at, time_at, steps_at, path_at = figure.subplots(2, 2, sharex=True).flat
     costs = [complexity(length, WIDTH, REACH) for length in LENGTHS]
     for kind, (name, layer) in enumerate(layers().items()):

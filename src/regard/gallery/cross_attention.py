@@ -7,19 +7,19 @@ from matplotlib.figure import Figure
 from regard.analysis import best_alignment_head, best_head_from_weights, word_level_cross_attention
 from regard.data.phrasebook import Phrase, corpus
 from regard.decoding.translation import translate
-from regard.demo.models import kept
+from regard.demo.models import load_or_train
 from regard.gallery.example_sentence import looks, the_cat
 from regard.gallery.word_map import word_map
 from regard.runs import Run
 from regard.trace import Array
-from regard.viz.heatmap import blank, heat_map
+from regard.viz.heatmap import new_figure, plot_heatmap
 
 JUDGED = 100  # held-out phrases over which heads are compared
 
 
 def draw() -> dict[str, Figure]:
     """Draw the head that aligns best, then every head."""
-    run, phrase = kept(to="fr"), the_cat()
+    run, phrase = load_or_train(to="fr"), the_cat()
     others = corpus("fr", train=0).valid[:JUDGED]
     traces, gold = [looks(run, other) for other in others], [other.links for other in others]
     best = best_alignment_head(traces, gold)
@@ -28,7 +28,7 @@ def draw() -> dict[str, Figure]:
     # (layer, head, French word, English word)
     weights, _, _ = word_level_cross_attention(looks(run, phrase), best.row)
     said = f"layer {best.layer}, head {best.head}, where a word is {best.row}"
-    large = heat_map(
+    large = plot_heatmap(
         weights[best.layer, best.head],
         phrase.target_words,
         phrase.source_words,
@@ -41,7 +41,7 @@ def draw() -> dict[str, Figure]:
 
 def _every_head(weights: Array, phrase: Phrase, errors: Array) -> Figure:
     layers, heads = errors.shape
-    figure = blank(2.6 * heads, 2.9 * layers)
+    figure = new_figure(2.6 * heads, 2.9 * layers)
     panels = figure.subplots(layers, heads, squeeze=False)
     for layer, row in enumerate(panels):
         for head, axes in enumerate(row):

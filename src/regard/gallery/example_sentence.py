@@ -6,7 +6,7 @@ from regard.data.phrasebook.lexicon.nouns import NOUN
 from regard.data.phrasebook.lexicon.verbs import VERB
 from regard.data.phrasebook.meaning import Clause, Nominal, Place
 from regard.data.phrasebook.phrases import phrase
-from regard.demo.models import located
+from regard.demo.models import word_spans
 from regard.gallery.one_thread import one_thread
 from regard.runs import Run, trace_translation
 from regard.trace import Trace, merge_subwords
@@ -23,7 +23,7 @@ def the_cat() -> Phrase:
 @one_thread()
 def looks(run: Run, said: Phrase) -> Trace:
     """Let a translator say the book's translation; tell, word by word, where it looks."""
-    words = located(said)
+    words = word_spans(said)
     return merge_subwords(
         trace_translation(run.model, run.tokenizers, said.source, said.target, words=words)
     )

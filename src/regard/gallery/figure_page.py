@@ -153,7 +153,7 @@ def labels(picture: "matplotlib.figure.Figure") -> "list[matplotlib.text.Text]":
 
 
 def _lacking(picture: "matplotlib.figure.Figure") -> str:
-    return fonts.missing(label.get_text() for label in labels(picture))
+    return fonts.missing_glyphs(label.get_text() for label in labels(picture))
 
 
 def _film(picture: Moving) -> bytes:
@@ -181,6 +181,6 @@ def _drawn(picture: "matplotlib.figure.Figure", suffixes: Sequence[str]) -> dict
     with TemporaryDirectory() as folder:
         paths = [Path(folder) / f"picture{suffix}" for suffix in suffixes]
         for path in paths:
-            heatmap.save(picture, path)
+            heatmap.save_figure(picture, path)
         picture.set_layout_engine(layout)
         return {path.suffix: path.read_bytes() for path in paths}

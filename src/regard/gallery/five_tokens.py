@@ -8,7 +8,7 @@ from torch import Tensor
 import regard
 from regard.demo.five_words import TOKENS, TRAITS, WORDS
 from regard.gallery.plots import cells
-from regard.viz.heatmap import blank
+from regard.viz.heatmap import new_figure
 
 HEADER = ("it looks at", "score  q · k / √4", "exp", "weight: share of the sum", "weight × value")
 
@@ -25,7 +25,7 @@ def draw() -> dict[str, Figure]:
 
 
 def _steps(tokens: Tensor, scores: Tensor, weights: Tensor, context: Tensor) -> Figure:
-    figure = blank(10.5, 3.0)
+    figure = new_figure(10.5, 3.0)
     tokens_at, scores_at, weights_at, context_at = figure.subplots(1, 4, width_ratios=[4, 5, 5, 4])
     cells(tokens_at, tokens, WORDS, TRAITS, title="tokens $X$", written=".1f")
     cells(scores_at, scores, (), WORDS, title=r"scores $XX^\top/\sqrt{4}$", written=".2f")
@@ -48,7 +48,7 @@ def _by_hand(tokens: Tensor, scores: Tensor, weights: Tensor, context: Tensor) -
         for key, word in enumerate(WORDS)
     ]
     lines.append(("sum", "", f"{powers.sum():.2f}", f"{weights[0].sum():.2f}", _vector(context[0])))
-    figure = blank(10.5, 3.0)
+    figure = new_figure(10.5, 3.0)
     axes = figure.subplots()
     axes.set_axis_off()
     axes.set_title(f"the first row: how the {WORDS[0]} looks")

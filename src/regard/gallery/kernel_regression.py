@@ -8,7 +8,7 @@ from torch import Tensor
 import regard
 from regard.attention import make_score
 from regard.gallery.figure_page import BLUE, GREEN, GREY, ORANGE, PURPLE
-from regard.viz.heatmap import blank
+from regard.viz.heatmap import new_figure
 
 POINTS, NOISE, BANDWIDTH = 60, 0.35, 1.0
 KERNELS = ("average", "boxcar", "triangular", "epanechnikov", "gaussian")
@@ -44,7 +44,7 @@ def draw() -> dict[str, Figure]:
 
 
 def _fits() -> Figure:
-    figure, x = blank(10.5, 3.3), torch.linspace(0, 6, 200)
+    figure, x = new_figure(10.5, 3.3), torch.linspace(0, 6, 200)
     panels = figure.subplots(1, 3, sharey=True)
     for axes, (name, model) in zip(panels, fitted().items(), strict=True):
         error = (model.predict(x) - truth(x)).square().mean()
@@ -59,7 +59,7 @@ def _fits() -> Figure:
 
 
 def _weights() -> Figure:
-    figure, x = blank(10.5, 3.5), torch.linspace(0, 6, 61)
+    figure, x = new_figure(10.5, 3.5), torch.linspace(0, 6, 61)
     scale = PowerNorm(0.5, vmin=0, vmax=0.5)  # shows a weight of 0.02 beside one of 0.4
     panels = figure.subplots(1, 3, sharey=True)
     for axes, (name, model) in zip(panels, fitted().items(), strict=True):
@@ -74,7 +74,7 @@ def _weights() -> Figure:
 
 
 def _kernels() -> Figure:
-    figure, apart = blank(10.5, 3.3), torch.linspace(-2, 2, 401)
+    figure, apart = new_figure(10.5, 3.3), torch.linspace(-2, 2, 401)
     heights, fits = figure.subplots(1, 2, width_ratios=[2, 3])
     fits.scatter(*points(), s=14, color=GREY)
     x = torch.linspace(0, 6, 400)

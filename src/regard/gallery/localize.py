@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from regard.gallery.figure_page import Moving, Picture, labels
-from regard.viz.fonts import families, missing
+from regard.viz.fonts import font_families, missing_glyphs
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
@@ -17,7 +17,7 @@ def put(pictures: Mapping[str, Picture], words: Mapping[str, str]) -> None:
 
     A moving picture has no SVG to fall back on: if no font has the letters, it stays as it is.
     """
-    drawable = not missing(words.values())
+    drawable = not missing_glyphs(words.values())
     for picture in pictures.values():
         if not isinstance(picture, Moving):
             _say(picture, words)
@@ -44,7 +44,7 @@ def _say(figure: "Figure", words: Mapping[str, str]) -> None:
     for label in labels(figure):
         said = told(label.get_text(), words)
         if said != label.get_text():
-            label.set(text=said, fontfamily=families())
+            label.set(text=said, fontfamily=font_families())
 
 
 def _axes(figure: "Figure") -> Iterator["Axis"]:
@@ -58,4 +58,4 @@ def _name_ticks(axis: "Axis", words: Mapping[str, str]) -> None:
     labels = [label.get_text() for label in axis.get_ticklabels()]
     said = [told(label, words) for label in labels]
     if said != labels:
-        axis.set_ticks(axis.get_ticklocs(), said, fontfamily=families())
+        axis.set_ticks(axis.get_ticklocs(), said, fontfamily=font_families())

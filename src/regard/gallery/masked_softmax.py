@@ -12,7 +12,7 @@ from torch import Tensor
 import regard
 from regard.gallery.plots import cells
 from regard.masks import Mask, causal, lengths, padding, window
-from regard.viz.heatmap import blank
+from regard.viz.heatmap import new_figure
 
 WORDS = ("the", "cat", "sat", "down", ".", "[pad]")
 KEEP = [[True] * 5 + [False]]
@@ -43,7 +43,7 @@ def draw() -> dict[str, Figure]:
 
 
 def _masks() -> Figure:
-    figure = blank(10.5, 5.3)
+    figure = new_figure(10.5, 5.3)
     panels = figure.subplots(2, 4)
     for axes, (name, mask) in zip(panels.flat, masks().items(), strict=True):
         weights = regard.weights(tokens(), mask=mask)[0]
@@ -65,7 +65,7 @@ def _nowhere() -> Figure:
         ),
         "regard: looks nowhere": regard.weights(queries, mask=may_look),
     }
-    figure = blank(10.5, 3.7)
+    figure = new_figure(10.5, 3.7)
     panels = figure.subplots(1, 3)
     for axes, (name, weights) in zip(panels, ways.items(), strict=True):
         image = _panel(axes, weights[0], name, ~allowed[0])

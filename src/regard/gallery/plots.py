@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
-from regard.viz.colour import WHITE, ink
-from regard.viz.fonts import families
+from regard.viz.colour import WHITE, contrast_colour
+from regard.viz.fonts import font_families
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -37,8 +37,8 @@ def cells(
         matrix, cmap=map_name, vmin=low, vmax=top, aspect="equal" if square else "auto"
     )
     axes.set_title(title)
-    axes.set_xticks(range(len(columns)), columns, fontfamily=families())
-    axes.set_yticks(range(len(rows)), rows, fontfamily=families())
+    axes.set_xticks(range(len(columns)), columns, fontfamily=font_families())
+    axes.set_yticks(range(len(rows)), rows, fontfamily=font_families())
     axes.tick_params(length=0, labelsize=8, labeltop=bool(columns), labelbottom=False)
     axes.spines[:].set_visible(False)
     if written:
@@ -54,6 +54,6 @@ def _write(
         for column, number in enumerate(line):
             red, green, blue, _ = image.to_rgba(number, bytes=True)
             paper = WHITE if isnan(number) else (int(red), int(green), int(blue))
-            colour = [part / 255 for part in ink(paper)]
+            colour = [part / 255 for part in contrast_colour(paper)]
             label = "NaN" if isnan(number) else format(number, written) if number else "0"
             axes.text(column, row, label, ha="center", va="center", color=colour, fontsize=8)

@@ -12,7 +12,7 @@ from regard.attention import ScaledDot
 from regard.gallery.figure_page import BLUE, GREY
 from regard.gallery.plots import SIGNED, cells
 from regard.positions import ALiBi, Rotary, sinusoidal
-from regard.viz.heatmap import blank
+from regard.viz.heatmap import new_figure
 
 LENGTH, WIDTH, STEP, REACH = 64, 32, 5, 20
 
@@ -23,7 +23,7 @@ def draw() -> dict[str, Figure]:
 
 
 def _table() -> Figure:
-    figure, table = blank(10.5, 4.4), sinusoidal(LENGTH, WIDTH)
+    figure, table = new_figure(10.5, 4.4), sinusoidal(LENGTH, WIDTH)
     map_at, curves_at = figure.subplots(1, 2, width_ratios=[3, 4])
     image = map_at.imshow(table.numpy(), cmap=SIGNED, vmin=-1, vmax=1, aspect="auto")
     map_at.set(title="the table", xlabel="column", ylabel="position")
@@ -38,7 +38,7 @@ def _table() -> Figure:
 
 def _turns() -> Figure:
     """Draw a binary counter, the waves that are its smooth kin, and their pairs as hands."""
-    figure, table = blank(10.5, 5.8), sinusoidal(LENGTH, WIDTH)
+    figure, table = new_figure(10.5, 5.8), sinusoidal(LENGTH, WIDTH)
     parts: Any = figure.subfigures(2, 1, height_ratios=[3, 2])
     upper, lower = parts
     bits_at, waves_at = upper.subplots(1, 2)
@@ -73,7 +73,7 @@ def shift(table: Tensor, step: int) -> Tensor:
 
 
 def _shift() -> Figure:
-    figure, table = blank(9.0, 4.0), sinusoidal(LENGTH, 8)
+    figure, table = new_figure(9.0, 4.0), sinusoidal(LENGTH, 8)
     matrix_at, products_at = figure.subplots(1, 2, width_ratios=[4, 5])
     matrix = shift(table, STEP)
     error = (table[:-STEP].double() @ matrix - table[STEP:]).abs().max()
@@ -103,7 +103,7 @@ def by_distance(kind: str, start: int) -> Tensor:
 
 def _kinds() -> Figure:
     """Move two words through a text together: which scores depend on their distance alone?"""
-    figure, apart = blank(10.5, 3.6), range(-REACH, REACH + 1)
+    figure, apart = new_figure(10.5, 3.6), range(-REACH, REACH + 1)
     panels = figure.subplots(1, 3)
     for axes, kind in zip(panels, ("sinusoidal", "rotary", "ALiBi"), strict=True):
         for start, width, line in ((20, 5, "-"), (60, 3, "-"), (200, 1.2, "--")):

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 import regard
 from regard.gallery.plots import cells
 from regard.models.layers import FeedForward, Residual
-from regard.viz.heatmap import blank
+from regard.viz.heatmap import new_figure
 
 DEPTH, WIDTH, TRIES = 24, 32, 5
 WAYS = ("plain", "post", "pre")
@@ -63,7 +63,7 @@ def draw() -> dict[str, Figure]:
 
 
 def _depth() -> Figure:
-    figure = blank(10.5, 3.8)
+    figure = new_figure(10.5, 3.8)
     slopes_at, sizes_at = figure.subplots(1, 2, sharex=True)
     for way in WAYS:
         sizes, slopes = passes(way)
@@ -83,7 +83,7 @@ def batch() -> Tensor:
 
 
 def _norms() -> Figure:
-    figure, rows = blank(10.5, 3.9), batch()
+    figure, rows = new_figure(10.5, 3.9), batch()
     with torch.no_grad():
         by_layer, by_batch = nn.LayerNorm(5)(rows), nn.BatchNorm1d(5)(rows)
     titles = ("before", "layer norm: word by word", "batch norm: feature by feature")

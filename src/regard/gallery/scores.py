@@ -8,7 +8,7 @@ from torch import Tensor, nn
 import regard
 from regard.gallery.figure_page import BLUE, GREY, ORANGE
 from regard.gallery.plots import SIGNED, cells
-from regard.viz.heatmap import blank
+from regard.viz.heatmap import new_figure
 
 QUERY = torch.tensor([[1.2, 0.8]])
 KEYS = torch.tensor([[1.5, 0.9], [0.45, 0.3], [2.4, 1.6], [-0.6, 1.6], [-1.6, -0.9]])
@@ -42,7 +42,7 @@ def draw() -> dict[str, Figure]:
 
 def _fields() -> Figure:
     """Draw the score of one query with every key of the plane: contours join equal scores."""
-    figure, line = blank(10.5, 6.2), torch.linspace(-3, 3, 121)
+    figure, line = new_figure(10.5, 6.2), torch.linspace(-3, 3, 121)
     plane = torch.cartesian_prod(line, line)
     for axes, (name, score) in zip(figure.subplots(2, 3).flat, scores().items(), strict=True):
         field = score(QUERY, plane)[0].view(121, 121).T
@@ -59,7 +59,7 @@ def _fields() -> Figure:
 
 
 def _weights() -> Figure:
-    figure = blank(10.5, 2.6)
+    figure = new_figure(10.5, 2.6)
     looks = torch.cat([regard.weights(QUERY, KEYS, score=score) for score in scores().values()])
     axes = figure.subplots()
     image = cells(axes, looks, tuple(scores()), NAMES, top=1.0, written=".2f", square=False)
@@ -69,7 +69,7 @@ def _weights() -> Figure:
 
 def _width() -> Figure:
     """Let random queries look at 16 random keys: how do scores and weights change with width?"""
-    figure, chance = blank(10.5, 3.3), torch.Generator().manual_seed(0)
+    figure, chance = new_figure(10.5, 3.3), torch.Generator().manual_seed(0)
     spread_at, greatest_at, slope_at = figure.subplots(1, 3)
     pairs = [torch.randn(2, 400, 16, width, generator=chance) for width in WIDTHS]
     for name, colour in (("dot", ORANGE), ("scaled_dot", BLUE)):

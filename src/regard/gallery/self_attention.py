@@ -7,12 +7,12 @@ from matplotlib.figure import Figure
 
 from regard.analysis import head_statistics
 from regard.data.phrasebook import corpus
-from regard.demo.models import kept
+from regard.demo.models import load_or_train
 from regard.gallery.example_sentence import looks, the_cat
 from regard.gallery.figure_page import BLUE, GREEN, ORANGE
 from regard.gallery.word_map import word_map
 from regard.trace import Array, Kind, Trace
-from regard.viz.heatmap import blank
+from regard.viz.heatmap import new_figure
 
 JUDGED = 100  # held-out phrases over which shares are the mean
 PLACES = {"previous": BLUE, "itself": ORANGE, "following": GREEN}
@@ -21,7 +21,7 @@ STACKS: dict[str, Kind] = {"encoder": "self", "decoder": "causal"}
 
 def draw() -> dict[str, Figure]:
     """Draw every head of the encoder and of the decoder, then what each head does."""
-    run = kept(to="fr")
+    run = load_or_train(to="fr")
     trace = looks(run, the_cat())
     others = [looks(run, phrase) for phrase in corpus("fr", train=0).valid[:JUDGED]]
     maps = {name: _every_head(trace, kind) for name, kind in STACKS.items()}
@@ -32,7 +32,7 @@ def _every_head(trace: Trace, kind: Kind) -> Figure:
     """Draw a row of maps for each layer."""
     layers = trace.layers(kind)
     words = [piece.strip() for piece in trace.tokens[layers[0].queries].pieces]
-    figure = blank(2.6 * len(layers[0].heads), 2.8 * len(layers))
+    figure = new_figure(2.6 * len(layers[0].heads), 2.8 * len(layers))
     panels = figure.subplots(len(layers), len(layers[0].heads), squeeze=False)
     for number, (look, row) in enumerate(zip(layers, panels, strict=True)):
         assert look.weights is not None, "a trace of one sentence keeps all weights"
@@ -46,7 +46,7 @@ def _every_head(trace: Trace, kind: Kind) -> Figure:
 
 def _bars(traces: Sequence[Trace]) -> Figure:
     """Draw how much of each head's weight goes to the word before, to itself and to the next."""
-    figure = blank(9.5, 4.2)
+    figure = new_figure(9.5, 4.2)
     for axes, (stack, kind) in zip(figure.subplots(1, 2), STACKS.items(), strict=True):
         shares = _shares(traces, kind)
         names = [f"layer {n}, head {h}" for n, h in np.ndindex(*shares.shape[1:])]

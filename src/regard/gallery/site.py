@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from regard._support import files
-from regard.demo.models import found
+from regard.demo.models import find_cached
 from regard.errors import RegardError, unknown_name
 from regard.gallery import FIGURES, LANGUAGES, figure_page, localize, page
 from regard.gallery.translators import learning_meanwhile
@@ -40,7 +40,7 @@ def build(
     _write(out, languages)  # a folder that is begun is marked, so that it can be gone on with
     unknown: dict[str, str] = {}
     # if another translator has yet to learn for the figures before, these must not take its time
-    ahead = "bahdanau" in chosen and found("fr")
+    ahead = "bahdanau" in chosen and find_cached("fr")
     with learning_meanwhile() if ahead else nullcontext():
         for name in _progress(chosen, say):
             letters = _draw(name, {one: _folder(out, one) for one in languages})
@@ -94,10 +94,10 @@ def _home(out: Path, language: str) -> Path:
 
 def _present(folder: Path) -> dict[str, list[str]]:
     """List the pictures of each figure that has some, PNG before SVG, as its page names them."""
-    found = {name: figure_page.saved(folder / "pictures" / name) for name in FIGURES}
+    saved = {name: figure_page.saved(folder / "pictures" / name) for name in FIGURES}
     return {
         name: [path.relative_to(folder).as_posix() for path in paths]
-        for name, paths in found.items()
+        for name, paths in saved.items()
         if paths
     }
 

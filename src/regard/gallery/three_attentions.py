@@ -9,10 +9,10 @@ from torch import nn
 
 from regard.data import BOS, PAD, SPECIAL_TOKENS, pad_sequences
 from regard.decoding.translation import translate
-from regard.demo.models import kept
+from regard.demo.models import load_or_train
 from regard.gallery.word_map import word_map
 from regard.models.protocols import Looks, Seq2SeqModel
-from regard.viz.heatmap import blank, entitle
+from regard.viz.heatmap import new_figure, set_titles
 
 SENTENCES = ("The cat sits on the mat.", "The dog sleeps.")
 TITLES = {
@@ -24,7 +24,7 @@ TITLES = {
 
 def draw() -> dict[str, Figure]:
     """Draw where two sentences look that were translated together, the second one padded."""
-    run = kept(to="fr")
+    run = load_or_train(to="fr")
     found = translate(run.model, run.tokenizers, SENTENCES, run.settings.search)
     sources = run.tokenizers.source.encode_batch(SENTENCES)
     targets = [[BOS, *best[0].tokens] for best in found]
@@ -39,7 +39,7 @@ def draw() -> dict[str, Figure]:
     )
     figure = _maps(together, english, french)
     changed = difference(together, alone)
-    entitle(figure, None, f"padding changes no weight by more than {changed:.0e}")
+    set_titles(figure, None, f"padding changes no weight by more than {changed:.0e}")
     return {"three": figure}
 
 
@@ -63,7 +63,7 @@ def difference(together: Looks, alone: Looks) -> float:
 
 def _maps(looks: Looks, english: list[list[str]], french: list[list[str]]) -> Figure:
     """Draw a row of maps for each sentence: the means over the heads of the last layer."""
-    figure = blank(12.5, 8)
+    figure = new_figure(12.5, 8)
     panels = figure.subplots(len(english), len(TITLES))
     for sentence, row in enumerate(panels):
         source, target = english[sentence], french[sentence]

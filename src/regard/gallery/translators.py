@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from subprocess import DEVNULL, Popen
 
-from regard.demo.models import found, kept
+from regard.demo.models import find_cached, load_or_train
 from regard.runs import Run
 
-MODELS = ("bahdanau", "blind")
+MODELS = ("bahdanau", "no_attention")
 MINUTES = 1.25  # each, on cores that other figures may share
 LEARN = (
-    "import sys; from regard.demo.models import kept; kept('fr', sys.argv[1], float(sys.argv[2]))"
+    "import sys; from regard.demo.models import load_or_train; "
+    "load_or_train('fr', sys.argv[1], float(sys.argv[2]))"
 )
 
 _learning: dict[str, "Popen[bytes]"] = {}
@@ -22,7 +23,7 @@ def with_and_without() -> tuple[Run, Run]:
     _begin()
     while _learning:
         _learning.popitem()[1].wait()
-    seeing, blind = (kept("fr", model, MINUTES) for model in MODELS)
+    seeing, blind = (load_or_train("fr", model, MINUTES) for model in MODELS)
     return seeing, blind
 
 
@@ -40,6 +41,6 @@ def learning_meanwhile() -> Iterator[None]:
 def _begin(unseen: bool = False) -> None:
     """Let those begin that are not there and not under way; one that fails will be seen to."""
     for model in MODELS:
-        if model not in _learning and not found("fr", model, MINUTES):
+        if model not in _learning and not find_cached("fr", model, MINUTES):
             command = [sys.executable, "-c", LEARN, model, str(MINUTES)]
             _learning[model] = Popen(command, stderr=DEVNULL if unseen else None)

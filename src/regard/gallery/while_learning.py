@@ -16,13 +16,13 @@ from regard.analysis import (
     word_level_cross_attention,
 )
 from regard.data.phrasebook import Phrase, corpus
-from regard.demo.models import kept
+from regard.demo.models import load_or_train
 from regard.gallery.example_sentence import looks, the_cat
 from regard.gallery.figure_page import GREY, ORANGE, Moving
 from regard.gallery.word_map import word_map
 from regard.runs import Run, load
 from regard.trace import Array
-from regard.viz.heatmap import blank
+from regard.viz.heatmap import new_figure
 
 JUDGED = 50  # held-out phrases over which errors are measured
 ACROSS = 4  # frames side by side
@@ -49,14 +49,14 @@ def draw() -> dict[str, Figure | Moving]:
 
 def _watched() -> Run:
     """Give a translator that kept snapshots; an older demo may not have."""
-    run = kept(to="fr")
-    return run if run.folder.snapshots else kept(to="fr", near=Path("nowhere"))
+    run = load_or_train(to="fr")
+    return run if run.folder.snapshots else load_or_train(to="fr", near=Path("nowhere"))
 
 
 def _history(run: Run) -> dict[int, Run]:
     """Load the run as it was at each snapshot, and at its end."""
     path = run.folder.path
-    then = {step: load(path, weights=kept) for step, kept in run.folder.snapshots.items()}
+    then = {step: load(path, weights=snapshot) for step, snapshot in run.folder.snapshots.items()}
     last = json.loads(run.folder.log.read_text().splitlines()[-1])["step"]
     return {**then, last: run}
 
@@ -71,7 +71,7 @@ def _frame(step: int, run: Run, best: AlignmentHead, judged: Sequence[Phrase]) -
 def _still(frames: Sequence[Frame], best: AlignmentHead) -> Figure:
     """Draw all frames and, behind them, how wrong every head was at each."""
     rows = ceil((len(frames) + 1) / ACROSS)
-    figure = blank(2.7 * ACROSS, 2.9 * rows)
+    figure = new_figure(2.7 * ACROSS, 2.9 * rows)
     panels = figure.subplots(rows, ACROSS, squeeze=False).ravel()
     for axes in panels[len(frames) + 1 :]:
         axes.set_axis_off()
@@ -101,7 +101,7 @@ def _curves(axes: Axes, frames: Sequence[Frame], best: AlignmentHead) -> None:
 
 def _moving(frames: Sequence[Frame], best: AlignmentHead) -> Moving:
     """Show one frame after the other, and the last one for longer."""
-    figures = [blank(4.4, 4.8) for _ in frames]
+    figures = [new_figure(4.4, 4.8) for _ in frames]
     for figure, frame in zip(figures, frames, strict=True):
         figure.set_layout_engine("constrained", h_pad=0.12, w_pad=0.12)
         _draw(figure.subplots(), frame, best)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.gallery.plots import cells
 from regard.viz.grid import grid
-from regard.viz.heatmap import outline
+from regard.viz.heatmap import outline_cells
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,5 +41,5 @@ def word_map(
         for key, weight in enumerate(row):
             if weight == 0:
                 axes.add_patch(Rectangle((key - 0.5, query - 0.5), 1, 1, **HIDDEN))
-    outline(axes, chart, gold)
+    outline_cells(axes, chart, gold)
     return image

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regard.gallery.figure_page import GREY, ORANGE
 from regard.gallery.spelling import LONGEST, NAMES, Digits, Speller, digits, learn, right
-from regard.viz.heatmap import blank, entitle
+from regard.viz.heatmap import new_figure, set_titles
 
 SHOWN = (2, 3, 4, 5, 6, 7)  # two by two, their names begin alike
 TOP = 0.6  # the weight from which a patch is covered
@@ -44,7 +44,7 @@ def _rows(
     spelled: Sequence[tuple[Tensor, str, Tensor]], titles: Sequence[str], caption: str = ""
 ) -> Figure:
     """Draw a row for each image: as it is, and as each letter of its name looks at it."""
-    figure = blank(1.25 * (1 + LONGEST), 1.4 * len(spelled))
+    figure = new_figure(1.25 * (1 + LONGEST), 1.4 * len(spelled))
     panels = figure.subplots(len(spelled), 1 + LONGEST)
     for (image, name, looks), title, row in zip(spelled, titles, panels, strict=True):
         for axes in row[len(name) + 2 :]:
@@ -52,7 +52,7 @@ def _rows(
         _frame(row[0], title).imshow(image.numpy(), cmap="gray_r")
         for axes, letter, look in zip(row[1:], [*name, "end"], looks, strict=False):
             _look(_frame(axes, letter), image, look)
-    entitle(figure, None, caption)
+    set_titles(figure, None, caption)
     return figure
 
 
@@ -76,7 +76,7 @@ def _look(axes: Axes, image: Tensor, look: Tensor) -> None:
 
 def _needed(speller: Speller, held: Digits) -> Figure:
     """Draw how many names are right if only the first letters may see the image."""
-    figure = blank(6.4, 3.2)
+    figure = new_figure(6.4, 3.2)
     axes = figure.subplots()
     shares = [right(speller.spell(held.images, seen)[0], held.shown) for seen in range(LONGEST)]
     bars = axes.bar(range(LONGEST), shares)

@@ -49,7 +49,7 @@ def cividis(share: float) -> Colour:
     return red, green, blue
 
 
-def ink(paper: Colour) -> Colour:
+def contrast_colour(paper: Colour) -> Colour:
     """Choose black or white, whichever is easier to read on that colour."""
     return BLACK if lightness(paper) > 0.18 else WHITE  # there both have the same contrast
 
@@ -71,7 +71,7 @@ def paint(text: str, share: float, colours: Depth) -> str:
         step = _step(share, len(XTERM))
         return f"\x1b[48;5;{XTERM[step]};38;5;{231 if step < XTERM_DARK else 16}m{text}\x1b[0m"
     paper = cividis(share)
-    back, front = (";".join(map(str, colour)) for colour in (paper, ink(paper)))
+    back, front = (";".join(map(str, colour)) for colour in (paper, contrast_colour(paper)))
     return f"\x1b[48;2;{back};38;2;{front}m{text}\x1b[0m"
 
 

@@ -20,7 +20,7 @@ LETTERS = _alphabet()
 _SHIFTED = {letter for letter in LETTERS if letter >= "\u0100"}  # "Ġ" is the space
 
 
-def readable(pieces: Sequence[str], special: Collection[int] = ()) -> tuple[str, ...]:
+def display_tokens(pieces: Sequence[str], special: Collection[int] = ()) -> tuple[str, ...]:
     """Tell each piece as text; a character made of several pieces stands at the first of them.
 
     Byte-level pieces are known by a letter such as "Ġ" and by being of that alphabet throughout.

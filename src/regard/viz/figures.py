@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from regard.errors import RegardError
 from regard.trace import Trace
 from regard.viz.columns import columns, cut
-from regard.viz.fonts import families
+from regard.viz.fonts import font_families
 from regard.viz.grid import grid, safe
-from regard.viz.heatmap import blank, entitle, heat_map, outline
+from regard.viz.heatmap import new_figure, outline_cells, plot_heatmap, set_titles
 from regard.viz.view import View, caption, stack, stacks, view
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ SHEET = 16.0  # width to which a sheet's maps shrink
 MARKED = "outlined: gold alignment"
 
 
-def one(
+def plot_head(
     trace: Trace,
     kind: str | None = None,
     layer: int = 0,
@@ -38,7 +38,7 @@ def one(
 ) -> "matplotlib.figure.Figure":
     """Draw one head, with its words and numbers."""
     seen = view(trace, kind, layer, head)
-    return heat_map(
+    return plot_heatmap(
         seen.rows,
         seen.queries,
         seen.keys,
@@ -49,7 +49,7 @@ def one(
     )
 
 
-def heads(
+def plot_layer(
     trace: Trace, kind: str | None = None, layer: int = 0, *, top: float | None = None
 ) -> "matplotlib.figure.Figure":
     """Draw all heads of one layer, in reading order."""
@@ -64,7 +64,7 @@ def heads(
     return _panels(trace, rows, names, _noted(said, [first]), _side(views, PANEL), True, top)
 
 
-def sheet(
+def plot_all_heads(
     trace: Trace, kind: str | None = None, *, top: float | None = None
 ) -> "matplotlib.figure.Figure":
     """Draw all layers and heads of one attention, a row per layer, without words."""
@@ -79,7 +79,7 @@ def sheet(
     return _panels(trace, rows, names, said, side, False, top)
 
 
-def three(
+def plot_translation(
     trace: Trace, layer: int = 0, head: int | None = None, *, top: float | None = None
 ) -> "matplotlib.figure.Figure":
     """Draw the attentions of a translator side by side: encoder, decoder and cross."""
@@ -116,7 +116,9 @@ def _panels(
         columns(word) for row in rows for seen in row for word in seen.queries + seen.keys
     )
     words = LETTER * min(longest, LONGEST_WORD) if worded else 0.0
-    figure = blank(1.2 + across * (side + words + 0.15), 1.0 + len(rows) * (side + words + 0.3))
+    figure = new_figure(
+        1.2 + across * (side + words + 0.15), 1.0 + len(rows) * (side + words + 0.3)
+    )
     panels = figure.subplots(len(rows), across, squeeze=False)
     remaining = iter(names)
     image: Any = None
@@ -128,7 +130,7 @@ def _panels(
             image = _draw(axes, row[n], next(remaining), side if worded else 0.0, top)
     scale = figure.colorbar(image, ax=panels, label="weight", fraction=0.05, shrink=0.8, aspect=30)
     scale.outline.set_visible(False)
-    entitle(figure, trace.title, said)
+    set_titles(figure, trace.title, said)
     return figure
 
 
@@ -137,17 +139,17 @@ def _draw(
 ) -> Any:
     chart = grid(seen.rows, seen.queries, seen.keys, top)
     image = axes.imshow(chart.rows, cmap="cividis", vmin=0.0, vmax=chart.top)
-    axes.set_title(safe(name), fontsize="small", parse_math=False, fontfamily=families())
+    axes.set_title(safe(name), fontsize="small", parse_math=False, fontfamily=font_families())
     axes.tick_params(length=0, labelsize=8)
     if not side:
         axes.set(xticks=[], yticks=[])
         return image
-    style: dict[str, Any] = {"parse_math": False, "fontfamily": families()}
+    style: dict[str, Any] = {"parse_math": False, "fontfamily": font_families()}
     every = ceil(WORD * max(len(chart.queries), len(chart.keys)) / side)
     for words, ticks in ((chart.queries, axes.set_yticks), (chart.keys, axes.set_xticks)):
         turn: dict[str, Any] = {"rotation": 90} if ticks == axes.set_xticks else {}
         shown = [cut(word, LONGEST_WORD) for word in words[::every]]
         ticks(range(0, len(words), every), shown, **style, **turn)
     if every == 1:
-        outline(axes, chart, seen.gold)
+        outline_cells(axes, chart, seen.gold)
     return image

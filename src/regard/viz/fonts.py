@@ -17,17 +17,17 @@ EAST_ASIAN = (
 )
 
 
-def families() -> list[str]:
+def font_families() -> list[str]:
     """Name the fonts to try, letter by letter."""
     from matplotlib import rcParams
 
     return [*rcParams["font.family"], *_east_asian()]
 
 
-def missing(texts: Iterable[str]) -> str:
+def missing_glyphs(texts: Iterable[str]) -> str:
     """Give the letters that no font has, in order; in a figure they would be boxes."""
     letters = dict.fromkeys(letter for text in texts for letter in text if letter > "\u007f")
-    known = _letters(tuple(families())) if letters else frozenset()
+    known = _letters(tuple(font_families())) if letters else frozenset()
     return "".join(letter for letter in letters if ord(letter) not in known)
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
 
 from regard.errors import RegardError
-from regard.viz.colour import cividis, ink
+from regard.viz.colour import cividis, contrast_colour
 from regard.viz.columns import columns, cut, wrapped
-from regard.viz.fonts import families, missing
+from regard.viz.fonts import font_families, missing_glyphs
 from regard.viz.grid import Grid, Matrix, grid, number, safe
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ NARROWEST_TITLE = 40  # columns, also of a figure that is narrower
 TITLE_LINES = 3
 
 
-def heat_map(
+def plot_heatmap(
     weights: Matrix,
     queries: Sequence[str],
     keys: Sequence[str],
@@ -47,19 +47,19 @@ def heat_map(
     cell = _cell(chart)
     across, up = _reach(chart.queries), 0.0 if _fits(chart) else _reach(chart.keys)
     # the rest is for the scale and the three titles
-    figure = blank(1.9 + across + cell * len(chart.keys), 1.3 + up + cell * len(chart.queries))
+    figure = new_figure(1.9 + across + cell * len(chart.keys), 1.3 + up + cell * len(chart.queries))
     axes = figure.add_subplot()
     image = axes.imshow(chart.rows, cmap="cividis", vmin=0.0, vmax=chart.top)
     _write_words(axes, chart)
     if _is_small(chart):
         _write_numbers(axes, chart)
-    outline(axes, chart, marked)
+    outline_cells(axes, chart, marked)
     _add_scale(image, axes, chart)
-    entitle(figure, title, caption)
+    set_titles(figure, title, caption)
     return figure
 
 
-def save(figure: "matplotlib.figure.Figure", path: Path, kind: str | None = None) -> None:
+def save_figure(figure: "matplotlib.figure.Figure", path: Path, kind: str | None = None) -> None:
     """Write a figure to a file, in a format or that of the file's ending (PNG if it has none)."""
     from matplotlib import rc_context
     from matplotlib.text import Text
@@ -69,7 +69,7 @@ def save(figure: "matplotlib.figure.Figure", path: Path, kind: str | None = None
     if kind not in known:
         choices = ", ".join(sorted(known))
         raise RegardError(f"no picture format is called {kind!r} ({path}). Choose from: {choices}.")
-    unknown = missing(text.get_text() for text in figure.findobj(Text))
+    unknown = missing_glyphs(text.get_text() for text in figure.findobj(Text))
     if unknown and kind not in ("svg", "svgz"):
         raise RegardError(
             f"no font of this computer has {unknown[:20]!r}, and {path} would show boxes; an .svg "
@@ -83,7 +83,7 @@ def save(figure: "matplotlib.figure.Figure", path: Path, kind: str | None = None
         raise RegardError(f"cannot write {path}: {error.strerror}") from error
 
 
-def blank(width: float, height: float) -> "matplotlib.figure.Figure":
+def new_figure(width: float, height: float) -> "matplotlib.figure.Figure":
     """Open an empty figure of so many inches."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -98,9 +98,9 @@ def blank(width: float, height: float) -> "matplotlib.figure.Figure":
     return figure
 
 
-def entitle(figure: "matplotlib.figure.Figure", title: str | None, caption: str | None) -> None:
+def set_titles(figure: "matplotlib.figure.Figure", title: str | None, caption: str | None) -> None:
     """Write the title above and the caption below."""
-    style: dict[str, Any] = {"parse_math": False, "fontfamily": families()}
+    style: dict[str, Any] = {"parse_math": False, "fontfamily": font_families()}
     width = figure.get_size_inches()[0]
     if title:
         figure.suptitle(_broken(title, width / (1.2 * COLUMN)), **style)  # of 12 points
@@ -113,7 +113,9 @@ def _broken(text: str, room: float) -> str:
     return "\n".join(wrapped(safe(text), max(int(room), NARROWEST_TITLE), TITLE_LINES))
 
 
-def outline(axes: "matplotlib.axes.Axes", chart: Grid, cells: Iterable[tuple[int, int]]) -> None:
+def outline_cells(
+    axes: "matplotlib.axes.Axes", chart: Grid, cells: Iterable[tuple[int, int]]
+) -> None:
     """Draw a frame within cells (query, key), in the ink that their colour wants."""
     from matplotlib.patches import Rectangle
 
@@ -153,7 +155,7 @@ def _write_words(axes: "matplotlib.axes.Axes", chart: Grid) -> None:
     queries = [cut(word, LONGEST_WORD) for word in chart.queries[::every]]
     keys = [cut(word, LONGEST_WORD) for word in chart.keys[::every]]
     # a word is never markup: "$" would start a formula
-    style: dict[str, Any] = {"parse_math": False, "fontfamily": families()}
+    style: dict[str, Any] = {"parse_math": False, "fontfamily": font_families()}
     turn: dict[str, Any] = {"rotation": 60, "ha": "left", "rotation_mode": "anchor"}
     axes.set_yticks(range(0, len(chart.queries), every), queries, **style)
     axes.set_xticks(
@@ -173,7 +175,7 @@ def _write_numbers(axes: "matplotlib.axes.Axes", chart: Grid) -> None:
 
 
 def _ink(share: float) -> tuple[float, float, float]:
-    red, green, blue = ink(cividis(share))
+    red, green, blue = contrast_colour(cividis(share))
     return red / 255, green / 255, blue / 255
 
 

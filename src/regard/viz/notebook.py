@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from html import escape
 
 from regard.trace import Trace
-from regard.viz.page import page
-from regard.viz.text import picture
+from regard.viz.page import render_page
+from regard.viz.text import render_head
 
 HEIGHT = 640  # pixels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shown:
+class TraceView:
     """One head of a trace, to be shown by whatever asks for it."""
 
     trace: Trace
@@ -22,7 +22,7 @@ class Shown:
 
     def _repr_html_(self) -> str:
         """Give the page in a frame that can reach neither the notebook nor the network."""
-        text = page(self.trace, self.kind, self.layer, self.head)
+        text = render_page(self.trace, self.kind, self.layer, self.head)
         return (
             f'<iframe sandbox="allow-scripts allow-downloads" srcdoc="{escape(text)}" '
             f'style="width: 100%; height: {self.height}px; border: 0; border-radius: 8px" '
@@ -30,7 +30,7 @@ class Shown:
         )
 
     def __repr__(self) -> str:
-        return picture(self.trace, self.kind, self.layer, self.head)
+        return render_head(self.trace, self.kind, self.layer, self.head)
 
 
 def show(
@@ -39,8 +39,8 @@ def show(
     layer: int = 0,
     head: int | None = None,
     height: int = HEIGHT,
-) -> Shown:
+) -> TraceView:
     """Show a trace in a notebook, or as text; it opens at the given head."""
-    shown = Shown(trace, kind, layer, head, height)
-    picture(trace, kind, layer, head)  # refuses now what is not there, not when it is shown
+    shown = TraceView(trace, kind, layer, head, height)
+    render_head(trace, kind, layer, head)  # refuses now what is not there, not when it is shown
     return shown

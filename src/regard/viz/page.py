@@ -13,7 +13,7 @@ from regard.viz.grid import safe
 from regard.viz.js_bundle import bundle, embedded, name_of
 from regard.viz.view import stack, view
 
-STATIC = Path(__file__).parent / "static"  # the modules; a server may hand out the same
+STATIC_FOLDER = Path(__file__).parent / "static"  # the modules; a server may hand out the same
 
 EXACT = 250_000  # so many weights are kept to 16 bits: under 1 MB of text
 WHOLE = 2_500_000  # and so many whole, to 8 bits: under 3.5 MB; more are reduced
@@ -22,7 +22,9 @@ WHOLE = 2_500_000  # and so many whole, to 8 bits: under 3.5 MB; more are reduce
 _DRAWN = {"top_keys": 32, "top_weights": 8, "remainder": 8, "tiles": 8}
 
 
-def page(trace: Trace, kind: str | None = None, layer: int = 0, head: int | None = None) -> str:
+def render_page(
+    trace: Trace, kind: str | None = None, layer: int = 0, head: int | None = None
+) -> str:
     """Write a page that opens at the given head; its weights are rounded to fit into it.
 
     The page forbids itself every connection (Content-Security-Policy).
@@ -32,12 +34,12 @@ def page(trace: Trace, kind: str | None = None, layer: int = 0, head: int | None
     place = range(len(chosen.maps))[layer]
     start = {"kind": chosen.name, "layer": place, "head": head}
     script = (
-        f"{bundle(STATIC, 'viewer')}\n"
+        f"{bundle(STATIC_FOLDER, 'viewer')}\n"
         "const readJson = (id) => JSON.parse(document.getElementById(id).textContent);\n"
         f'{name_of("viewer")}.openViewer(document.getElementById("viewer"), readJson("trace"), '
         '{ viewState: readJson("view-state") });\n'
     )
-    style = (STATIC / "viewer.css").read_text("utf-8")
+    style = (STATIC_FOLDER / "viewer.css").read_text("utf-8")
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -49,7 +51,7 @@ def page(trace: Trace, kind: str | None = None, layer: int = 0, head: int | None
         f"<title>{escape(safe(trace.title or trace.model or 'regard'))}</title>\n"
         f"<style>{style}</style>\n</head>\n<body>\n"
         '<div id="viewer"></div>\n'
-        f'<script type="application/json" id="trace">{embedded(fitted(trace))}</script>\n'
+        f'<script type="application/json" id="trace">{embedded(page_payload(trace))}</script>\n'
         f'<script type="application/json" id="view-state">{embedded(start)}</script>\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
     )
@@ -63,14 +65,14 @@ def save_page(
     head: int | None = None,
 ) -> None:
     """Write a page to a file."""
-    text = page(trace, kind, layer, head)
+    text = render_page(trace, kind, layer, head)
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise RegardError(f"cannot write {path}: {error.strerror}") from error
 
 
-def fitted(trace: Trace) -> dict[str, Any]:
+def page_payload(trace: Trace) -> dict[str, Any]:
     """Give the trace as its JSON, with as many weights and bits as a page can carry."""
     count = sum(look.weights.size for look in trace.maps if look.weights is not None)
     if count > WHOLE:

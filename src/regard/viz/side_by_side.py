@@ -8,7 +8,7 @@ from regard.viz.columns import columns
 STEERING = re.compile("\x1b\\[[0-9;]*m")  # colours: they take no columns
 
 
-def beside(left: str, right: str, gap: int = 4) -> str:
+def side_by_side(left: str, right: str, gap: int = 4) -> str:
     """Put one text to the right of another, line by line, at least `gap` columns apart."""
     first, second = left.splitlines(), right.splitlines()
     room = gap + max(map(shown, first), default=0)

@@ -28,7 +28,7 @@ class _Layout:
     cells: int
 
 
-def heat_map(
+def render_heatmap(
     weights: Matrix,
     queries: Sequence[str],
     keys: Sequence[str],
@@ -58,7 +58,7 @@ def heat_map(
     return "\n".join([*heading, "\n\n".join(blocks), "", legend])
 
 
-def strongest(weights: Matrix, queries: Sequence[str], keys: Sequence[str]) -> str:
+def render_strongest(weights: Matrix, queries: Sequence[str], keys: Sequence[str]) -> str:
     """Name the key at which each query looks most, one line per query."""
     chart = grid(weights, queries, keys)
     room = max(map(columns, chart.queries))

@@ -8,14 +8,14 @@ from regard.trace import Trace
 from regard.viz.columns import columns, left
 from regard.viz.grid import number, safe
 from regard.viz.half_blocks import half_blocks
-from regard.viz.terminal import SQUARE, heat_map
+from regard.viz.terminal import SQUARE, render_heatmap
 from regard.viz.view import View, view
 
 MOST_ROWS = 40  # a map of more queries is drawn by half blocks
 LINKS = 12  # lines of links below a map drawn by half blocks
 
 
-def picture(
+def render_head(
     trace: Trace,
     kind: str | None = None,
     layer: int = 0,
@@ -30,7 +30,7 @@ def picture(
     room = width or get_terminal_size().columns
     names = max(map(columns, seen.queries)) + 1
     if len(seen.queries) <= MOST_ROWS and names + SQUARE * len(seen.keys) <= room:
-        return heat_map(
+        return render_heatmap(
             seen.rows,
             seen.queries,
             seen.keys,
@@ -43,7 +43,7 @@ def picture(
     return f"{drawn}\n\n{_links(seen, LINKS)}"
 
 
-def links(
+def render_links(
     trace: Trace,
     kind: str | None = None,
     layer: int = 0,

@@ -7,7 +7,7 @@ import numpy as np
 
 from regard.errors import RegardError, unknown_name
 from regard.trace import Array, AttentionMap, AttentionSummary, Trace
-from regard.viz.detokenize import readable
+from regard.viz.detokenize import display_tokens
 
 # what the attentions of a translator are called
 _NAMES = {
@@ -116,7 +116,7 @@ def gold(trace: Trace, look: AttentionMap) -> tuple[tuple[int, int], ...]:
 
 def _texts(trace: Trace, name: str) -> tuple[str, ...]:
     tokens = trace.tokens[name]
-    return readable(tokens.pieces, {*tokens.special, *tokens.padding})
+    return display_tokens(tokens.pieces, {*tokens.special, *tokens.padding})
 
 
 def _within(number: int, known: Sequence[int], what: str) -> int:
