@@ -40,7 +40,7 @@ def test_a_translator_is_trained_once_and_kept(little):
     assert find_cached(minutes=0.02) == first.folder.path
     again = load_or_train(minutes=0.02)
     assert little == [first.folder.path] and again.folder == first.folder
-    assert first.folder.path.is_relative_to(models.cache())
+    assert first.folder.path.is_relative_to(models.cache_folder())
     assert load_or_train(model="bahdanau", minutes=0.02).settings.model.kind == "recurrent"
     assert len(little) == 2
 

@@ -41,6 +41,8 @@ def translators(tmp_path_factory):
 def kept(translators, monkeypatch):
     """Let the figures draw the small Transformer, and judge it by a few phrases."""
     for figure in ("cross_attention", "self_attention", "three_attentions", "while_learning"):
-        monkeypatch.setattr(f"regard.gallery.{figure}.kept", lambda **_: translators["transformer"])
+        monkeypatch.setattr(
+            f"regard.gallery.{figure}.load_or_train", lambda **_: translators["transformer"]
+        )
         monkeypatch.setattr(f"regard.gallery.{figure}.JUDGED", 4, raising=False)
     return translators["transformer"]

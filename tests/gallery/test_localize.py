@@ -32,7 +32,7 @@ SENTENCES = {"cross_attention", "self_attention", "bahdanau", "three_attentions"
 # which of these a picture shows depends on what a model has learned
 DEPENDING = {
     "self_attention": {"previous", "itself", "following", "sink", "sharp", "flat", "mixed"},
-    "cross_attention": {"read", "chosen"},
+    "cross_attention": {"input", "output"},
 }
 
 pytestmark = [
