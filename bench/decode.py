@@ -16,12 +16,11 @@ from ctranslate2.specs import transformer_spec
 from torch import Tensor, nn
 from transformers import MarianConfig, MarianMTModel
 
-from regard._support.threads import side_by_side
+from regard._support.threads import parallel_map
 from regard.config import ModelConfig
 from regard.data import BOS, EOS, PAD
-from regard.decoding.search import LengthLimits, beam, greedy
+from regard.decoding import LengthLimits, beam_search, greedy_search
 from regard.models import Transformer, build
-from regard.models.protocols import encoded
 from regard.positions import sinusoidal
 from timing import ratio, rounds
 
@@ -52,7 +51,7 @@ def make_sources() -> list[Tensor]:
 def ours(model: Transformer, sources: list[Tensor], beams: int) -> list[tuple[int, ...]]:
     """Translate with regard, in parts side by side."""
     parts = [sources[first : first + PART] for first in range(0, SOURCES, PART)]
-    found = list(side_by_side(partial(_ours, model, beams), parts))
+    found = list(parallel_map(partial(_ours, model, beams), parts))
     return [tokens for part in found for tokens in part]
 
 
@@ -60,9 +59,8 @@ def ours(model: Transformer, sources: list[Tensor], beams: int) -> list[tuple[in
 def _ours(model: Transformer, beams: int, part: list[Tensor]) -> list[tuple[int, ...]]:
     lengths = torch.tensor([len(source) for source in part])
     padded = nn.utils.rnn.pad_sequence(part, batch_first=True, padding_value=PAD)
-    past = model.start(encoded(model, padded, lengths))
-    limits = LengthLimits(shortest=OUT - 1, longest=OUT - 1)  # and the end makes OUT steps
-    found = beam(model, past, len(part), beams=beams, limits=limits)
+    limits = LengthLimits(min_length=OUT - 1, max_length=OUT - 1)  # and the end makes OUT steps
+    found = beam_search(model, padded, lengths, beam_size=beams, limits=limits)
     return [texts[0].tokens for texts in found]
 
 
@@ -74,15 +72,15 @@ def to_ctranslate2(model: Transformer, folder: Path) -> None:
     spec.config.add_source_eos = False
     for part in (spec.encoder, spec.decoder):
         part.position_encodings.encodings = sinusoidal(512, WIDTH).numpy()
-    spec.encoder.embeddings[0].weight = _numbers(model.source.weight)
-    spec.decoder.embeddings.weight = _numbers(model.target.weight)
-    spec.decoder.projection.weight = _numbers(model.target.weight)
+    spec.encoder.embeddings[0].weight = _numbers(model.source_embedding.weight)
+    spec.decoder.embeddings.weight = _numbers(model.target_embedding.weight)
+    spec.decoder.projection.weight = _numbers(model.target_embedding.weight)
     spec.decoder.projection.bias = torch.zeros(VOCABULARY).numpy()
     for theirs, layer in zip(spec.encoder.layer, model.encoder.layers, strict=True):
         _fill(theirs, layer)
     for theirs, layer in zip(spec.decoder.layer, model.decoder.layers, strict=True):
         _fill(theirs, layer)
-        _fill_norm(theirs.attention.layer_norm, layer.around_cross.norm)
+        _fill_norm(theirs.attention.layer_norm, layer.cross_residual.norm)
         _fill_linear(theirs.attention.linear[0], layer.cross.query)
         _fill_linear(theirs.attention.linear[1], layer.cross.key, layer.cross.value)
         _fill_linear(theirs.attention.linear[2], layer.cross.out)
@@ -107,12 +105,12 @@ def load_both_ways(folder: Path) -> dict[int, ctranslate2.Translator]:
 
 def _fill(theirs: object, layer: nn.Module) -> None:
     attention = layer.attention
-    _fill_norm(theirs.self_attention.layer_norm, layer.around_attention.norm)
+    _fill_norm(theirs.self_attention.layer_norm, layer.attention_residual.norm)
     _fill_linear(theirs.self_attention.linear[0], attention.query, attention.key, attention.value)
     _fill_linear(theirs.self_attention.linear[1], attention.out)
-    _fill_norm(theirs.ffn.layer_norm, layer.around_feed_forward.norm)
-    _fill_linear(theirs.ffn.linear_0, layer.feed_forward.widen)
-    _fill_linear(theirs.ffn.linear_1, layer.feed_forward.narrow)
+    _fill_norm(theirs.ffn.layer_norm, layer.feed_forward_residual.norm)
+    _fill_linear(theirs.ffn.linear_0, layer.feed_forward.up)
+    _fill_linear(theirs.ffn.linear_1, layer.feed_forward.down)
 
 
 def _fill_norm(theirs: object, norm: nn.LayerNorm) -> None:
@@ -185,8 +183,8 @@ def growth(model: Transformer, sources: list[Tensor], seconds: float) -> float:
 
     @torch.inference_mode()
     def say(out: int) -> None:
-        past = model.start(model.encode(batch, torch.full((16,), 8)))
-        greedy(model, past, 16, LengthLimits(shortest=out, longest=out))
+        limits = LengthLimits(min_length=out, max_length=out)
+        greedy_search(model, batch, torch.full((16,), 8), limits=limits)
 
     times = rounds({"50": partial(say, 50), "400": partial(say, 400)}, seconds, least=3)
     return ratio(times, "400", "50")

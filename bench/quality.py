@@ -14,7 +14,7 @@ from typing import Any
 from regard import presets
 from regard.config import RunConfig
 from regard.data import read_pairs
-from regard.decoding.translation import translate
+from regard.decoding import translate
 from regard.evaluation import metrics
 from regard.runs import Run, RunFolder, load
 from regard.training import defaults

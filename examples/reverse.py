@@ -5,7 +5,7 @@ from torch.nn.functional import cross_entropy
 
 from regard.config import ModelConfig
 from regard.data import BOS, EOS
-from regard.decoding.search import LengthLimits, greedy
+from regard.decoding import LengthLimits, greedy_search
 from regard.models import build
 from regard.viz import terminal
 
@@ -28,8 +28,8 @@ def learn(model: torch.nn.Module) -> None:
         wanted = source.flip(1)
         read = torch.cat([torch.full((BATCH, 1), BOS), wanted], dim=1)
         written = torch.cat([wanted, torch.full((BATCH, 1), EOS)], dim=1)
-        states = model.decode(read, model.encode(source, lengths))
-        loss = cross_entropy(model.output(states).flatten(0, 1), written.flatten())
+        states = model(source, lengths, read)
+        loss = cross_entropy(model.logits(states).flatten(0, 1), written.flatten())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -48,10 +48,9 @@ def main() -> None:
     model.eval()
     source, lengths = sentences(1), torch.tensor([LENGTH])
     with torch.inference_mode():
-        past = model.start(model.encode(source, lengths))
-        (found,) = greedy(model, past, 1, LengthLimits(longest=8))
+        (found,) = greedy_search(model, source, lengths, limits=LengthLimits(max_length=8))
         read = torch.tensor([[BOS, *found.tokens]])
-        _, looks = model.look(source, lengths, read)
+        _, looks = model.forward_with_weights(source, lengths, read)
     heard = [WORDS[token - FIRST] for token in source[0].tolist()]
     said = [WORDS[token - FIRST] for token in found.tokens]
     print(f"\n{' '.join(heard)}  ->  {' '.join(said)}\n")

@@ -38,8 +38,8 @@ def fixed_seed():
 @pytest.fixture(
     params=[{}, {"kind": "recurrent", "score": "additive"}], ids=["transformer", "recurrent"]
 )
-def spoken(request):
-    """A model of nine words with strong opinions, and the memory of three sentences."""
+def tiny_model(request):
+    """An untrained model of 9 tokens with peaked predictions, and a batch of three sources."""
     from regard.config import ModelConfig
     from regard.models import build
 
@@ -48,7 +48,7 @@ def spoken(request):
     for parameter in model.parameters():
         parameter.data *= 2
     source = torch.randint(4, 9, (3, 6))
-    return model, model.encode(source, torch.tensor([6, 2, 4]))
+    return model, source, torch.tensor([6, 2, 4])
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ import pytest
 
 from regard.data import Corpus
 from regard.data.phrasebook import corpus
-from regard.decoding.translation import translate
+from regard.decoding import translate
 from regard.demo.models import to_pairs
 from regard.demo.showcase import choose_head
 from regard.evaluation.metrics import bleu, exact_match

@@ -9,8 +9,7 @@ from torch.utils.checkpoint import checkpoint
 
 from regard import RegardError, masks, watch
 from regard.attention import MultiHeadAttention
-from regard.models.layers import Embedding
-from regard.models.recurrent import Recurrent
+from regard.models import Embedding, RecurrentModel
 
 
 def peaky(model):
@@ -384,11 +383,11 @@ def test_looking_is_seen_as_one_call():
 
 @pytest.mark.parametrize("score", ["additive", "bilinear"])
 def test_a_recurrent_translator_is_one_map_of_all_its_steps(score):
-    model = peaky(Recurrent(Embedding(20, 12), Embedding(20, 12), score=score)).eval()
+    model = peaky(RecurrentModel(Embedding(20, 12), Embedding(20, 12), score=score)).eval()
     source, lengths = torch.randint(4, 20, (2, 7)), torch.tensor([7, 4])
     target = torch.randint(4, 20, (2, 5))
     with torch.no_grad():
-        _, looks = model.look(source, lengths, target)
+        _, looks = model.forward_with_weights(source, lengths, target)
         with watch(model) as seen:
             model.decode(target, model.encode(source, lengths))
     assert len(seen) == 1 and seen[0].kind == "cross" and seen[0].steps == 5

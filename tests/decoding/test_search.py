@@ -1,321 +1,329 @@
+"""Beam search and greedy search."""
+
 import itertools
 import sys
 
 import pytest
 import torch
 
+from helpers.toy_decoders import (
+    ConstantModel,
+    MarkovModel,
+    StatelessState,
+    forced_log_probs,
+    forced_text_log_probs,
+)
+from regard import RegardError
 from regard.config import ModelConfig
-from regard.data import BOS, EOS
-from regard.decoding.search import LengthLimits, beam, greedy, sample
+from regard.data import BOS, EOS, PAD
+from regard.decoding import (
+    BeamSearch,
+    DecodingCancelled,
+    LengthLimits,
+    SamplingConfig,
+    beam_search,
+    greedy_search,
+    sample,
+)
+from regard.decoding.topk import grouped_topk
 from regard.models import build_language_model
 
-VOCABULARY = 9
-SMALL = {"width": 12, "layers": 1, "heads": 3, "ffn_width": 8}
+VOCAB_SIZE = 9
+LM_CONFIG = ModelConfig(width=12, layers=1, heads=3, ffn_width=8)
+SEARCHES = [greedy_search, beam_search, sample]
 
 
-def forced(model, memory, sentence, tokens):
-    """Add the log probabilities of a text that is forced on the model."""
-    read = torch.tensor([[BOS, *tokens]])
-    written = [*tokens, EOS]
-    if memory is None:
-        states = model(read)
-    else:
-        one = model.start(memory).keep(torch.tensor([sentence]), torch.tensor([sentence])).source
-        states = model.decode(read, one)
-    logs = model.output(states)[0].log_softmax(-1)
-    return sum(logs[i, token].item() for i, token in enumerate(written))
-
-
-def test_greedy_takes_the_likeliest_token_each_time(spoken):
-    model, memory = spoken
-    found = greedy(model, model.start(memory), 3, LengthLimits(longest=8))
-    for sentence, text in enumerate(found):
-        past = model.start(memory).keep(torch.tensor([sentence]), torch.tensor([sentence]))
-        token, tokens = BOS, []
+def test_greedy_search_takes_the_most_probable_token_at_each_step(tiny_model):
+    model, source, lengths = tiny_model
+    found = greedy_search(model, source, lengths, limits=LengthLimits(max_length=8))
+    for item, hypothesis in enumerate(found):
+        length = lengths[item : item + 1]
+        encoded = model.encode(source[item : item + 1, : int(length)], length)
+        state, token, tokens = model.init_state(encoded), BOS, []
         while len(tokens) < 8:
-            states, past = model.step(torch.tensor([[token]]), past)
-            logits = model.output(states)[0, 0]
-            logits[[0, BOS]] = -torch.inf
+            states, state = model.step(torch.tensor([[token]]), state)
+            logits = model.logits(states)[0, 0]
+            logits[[PAD, BOS]] = -torch.inf
             token = int(logits.argmax())
             if token == EOS:
                 break
             tokens.append(token)
-        assert text.tokens == tuple(tokens)
+        assert hypothesis.tokens == tuple(tokens)
 
 
-def test_the_score_is_that_of_the_text_forced_on_the_model(spoken):
-    model, memory = spoken
-    for sentence, texts in enumerate(
-        beam(
-            model,
-            model.start(memory),
-            3,
-            beams=4,
-            nbest=4,
-            penalty=0.7,
-            limits=LengthLimits(longest=7),
-        )
-    ):
-        for text in texts:
-            total = forced(model, memory, sentence, text.tokens)
-            assert text.log_probability == pytest.approx(total, abs=1e-4)
-            assert text.score == pytest.approx(total / (len(text.tokens) + 1) ** 0.7, abs=1e-4)
-
-
-def test_nbest_is_sorted_and_distinct(spoken):
-    model, memory = spoken
-    for texts in beam(
-        model, model.start(memory), 3, beams=5, nbest=5, limits=LengthLimits(longest=6)
-    ):
-        assert len(texts) == 5
-        assert len({text.tokens for text in texts}) == 5
-        assert [t.score for t in texts] == sorted((t.score for t in texts), reverse=True)
-
-
-def test_a_beam_as_wide_as_the_space_finds_the_best_of_all(spoken):
-    model, memory = spoken
-    words = [token for token in range(VOCABULARY) if token not in (0, BOS, EOS)]
-    found = beam(
-        model,
-        model.start(memory),
-        3,
-        beams=60,
-        nbest=1,
-        penalty=0.0,
-        limits=LengthLimits(longest=2),
+def test_beam_search_scores_agree_with_teacher_forcing(tiny_model):
+    found = beam_search(
+        *tiny_model, beam_size=4, n_best=4, length_penalty=0.7, limits=LengthLimits(max_length=7)
     )
-    for sentence, (text,) in enumerate(found):
-        total, tokens = max(
-            (forced(model, memory, sentence, tokens), tokens)
+    for item, hypotheses in enumerate(found):
+        for hypothesis in hypotheses:
+            total = sum(forced_log_probs(*tiny_model, item, hypothesis.tokens))
+            assert hypothesis.log_prob == pytest.approx(total, abs=1e-4)
+            length = len(hypothesis.tokens) + 1
+            assert hypothesis.score == pytest.approx(total / length**0.7, abs=1e-4)
+
+
+def test_n_best_hypotheses_are_sorted_and_distinct(tiny_model):
+    limits = LengthLimits(max_length=6)
+    for hypotheses in beam_search(*tiny_model, beam_size=5, n_best=5, limits=limits):
+        scores = [hypothesis.score for hypothesis in hypotheses]
+        assert len({hypothesis.tokens for hypothesis in hypotheses}) == 5
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_exhaustive_beam_finds_the_global_optimum(tiny_model):
+    words = [token for token in range(VOCAB_SIZE) if token not in (PAD, BOS, EOS)]
+    found = beam_search(
+        *tiny_model, beam_size=60, length_penalty=0.0, limits=LengthLimits(max_length=2)
+    )
+    for item, (hypothesis,) in enumerate(found):
+        log_prob, tokens = max(
+            (sum(forced_log_probs(*tiny_model, item, tokens)), tokens)
             for length in range(3)
             for tokens in itertools.product(words, repeat=length)
         )
-        assert text.log_probability == pytest.approx(total, abs=1e-4)
-        assert text.tokens == tokens
+        assert hypothesis.log_prob == pytest.approx(log_prob, abs=1e-4)
+        assert hypothesis.tokens == tokens
 
 
-def test_sentences_do_not_hear_each_other(spoken):
-    model, memory = spoken
-    together = beam(model, model.start(memory), 3, beams=3, limits=LengthLimits(longest=7))
-    for sentence in range(3):
-        one = torch.tensor([sentence])
-        alone = beam(
-            model,
-            model.start(memory).keep(one, one),
-            1,
-            beams=3,
-            limits=LengthLimits(longest=7),
-        )
-        assert alone[0][0].tokens == together[sentence][0].tokens
-        assert alone[0][0].score == pytest.approx(together[sentence][0].score, abs=1e-4)
+def test_batch_items_do_not_influence_each_other(tiny_model):
+    model, source, lengths = tiny_model
+    limits = LengthLimits(max_length=7)
+    together = beam_search(model, source, lengths, beam_size=3, limits=limits)
+    for item in range(3):
+        rows = slice(item, item + 1)
+        ((alone,),) = beam_search(model, source[rows], lengths[rows], beam_size=3, limits=limits)
+        assert alone.tokens == together[item][0].tokens
+        assert alone.score == pytest.approx(together[item][0].score, abs=1e-4)
 
 
-def test_limits_are_kept(spoken):
-    model, memory = spoken
-    limits = LengthLimits(shortest=4, longest=5, prefix=(7, 5))
-    for texts in beam(model, model.start(memory), 3, beams=3, nbest=3, limits=limits):
-        for text in texts:
-            assert 4 <= len(text.tokens) <= 5
-            assert text.tokens[:2] == (7, 5)
+def test_search_from_a_state_equals_search_from_source_tokens(tiny_model):
+    model, source, lengths = tiny_model
+    state = model.init_state(model.encode(source, lengths))
+    assert beam_search(model, state) == beam_search(model, source, lengths)
+    assert greedy_search(model, state) == greedy_search(model, source, lengths)
 
 
-def test_a_language_model_goes_on_with_a_prompt():
-    model = build_language_model(ModelConfig(**SMALL), VOCABULARY).eval()
-    ((text,),) = beam(
-        model, model.start(), 1, beams=2, limits=LengthLimits(longest=6, prefix=(5, 6))
-    )
-    assert text.tokens[:2] == (5, 6)
-    total = forced(model, None, 0, text.tokens)
-    assert text.log_probability == pytest.approx(total, abs=1e-4)
+def test_min_length_max_length_and_prefix_are_respected(tiny_model):
+    limits = LengthLimits(min_length=4, max_length=5, prefix=(7, 5))
+    for hypotheses in beam_search(*tiny_model, beam_size=3, n_best=3, limits=limits):
+        for hypothesis in hypotheses:
+            assert 4 <= len(hypothesis.tokens) <= 5
+            assert hypothesis.tokens[:2] == (7, 5)
 
 
-def test_samples_follow_the_models_probabilities(spoken):
-    model, memory = spoken
-    many = model.start(memory).keep(torch.zeros(4000).long(), torch.zeros(4000).long())
-    first = [
-        t.tokens[0] if t.tokens else EOS
-        for t in sample(model, many, 4000, seed=3, limits=LengthLimits(longest=1))
-    ]
-    states, _ = model.step(torch.full((3, 1), BOS), model.start(memory))
-    logits = model.output(states)[0, 0]
-    logits[[0, BOS]] = -torch.inf
-    shares = torch.bincount(torch.tensor(first), minlength=VOCABULARY) / 4000
-    torch.testing.assert_close(shares, logits.softmax(-1), rtol=0, atol=0.04)
-
-
-def test_a_seed_draws_the_same_texts_and_small_shares_only_the_likeliest(spoken):
-    model, memory = spoken
-    limits = LengthLimits(longest=6)
-    one, same, other = (
-        sample(model, model.start(memory), 3, seed=seed, limits=limits) for seed in (1, 1, 2)
-    )
-    assert one == same
-    assert one != other
-    best = greedy(model, model.start(memory), 3, limits)
-    for narrow in ({"top_k": 1}, {"top_p": 1e-6}, {"temperature": 1e-4}, {"temperature": 1e-42}):
-        drawn = sample(model, model.start(memory), 3, seed=5, limits=limits, **narrow)
-        assert [t.tokens for t in drawn] == [t.tokens for t in best]
+def test_language_model_continues_a_prompt():
+    model = build_language_model(LM_CONFIG, VOCAB_SIZE).eval()
+    limits = LengthLimits(max_length=6, prefix=(5, 6))
+    ((hypothesis,),) = beam_search(model, model.init_state(), beam_size=2, limits=limits)
+    assert hypothesis.tokens[:2] == (5, 6)
+    expected = forced_text_log_probs(model, hypothesis.tokens)
+    assert hypothesis.token_log_probs == pytest.approx(expected, abs=1e-4)
+    assert hypothesis.log_prob == pytest.approx(sum(expected), abs=1e-4)
 
 
 @pytest.mark.parametrize(
-    ("search", "settings", "words"),
+    ("arguments", "message"),
     [
-        (beam, {"beams": 0}, "beams must be 1 or more, but it is 0; 1 is greedy"),
+        ({"beam_size": 0}, "beam_size must be 1 or more, but it is 0; 1 is greedy"),
         (
-            beam,
-            {"beams": 2, "nbest": 3},
-            r"nbest must be from 1 to beams \(2\), but it is 3",
+            {"beam_size": 2, "n_best": 3},
+            r"n_best must be from 1 to beam_size \(2\), but it is 3",
         ),
-        (sample, {"temperature": 0.0}, "temperature must be above 0 and finite, but it is 0.0"),
-        (sample, {"temperature": float("inf")}, "temperature must be .* finite, but it is inf"),
-        (beam, {"penalty": 500.0}, "penalty must be from -10 to 10, but it is 500.0"),
-        (beam, {"penalty": float("nan")}, "penalty must be from -10 to 10, but it is nan"),
-        (sample, {"top_k": 0}, "top_k must be 1 or more"),
-        (sample, {"top_p": 1.5}, "top_p must be above 0 and at most 1, but it is 1.5"),
+        ({"length_penalty": 500.0}, "length_penalty must be from -10 to 10, but it is 500.0"),
+        (
+            {"length_penalty": float("nan")},
+            "length_penalty must be from -10 to 10, but it is nan",
+        ),
     ],
 )
-def test_what_makes_no_search_is_refused(spoken, search, settings, words):
-    model, memory = spoken
-    with pytest.raises(ValueError, match=words):
-        search(model, model.start(memory), 3, **settings)
+def test_beam_search_argument_out_of_range_is_refused(tiny_model, arguments, message):
+    with pytest.raises(RegardError, match=message):
+        beam_search(*tiny_model, **arguments)
 
 
-def test_limits_that_contradict_each_other_are_refused():
+@pytest.mark.parametrize("search", SEARCHES)
+def test_source_tokens_without_lengths_or_encoder_are_refused(tiny_model, search):
+    model, source, lengths = tiny_model
+    with pytest.raises(TypeError, match="needs a Seq2SeqModel and lengths="):
+        search(model, source)
+    with pytest.raises(TypeError, match="needs a Seq2SeqModel and lengths="):
+        search(build_language_model(LM_CONFIG, VOCAB_SIZE), source, lengths)
+    with pytest.raises(TypeError, match="lengths must be None when a search starts from a state"):
+        search(model, model.init_state(model.encode(source, lengths)), lengths)
+
+
+def test_contradictory_length_limits_are_refused():
     with pytest.raises(
-        ValueError, match="shortest must be from 0 to longest, but they are 5 and 3"
+        RegardError, match="min_length must be from 0 to max_length, but they are 5 and 3"
     ):
-        LengthLimits(shortest=5, longest=3)
-    with pytest.raises(ValueError, match="prefix must have at most 2 tokens.*it has 3"):
-        LengthLimits(longest=2, prefix=(4, 5, 6))
+        LengthLimits(min_length=5, max_length=3)
+    with pytest.raises(RegardError, match="prefix must have at most 2 tokens.*it has 3"):
+        LengthLimits(max_length=2, prefix=(4, 5, 6))
 
 
-@pytest.mark.parametrize("token", [0, BOS, EOS, -1])
-def test_a_prefix_has_words_alone(token):
-    with pytest.raises(ValueError, match=f"prefix must be tokens .* end, but one is {token}"):
+@pytest.mark.parametrize("token", [PAD, BOS, EOS, -1])
+def test_prefix_with_special_token_is_refused(token):
+    with pytest.raises(RegardError, match=f"prefix must be tokens .* end, but one is {token}"):
         LengthLimits(prefix=(5, token))
 
 
-def test_a_prefix_beyond_the_vocabulary_is_refused(spoken):
-    model, memory = spoken
-    with pytest.raises(ValueError, match="prefix must be tokens below 9, .*, but one is 9"):
-        beam(model, model.start(memory), 3, limits=LengthLimits(prefix=(4, 9)))
+def test_prefix_beyond_the_vocabulary_is_refused(tiny_model):
+    with pytest.raises(RegardError, match="prefix must be tokens below 9, .*, but one is 9"):
+        beam_search(*tiny_model, limits=LengthLimits(prefix=(4, 9)))
 
 
-def test_of_no_sentence_there_is_no_text_whatever_its_prefix():
-    model = Chain(torch.randn(VOCABULARY, VOCABULARY))
-    assert beam(model, model, 0, limits=LengthLimits(prefix=(5, 6))) == []
+def test_empty_batch_has_no_hypotheses():
+    model = MarkovModel(torch.randn(VOCAB_SIZE, VOCAB_SIZE))
+    assert beam_search(model, StatelessState(0), limits=LengthLimits(prefix=(5, 6))) == []
 
 
-class Chain:
-    """The least that can be searched: the next token depends on the last one alone."""
-
-    def __init__(self, logits):
-        self.logits = logits
-
-    def step(self, tokens, past):
-        return torch.eye(VOCABULARY)[tokens], past
-
-    def output(self, states):
-        return states @ self.logits
-
-    def reorder(self, rows):
-        return self
-
-    def keep(self, sentences, rows):
-        return self
+def test_finished_hypothesis_is_not_continued():
+    logits = torch.randn(VOCAB_SIZE, VOCAB_SIZE)
+    logits[:, EOS] += 2  # EOS is often probable, so it is often among the candidates
+    limits = LengthLimits(max_length=5)
+    for hypotheses in beam_search(
+        MarkovModel(logits), StatelessState(2), beam_size=6, n_best=6, limits=limits
+    ):
+        for hypothesis in hypotheses:
+            assert EOS not in hypothesis.tokens
+            assert_scored_by(logits, hypothesis)
 
 
-def test_a_text_that_ended_does_not_go_on():
-    logits = torch.randn(VOCABULARY, VOCABULARY)
-    logits[:, EOS] += 2  # the end is often likely, so it is often among the best
-    chain = Chain(logits)
-    for texts in beam(chain, chain, 2, beams=6, nbest=6, limits=LengthLimits(longest=5)):
-        for text in texts:
-            assert EOS not in text.tokens
-            walk = [BOS, *text.tokens, EOS]
-            logs = logits.log_softmax(-1)
-            total = sum(logs[a, b].item() for a, b in itertools.pairwise(walk))
-            assert text.log_probability == pytest.approx(total, abs=1e-4)
+def assert_scored_by(logits, hypothesis):
+    path, log_probs = [BOS, *hypothesis.tokens, EOS], logits.log_softmax(-1)
+    expected = [log_probs[a, b].item() for a, b in itertools.pairwise(path)]
+    assert hypothesis.token_log_probs == pytest.approx(expected, abs=1e-4)
+    assert hypothesis.log_prob == pytest.approx(sum(expected), abs=1e-4)
 
 
-def test_scores_that_a_model_keeps_stay_as_they_were():
-    class Same:
-        """A model, and its own past, that always gives one and the same tensor of scores."""
+def test_logits_tensor_of_the_model_is_not_modified():
+    class SameTensorModel:
+        """Model that returns one and the same tensor of logits at every step."""
 
-        scores = torch.arange(7.0).expand(2, 1, 7).contiguous()
+        kept = torch.arange(7.0).expand(2, 1, 7).contiguous()
 
-        def step(self, tokens, past):
-            return tokens[..., None].float(), past
+        def step(self, tokens, state):
+            return tokens[..., None].float(), state
 
-        def output(self, states):
-            return self.scores
+        def logits(self, states):
+            return self.kept
 
-        def reorder(self, rows):
-            return self
-
-        def keep(self, sentences, rows):
-            return self
-
-    model = Same()
-    greedy(model, model, 2, LengthLimits(longest=3))
-    assert torch.equal(model.scores, torch.arange(7.0).expand(2, 1, 7))
+    model = SameTensorModel()
+    greedy_search(model, StatelessState(2), limits=LengthLimits(max_length=3))
+    assert torch.equal(model.kept, torch.arange(7.0).expand(2, 1, 7))
 
 
-class Scored:
-    """A model that scores every next token alike."""
-
-    def __init__(self, scores):
-        self.scores = torch.tensor(scores)
-
-    def reorder(self, rows):
-        return self
-
-    def keep(self, sentences, rows):
-        return self
-
-    def step(self, tokens, past):
-        return torch.zeros(*tokens.shape, 1), past
-
-    def output(self, states):
-        return self.scores.expand(*states.shape[:-1], -1).clone()
-
-
-@pytest.mark.parametrize("search", [greedy, beam, sample])
-def test_a_search_is_over_when_all_texts_have_ended(search):
-    model, steps = Scored([0.0, 0.0, 50.0, 0.0, 0.0]), []
+@pytest.mark.parametrize("search", SEARCHES)
+def test_search_ends_when_all_hypotheses_have_ended(search):
+    model, steps = ConstantModel([0.0, 0.0, 50.0, 0.0, 0.0]), []
     step = model.step
-    model.step = lambda tokens, past: steps.append(1) or step(tokens, past)
-    search(model, model, 2, limits=LengthLimits(longest=sys.maxsize))
+    model.step = lambda tokens, state: steps.append(1) or step(tokens, state)
+    search(model, StatelessState(2), limits=LengthLimits(max_length=sys.maxsize))
     assert len(steps) < 9
 
 
-@pytest.mark.parametrize("beams", [2, 3, 5])
-def test_a_continuation_without_scores_does_not_drive_out_sound_ones(beams):
-    logits = torch.randn(VOCABULARY, VOCABULARY)
-    logits[:, 7] += 3  # likely, and then nothing is known
-    hidden = logits.clone()
-    hidden[7] = torch.nan
-    broken = Chain(logits)
-    broken.output = lambda states: hidden[states.argmax(-1)]
-    for texts in beam(broken, broken, 2, beams=beams, nbest=beams, limits=LengthLimits(longest=5)):
-        assert texts
-        for text in texts:
-            walk, logs = [BOS, *text.tokens, EOS], logits.log_softmax(-1)
-            total = sum(logs[a, b].item() for a, b in itertools.pairwise(walk))
-            assert 7 not in text.tokens
-            assert text.log_probability == pytest.approx(total, abs=1e-4)
+@pytest.mark.parametrize("beam_size", [2, 3, 5])
+def test_beam_with_nan_logits_does_not_displace_sound_beams(beam_size):
+    logits = torch.randn(VOCAB_SIZE, VOCAB_SIZE)
+    logits[:, 7] += 3  # probable, and NaN from there on
+    broken = logits.clone()
+    broken[7] = torch.nan
+    model = MarkovModel(logits)
+    model.logits = lambda states: broken[states.argmax(-1)]
+    for hypotheses in beam_search(
+        model,
+        StatelessState(2),
+        beam_size=beam_size,
+        n_best=beam_size,
+        limits=LengthLimits(max_length=5),
+    ):
+        assert hypotheses
+        for hypothesis in hypotheses:
+            assert 7 not in hypothesis.tokens
+            assert_scored_by(logits, hypothesis)
 
 
-@pytest.mark.parametrize("search", [greedy, beam, sample])
+@pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize(
-    ("scores", "limits"),
+    ("logits", "limits"),
     [
-        ([float("nan")] * 9, LengthLimits(longest=4)),
-        ([0.0] * 3, LengthLimits(shortest=1, longest=4)),
+        ([float("nan")] * 9, LengthLimits(max_length=4)),
+        ([0.0] * 3, LengthLimits(min_length=1, max_length=4)),
     ],
-    ids=["scores that are no numbers", "no token but the end"],
+    ids=["NaN logits", "no token but EOS"],
 )
-def test_a_model_that_can_say_nothing_is_told_so(search, scores, limits):
-    model = Scored(scores)
-    with pytest.raises(ValueError, match=r"must end in a text, but 0 .*NaN.*limits.*would do"):
-        search(model, model, 2, limits=limits)
+def test_search_without_any_hypothesis_is_an_error(search, logits, limits):
+    with pytest.raises(RegardError, match=r"batch item 0 .* has no hypothesis: .*NaN.*limits"):
+        search(ConstantModel(logits), StatelessState(2), limits=limits)
+
+
+@pytest.mark.parametrize("prefix", [(), (5, 4)])
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_scoring_in_chunks_gives_the_same_hypotheses(tiny_model, monkeypatch, beam_size, prefix):
+    model, source, lengths = tiny_model
+    chunks, logits = [], model.logits
+    monkeypatch.setattr(model, "logits", lambda s: chunks.append(s.shape[:2]) or logits(s))
+
+    def run(**chunking):
+        chunks.clear()
+        state = model.init_state(model.encode(source, lengths))
+        limits = LengthLimits(max_length=6, prefix=prefix)
+        search = BeamSearch(model, state, beam_size=beam_size, limits=limits, **chunking)
+        with torch.no_grad():
+            return search.run(lambda *scored: grouped_topk(*scored, k=2 * beam_size))
+
+    at_once = run()
+    in_chunks = run(rows_per_chunk=4)
+    assert max(items * beams for items, beams in chunks) <= 4
+    for one, other in zip(at_once, in_chunks, strict=True):
+        assert [hypothesis.tokens for hypothesis in one] == [each.tokens for each in other]
+        assert [each.score for each in one] == pytest.approx([each.score for each in other])
+        for left, right in zip(one, other, strict=True):
+            assert left.token_log_probs == pytest.approx(right.token_log_probs)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("after", [0, 1, 4])
+def test_should_stop_cancels_the_search_before_the_next_step(tiny_model, search, after):
+    model, source, lengths = tiny_model
+    steps, step = [], model.step
+    model.step = lambda tokens, state: steps.append(1) or step(tokens, state)
+    with pytest.raises(DecodingCancelled):
+        search(
+            model,
+            source,
+            lengths,
+            limits=LengthLimits(min_length=9),
+            should_stop=lambda: len(steps) >= after,
+        )
+    assert len(steps) == after
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_should_stop_cancels_while_the_prefix_is_forced(tiny_model, search):
+    model, source, lengths = tiny_model
+    steps, step = [], model.step
+    model.step = lambda tokens, state: steps.append(1) or step(tokens, state)
+    limits = LengthLimits(prefix=(5, 6, 7, 8))
+    with pytest.raises(DecodingCancelled):
+        search(model, source, lengths, limits=limits, should_stop=lambda: len(steps) == 2)
+    assert len(steps) == 2
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_cancelled_search_does_not_encode(tiny_model, search):
+    model, source, lengths = tiny_model
+    model.encode = model.encode_bucketed = None  # would raise TypeError
+    with pytest.raises(DecodingCancelled):
+        search(model, source, lengths, should_stop=lambda: True)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_should_stop_that_stays_false_changes_nothing(tiny_model, search):
+    model, source, lengths = tiny_model
+    arguments = {"limits": LengthLimits(max_length=7)}
+    if search is sample:
+        arguments["sampling"] = SamplingConfig(seed=1)
+    plain = search(model, source, lengths, **arguments)
+    assert search(model, source, lengths, should_stop=lambda: False, **arguments) == plain

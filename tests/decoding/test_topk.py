@@ -1,49 +1,48 @@
+"""Two-stage top-k."""
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.decoding import topk
-from regard.decoding.topk import GROUP, best
+from regard.decoding.topk import GROUP_SIZE, grouped_topk
 
-sizes = st.sampled_from([1, 2, GROUP - 1, GROUP, GROUP + 1, 3 * GROUP, 5 * GROUP + 7])
+sizes = st.sampled_from(
+    [1, 2, GROUP_SIZE - 1, GROUP_SIZE, GROUP_SIZE + 1, 3 * GROUP_SIZE, 5 * GROUP_SIZE + 7]
+)
 
 
-def scored(sentences, beams, tokens, seed, spread=1.0):
-    chance = torch.Generator().manual_seed(seed)
-    scores = spread * torch.randn(sentences, beams, tokens, generator=chance)
-    return scores, torch.randn(sentences, beams, generator=chance)
+def random_scores(batch, beams, tokens, seed, spread=1.0):
+    generator = torch.Generator().manual_seed(seed)
+    log_probs = spread * torch.randn(batch, beams, tokens, generator=generator)
+    return log_probs, torch.randn(batch, beams, generator=generator)
 
 
 @given(st.integers(1, 4), st.integers(1, 5), sizes, st.integers(1, 12), st.integers(0, 99))
-def test_the_best_are_those_of_a_full_sort(sentences, beams, tokens, count, seed):
-    scores, likely = scored(sentences, beams, tokens, seed)
-    totals, parents, chosen = best(scores, likely, count)
-    everything, numbers = (likely[..., None] + scores).flatten(1), parents * tokens + chosen
-    assert torch.equal(totals, everything.sort(dim=1, descending=True).values[:, :count])
-    assert torch.equal(totals, everything.gather(1, numbers))
-    assert all(len(set(row)) == len(row) for row in numbers.tolist())
+def test_candidates_are_those_of_a_full_sort(batch, beams, tokens, k, seed):
+    log_probs, beam_scores = random_scores(batch, beams, tokens, seed)
+    scores, beam_indices, chosen, token_log_probs = grouped_topk(log_probs, beam_scores, k)
+    everything = (beam_scores[..., None] + log_probs).flatten(1)
+    indices = beam_indices * tokens + chosen
+    assert torch.equal(scores, everything.sort(dim=1, descending=True).values[:, :k])
+    assert torch.equal(scores, everything.gather(1, indices))
+    assert torch.equal(token_log_probs, log_probs.flatten(1).gather(1, indices))
+    assert all(len(set(row)) == len(row) for row in indices.tolist())
 
 
 @given(sizes, st.integers(0, 99))
-def test_equal_scores_are_each_given_once(tokens, seed):
-    scores, likely = scored(2, 3, tokens, seed, spread=0.0)
-    _, parents, chosen = best(scores, torch.zeros_like(likely), 9)
-    for sentence in (parents * tokens + chosen).tolist():
-        assert len(set(sentence)) == len(sentence) == min(9, 3 * tokens)
+def test_candidates_of_equal_score_are_distinct(tokens, seed):
+    log_probs, beam_scores = random_scores(2, 3, tokens, seed, spread=0.0)
+    found = grouped_topk(log_probs, torch.zeros_like(beam_scores), 9)
+    for row in (found.beam_indices * tokens + found.tokens).tolist():
+        assert len(set(row)) == len(row) == min(9, 3 * tokens)
 
 
-@pytest.mark.parametrize("allowed", [3, GROUP + 5])
-def test_tokens_that_are_ruled_out_come_last(allowed):
-    scores, likely = scored(2, 2, 4 * GROUP, 0)
-    scores[..., allowed:] = -torch.inf
-    totals, _, chosen = best(scores, likely, 10)
-    finite = totals.isfinite()
+@pytest.mark.parametrize("allowed", [3, GROUP_SIZE + 5])
+def test_masked_tokens_come_last(allowed):
+    log_probs, beam_scores = random_scores(2, 2, 4 * GROUP_SIZE, 0)
+    log_probs[..., allowed:] = -torch.inf
+    found = grouped_topk(log_probs, beam_scores, 10)
+    finite = found.scores.isfinite()
     assert finite.sum(dim=1).tolist() == [min(10, 2 * allowed)] * 2
-    assert (chosen[finite] < allowed).all()
-
-
-def test_only_the_best_groups_are_sorted():
-    """What makes it fast: of 100 groups, no more than are asked for."""
-    scores, likely = scored(2, 5, 100 * GROUP, 0)
-    assert topk._worth_ranking(scores, likely, 10).shape == (2, 10 * GROUP)
+    assert (found.tokens[finite] < allowed).all()

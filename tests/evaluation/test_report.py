@@ -40,7 +40,7 @@ def test_the_loss_is_the_mean_over_pieces_of_all_pairs(run):
         target = run.tokenizers.target.encode(pair.target)
         with torch.no_grad():
             memory = run.model.encode(source, torch.tensor([source.shape[1]]))
-            scores = run.model.output(run.model.decode(torch.tensor([[1, *target]]), memory))[0]
+            scores = run.model.logits(run.model.decode(torch.tensor([[1, *target]]), memory))[0]
         lost += float(cross_entropy(scores, torch.tensor([*target, 2]), reduction="sum"))
         count += len(target) + 1
     assert loss(run, PAIRS) == pytest.approx(lost / count, rel=1e-5)

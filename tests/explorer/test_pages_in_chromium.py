@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from regard.decoding.translation import translate
+from regard.decoding import translate
 from regard.runs import trace_translation
 from regard.trace import build_translation_trace, load_trace
 from regard.viz.detokenize import display_tokens

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from regard.data.phrasebook import Phrase, corpus
-from regard.decoding.translation import translate
+from regard.decoding import translate
 from regard.evaluation.metrics import bleu, exact_match
 from regard.gallery import bahdanau
 from regard.gallery.bahdanau import _compared, _most_moved, crossings

@@ -1,49 +1,89 @@
+"""Contracts of models."""
+
 import inspect
 
 import pytest
 import torch
 
-from regard.models import Decoder, Embedding, Encoder, LanguageModel, Recurrent, Transformer
-from regard.models.protocols import DecoderModel, Looks, Seq2SeqModel, encoded, longest
+from regard.models import (
+    AttentionWeights,
+    Decoder,
+    DecoderModel,
+    DecoderState,
+    Embedding,
+    Encoder,
+    LanguageModel,
+    RecurrentModel,
+    Seq2SeqModel,
+    Transformer,
+)
 from regard.positions import Learned
 
-
-def asked_by(contract):
-    return {name for name, _ in inspect.getmembers(contract, inspect.isfunction) if name[0] != "_"}
+SOURCE, LENGTHS = torch.tensor([[4, 5], [6, 0]]), torch.tensor([2, 1])
 
 
-@pytest.mark.parametrize("model", [Transformer, Recurrent])
-def test_every_translator_keeps_the_contract(model):
-    assert asked_by(Seq2SeqModel) >= {"encode", "decode", "start", "step", "output", "look"}
-    for name in asked_by(Seq2SeqModel):
-        theirs = list(inspect.signature(getattr(model, name)).parameters)
-        wanted = list(inspect.signature(getattr(Seq2SeqModel, name)).parameters)
-        assert theirs[: len(wanted)] == wanted, name
+def make_models():
+    embeddings = [Embedding(9, 12)] * 2
+    return [Transformer(*embeddings, Encoder([]), Decoder([])), RecurrentModel(*embeddings)]
 
 
-def test_a_language_model_can_be_searched():
-    assert asked_by(DecoderModel) <= set(dir(LanguageModel))
+def methods_of(contract):
+    members = inspect.getmembers(contract, inspect.isfunction)
+    return {name for name, _ in members if name in vars(contract) and name[0] != "_"}
 
 
-def test_a_model_without_self_attention_has_no_such_looks():
-    assert Looks() == ((), (), ())
+@pytest.mark.parametrize("model", [Transformer, RecurrentModel])
+def test_seq2seq_models_keep_the_parameter_names_of_the_contract(model):
+    assert methods_of(Seq2SeqModel) >= {"encode", "decode", "init_state", "step", "logits"}
+    for name in methods_of(Seq2SeqModel):
+        own = list(inspect.signature(getattr(model, name)).parameters)
+        contract = list(inspect.signature(getattr(Seq2SeqModel, name)).parameters)
+        assert own == contract, name
 
 
-def test_a_translator_has_room_for_as_many_tokens_as_both_its_sides():
+def test_seq2seq_models_and_language_models_can_be_searched():
+    for model in [*make_models(), LanguageModel(Embedding(9, 12), Decoder([]))]:
+        assert isinstance(model, DecoderModel)
+
+
+def test_states_keep_the_contract_and_know_their_batch_size():
+    states = [model.init_state(model.encode(SOURCE, LENGTHS)) for model in make_models()]
+    states.append(LanguageModel(Embedding(9, 12), Decoder([])).init_state(batch_size=2))
+    for state in states:
+        assert isinstance(state, DecoderState)
+        assert state.batch_size == 2
+        assert state.select(torch.tensor([1]), torch.tensor([1, 1])).batch_size == 1
+
+
+def test_incomplete_model_cannot_be_constructed():
+    class Incomplete(Seq2SeqModel):
+        pass
+
+    with pytest.raises(TypeError, match="abstract"):
+        Incomplete()
+
+
+def test_models_without_self_attention_have_empty_weights_of_it():
+    assert AttentionWeights() == ((), (), ())
+
+
+def test_max_length_is_the_smaller_of_both_sides():
     short, long = (Embedding(9, 12, Learned(length, 12)) for length in (5, 7))
     for source, target in ((short, long), (long, short), (short, Embedding(9, 12))):
-        assert Transformer(source, target, Encoder([]), Decoder([])).longest == 5
-    assert Transformer(*sides(), Encoder([]), Decoder([])).longest is None
-    assert longest(Recurrent(*sides())) is None
+        assert Transformer(source, target, Encoder([]), Decoder([])).max_length == 5
+    assert [model.max_length for model in make_models()] == [None, None]
 
 
-def test_many_sentences_are_encoded_the_way_a_model_has_for_them(monkeypatch):
-    source, lengths = torch.tensor([[4, 5]]), torch.tensor([2])
-    for model in (Transformer(*sides(), Encoder([]), Decoder([])), Recurrent(*sides())):
-        apart = hasattr(model, "encode_apart")
-        monkeypatch.setattr(model, "encode_apart" if apart else "encode", lambda *given: given)
-        assert encoded(model, source, lengths) == (source, lengths)
+def test_encode_bucketed_gives_the_same_as_encode():
+    for model in make_models():
+        expected, encoded = model.encode(SOURCE, LENGTHS), model.encode_bucketed(SOURCE, LENGTHS)
+        assert torch.equal(encoded.mask, expected.mask)
+        for one, two in zip(encoded.key_values, expected.key_values, strict=True):
+            assert torch.equal(one.keys, two.keys) and torch.equal(one.values, two.values)
 
 
-def sides():
-    return [Embedding(9, 12)] * 2
+def test_calling_a_model_encodes_and_decodes():
+    for model in make_models():
+        target = torch.tensor([[1, 4, 5], [1, 6, 7]])
+        expected = model.decode(target, model.encode(SOURCE, LENGTHS))
+        assert torch.equal(model(SOURCE, LENGTHS, target), expected)

@@ -1,112 +1,121 @@
+"""The recurrent encoder-decoder with attention."""
+
 import pytest
 import torch
 
+from regard import RegardError
 from regard.attention import SCORE_NAMES
 from regard.config import ModelConfig
-from regard.models import Embedding, Recurrent, build
+from regard.models import Embedding, RecurrentModel, build
 from regard.positions import Sinusoidal
 
-BATCH, SOURCE, TARGET, WIDTH, VOCABULARY = 3, 7, 5, 12, 11
+BATCH, SOURCE, TARGET, WIDTH, VOCAB_SIZE = 3, 7, 5, 12, 11
 LENGTHS = torch.tensor([7, 3, 5])
 
 
-def make(**changed):
-    settings = {
-        "kind": "recurrent",
-        "width": WIDTH,
-        "layers": 2,
-        "score": "additive",
-    } | changed
-    return build(ModelConfig(**settings), (VOCABULARY, VOCABULARY)).eval()
+def make_model(**changes):
+    settings = {"kind": "recurrent", "width": WIDTH, "layers": 2, "score": "additive"} | changes
+    return build(ModelConfig(**settings), (VOCAB_SIZE, VOCAB_SIZE)).eval()
 
 
-def sentences(length):
-    return torch.randint(4, VOCABULARY, (BATCH, length))
+def random_tokens(length):
+    return torch.randint(4, VOCAB_SIZE, (BATCH, length))
 
 
-def test_the_reader_is_torchs_gru_on_each_sentence_alone():
-    model = make()
-    source = sentences(SOURCE)
-    memory, keep, first = model.encode(source, LENGTHS)
+def test_encoder_is_torchs_gru_on_each_source_alone():
+    model = make_model()
+    source = random_tokens(SOURCE)
+    encoded = model.encode(source, LENGTHS)
+    (key_values,) = encoded.key_values
     for row, length in enumerate(LENGTHS):
-        states, last = model.reader(model.source(source[row : row + 1, :length]))
-        torch.testing.assert_close(memory.values[row, :length], states[0])
-        expected = torch.tanh(model.bridge(last[1::2]))[:, 0]
-        torch.testing.assert_close(first[:, row], expected)
-        assert keep[row].sum() == length
+        embedded = model.source_embedding(source[row : row + 1, :length])
+        states, last = model.encoder(embedded)
+        torch.testing.assert_close(key_values.values[row, :length], states[0])
+        expected = torch.tanh(model.init_projection(last[1::2]))[:, 0]
+        torch.testing.assert_close(encoded.initial_hidden[:, row], expected)
+        assert encoded.mask[row].sum() == length
 
 
 @pytest.mark.parametrize("score", SCORE_NAMES)
-def test_step_by_step_is_all_at_once_and_padding_changes_nothing(score):
-    model = make(score=score)
-    source, target = sentences(SOURCE), sentences(TARGET)
-    memory = model.encode(source, LENGTHS)
-    at_once = model.decode(target, memory)
-    past, states = model.start(memory), []
+def test_step_by_step_equals_teacher_forcing_and_padding_changes_nothing(score):
+    model = make_model(score=score)
+    source, target = random_tokens(SOURCE), random_tokens(TARGET)
+    encoded = model.encode(source, LENGTHS)
+    at_once = model.decode(target, encoded)
+    state, outputs = model.init_state(encoded), []
     for token in target.split(1, dim=1):
-        state, past = model.step(token, past)
-        states.append(state)
-    torch.testing.assert_close(torch.cat(states, dim=1), at_once)
+        output, state = model.step(token, state)
+        outputs.append(output)
+    torch.testing.assert_close(torch.cat(outputs, dim=1), at_once)
     for row, length in enumerate(LENGTHS):
-        alone = model.encode(source[row : row + 1, :length], LENGTHS[row : row + 1])
-        torch.testing.assert_close(
-            model.decode(target[row : row + 1], alone), at_once[row : row + 1]
-        )
+        rows = slice(row, row + 1)
+        alone = model.encode(source[rows, :length], LENGTHS[rows])
+        torch.testing.assert_close(model.decode(target[rows], alone), at_once[rows])
 
 
-def test_beams_of_a_sentence_look_at_one_source():
-    model = make()
-    source, tokens = sentences(SOURCE), torch.randint(4, VOCABULARY, (BATCH, 2))
-    past = model.start(model.encode(source, LENGTHS))
-    twice = past.reorder(torch.arange(BATCH).repeat_interleave(2))
-    side_by_side, _ = model.step(tokens, twice)
+def test_beams_of_a_batch_item_attend_to_one_source():
+    model = make_model()
+    source, tokens = random_tokens(SOURCE), torch.randint(4, VOCAB_SIZE, (BATCH, 2))
+    state = model.init_state(model.encode(source, LENGTHS))
+    two_beams = state.reorder(torch.arange(BATCH).repeat_interleave(2))
+    together, _ = model.step(tokens, two_beams)
     for beam in range(2):
-        one, _ = model.step(tokens[:, beam : beam + 1], past)
-        torch.testing.assert_close(side_by_side[:, beam : beam + 1], one)
+        alone, _ = model.step(tokens[:, beam : beam + 1], state)
+        torch.testing.assert_close(together[:, beam : beam + 1], alone)
 
 
-def test_keys_are_projected_once_per_sentence(monkeypatch):
-    model = make()
-    memory = model.encode(sentences(SOURCE), LENGTHS)
+def test_keys_are_projected_once_per_source(monkeypatch):
+    model = make_model()
+    encoded = model.encode(random_tokens(SOURCE), LENGTHS)
 
     def refuse(*_):
         raise AssertionError("keys were projected again")
 
     monkeypatch.setattr(model.score.project_keys, "forward", refuse)
-    assert model.decode(sentences(TARGET), memory).shape == (BATCH, TARGET, WIDTH)
+    assert model.decode(random_tokens(TARGET), encoded).shape == (BATCH, TARGET, WIDTH)
 
 
-def test_looking_changes_nothing_and_tells_where():
-    model = make()
-    source, target = sentences(SOURCE), sentences(TARGET)
-    states, looks = model.look(source, LENGTHS, target)
-    assert torch.equal(states, model.decode(target, model.encode(source, LENGTHS)))
-    assert looks.encoder == looks.decoder == ()
-    (cross,) = looks.cross
+def test_returned_weights_are_cross_attention_of_one_head_and_change_nothing():
+    model = make_model()
+    source, target = random_tokens(SOURCE), random_tokens(TARGET)
+    states, weights = model.forward_with_weights(source, LENGTHS, target)
+    assert torch.equal(states, model(source, LENGTHS, target))
+    assert weights.encoder == weights.decoder == ()
+    (cross,) = weights.cross
     assert cross.shape == (BATCH, 1, TARGET, SOURCE)
     assert (cross[1, :, :, 3:] == 0).all()
     torch.testing.assert_close(cross.sum(-1), torch.ones(BATCH, 1, TARGET))
 
 
-def test_an_empty_sentence_is_refused():
+def test_model_without_attention_sees_the_last_source_token_only():
+    model = make_model(use_attention=False)
+    _, weights = model.forward_with_weights(random_tokens(SOURCE), LENGTHS, random_tokens(TARGET))
+    expected = torch.nn.functional.one_hot(LENGTHS - 1, SOURCE).float()
+    assert torch.equal(weights.cross[0], expected[:, None, None].expand(-1, 1, TARGET, -1))
+
+
+def test_empty_source_is_refused():
     with pytest.raises(ValueError, match="sentence 2 has 0"):
-        make().encode(sentences(4), torch.tensor([4, 1, 0]))
+        make_model().encode(random_tokens(4), torch.tensor([4, 1, 0]))
 
 
-def test_a_target_with_positions_is_refused():
+def test_target_embedding_with_positions_is_refused():
     target = Embedding(9, 12, Sinusoidal(12))
-    with pytest.raises(ValueError, match="target must be an embedding without positions"):
-        Recurrent(target, target)
+    with pytest.raises(RegardError, match="target_embedding must have no positions.*Sinusoidal"):
+        RecurrentModel(target, target)
 
 
-def test_an_empty_target_has_no_states():
-    model = build(ModelConfig(kind="recurrent", width=12, layers=1), (9, 9)).eval()
-    memory = model.encode(torch.tensor([[4, 5], [6, 7]]), torch.tensor([2, 2]))
-    assert model.decode(torch.zeros(2, 0, dtype=torch.long), memory).shape == (2, 0, 12)
+def test_empty_target_has_no_states_and_no_weights():
+    model, source = make_model(), random_tokens(SOURCE)
+    empty = torch.zeros(BATCH, 0, dtype=torch.long)
+    assert model(source, LENGTHS, empty).shape == (BATCH, 0, WIDTH)
+    states, weights = model.forward_with_weights(source, LENGTHS, empty)
+    assert states.shape == (BATCH, 0, WIDTH)
+    assert weights.cross[0].shape == (BATCH, 1, 0, SOURCE)
 
 
-def test_another_number_of_sentences_than_were_read_is_refused():
-    model = build(ModelConfig(kind="recurrent", width=12, layers=1), (9, 9)).eval()
-    memory = model.encode(torch.tensor([[4, 5], [6, 7]]), torch.tensor([2, 2]))
-    with pytest.raises(ValueError, match=r"a token for each of 2 continuations, .* \(3, 1\)"):
-        model.step(torch.full((3, 1), 4), model.start(memory))
+def test_step_with_another_number_of_beams_than_the_state_is_refused():
+    model = make_model()
+    state = model.init_state(model.encode(random_tokens(SOURCE), LENGTHS))
+    with pytest.raises(RegardError, match=r"one for each of 3 beams, .* \(4, 1\)"):
+        model.step(torch.full((4, 1), 4), state)

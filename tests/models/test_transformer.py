@@ -1,57 +1,26 @@
+"""The Transformer, the language model and the classifier."""
+
 import pytest
 import torch
-from torch import nn
 
 from regard.attention import SCORE_NAMES
 from regard.config import ModelConfig
-from regard.models import build
-from regard.models.convert import from_torch
+from regard.models import build, build_classifier, build_language_model
 
-BATCH, SOURCE, TARGET, WIDTH, VOCABULARY = 3, 7, 5, 24, 11
+BATCH, SOURCE, TARGET, WIDTH, VOCAB_SIZE = 3, 7, 5, 24, 11
 SETTINGS = {"width": WIDTH, "layers": 2, "heads": 6, "ffn_width": 20}
-
-
-def make(**changed):
-    return build(ModelConfig(**(SETTINGS | changed)), (VOCABULARY, VOCABULARY)).eval()
-
-
-def sentences(length, batch=BATCH):
-    return torch.randint(4, VOCABULARY, (batch, length))
-
-
 LENGTHS = torch.tensor([7, 3, 5])
 
 
-@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
-@pytest.mark.parametrize("pre", [True, False])
-def test_weights_of_torchs_transformer_give_its_outputs(pre, activation):
-    theirs = nn.Transformer(
-        WIDTH, 6, 2, 3, 20, 0.1, activation, norm_first=pre, batch_first=True
-    ).eval()
-    for parameter in theirs.parameters():
-        nn.init.normal_(parameter, std=0.3)
-    encoder, decoder = from_torch(theirs)
-    source, target = (
-        torch.randn(BATCH, SOURCE, WIDTH),
-        torch.randn(BATCH, TARGET, WIDTH),
-    )
-    keep = torch.arange(SOURCE) < LENGTHS[:, None]
-    expected = theirs(
-        source,
-        target,
-        tgt_mask=~torch.ones(TARGET, TARGET, dtype=torch.bool).tril(),
-        src_key_padding_mask=~keep,
-        memory_key_padding_mask=~keep,
-    )
-    from regard.masks import padding
-
-    states = encoder(source, padding(keep))
-    ours = decoder(target, decoder.read(states, keep))
-    torch.testing.assert_close(ours, expected, rtol=0, atol=1e-5)
+def make_model(**changes):
+    return build(ModelConfig(**(SETTINGS | changes)), (VOCAB_SIZE, VOCAB_SIZE)).eval()
 
 
-CHANGES = [
+def random_tokens(length, batch=BATCH):
+    return torch.randint(4, VOCAB_SIZE, (batch, length))
+
+
+VARIANTS = [
     *({"score": score} for score in SCORE_NAMES),
     *({"positions": positions} for positions in ("learned", "rotary", "alibi")),
     {"key_heads": 2, "norm": "pre"},
@@ -59,101 +28,147 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize("changed", CHANGES, ids=str)
-def test_step_by_step_is_all_at_once(changed):
-    model = make(**changed)
-    source, target = sentences(SOURCE), sentences(TARGET)
-    memory = model.encode(source, LENGTHS)
-    at_once = model.decode(target, memory)
-    past, states = model.start(memory), []
+@pytest.mark.parametrize("changes", VARIANTS, ids=str)
+def test_step_by_step_equals_teacher_forcing(changes):
+    model = make_model(**changes)
+    source, target = random_tokens(SOURCE), random_tokens(TARGET)
+    encoded = model.encode(source, LENGTHS)
+    at_once = model.decode(target, encoded)
+    state, outputs = model.init_state(encoded), []
     for token in target.split(1, dim=1):
-        state, past = model.step(token, past)
-        states.append(state)
-    torch.testing.assert_close(torch.cat(states, dim=1), at_once, rtol=1e-4, atol=1e-5)
+        output, state = model.step(token, state)
+        outputs.append(output)
+    torch.testing.assert_close(torch.cat(outputs, dim=1), at_once, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("changed", CHANGES, ids=str)
-def test_padding_order_and_size_of_a_batch_change_nothing(changed):
-    model = make(**changed)
-    source, target = sentences(SOURCE), sentences(TARGET)
-    together = model.decode(target, model.encode(source, LENGTHS))
+@pytest.mark.parametrize("changes", VARIANTS, ids=str)
+def test_padding_order_and_size_of_a_batch_change_nothing(changes):
+    model = make_model(**changes)
+    source, target = random_tokens(SOURCE), random_tokens(TARGET)
+    together = model(source, LENGTHS, target)
     order = torch.tensor([2, 0, 1])
-    moved = model.decode(target[order], model.encode(source[order], LENGTHS[order]))
-    torch.testing.assert_close(moved, together[order], rtol=1e-4, atol=1e-5)
+    reordered = model(source[order], LENGTHS[order], target[order])
+    torch.testing.assert_close(reordered, together[order], rtol=1e-4, atol=1e-5)
     for row, length in enumerate(LENGTHS):
-        alone = model.encode(source[row : row + 1, :length], LENGTHS[row : row + 1])
-        states = model.decode(target[row : row + 1], alone)
-        torch.testing.assert_close(states, together[row : row + 1], rtol=1e-4, atol=1e-5)
+        rows = slice(row, row + 1)
+        alone = model(source[rows, :length], LENGTHS[rows], target[rows])
+        torch.testing.assert_close(alone, together[rows], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("changed", CHANGES, ids=str)
-def test_sentences_read_in_portions_of_like_length_are_read_the_same(changed):
-    model, read = make(**changed), []
-    model.encoder.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0].shape[:2]))
-    source, target = sentences(20, batch=200), sentences(TARGET, batch=200)
+@pytest.mark.parametrize("changes", VARIANTS, ids=str)
+def test_encode_bucketed_reads_less_padding_and_gives_the_same(changes):
+    model, shapes = make_model(**changes), []
+    model.encoder.register_forward_pre_hook(lambda _, inputs: shapes.append(inputs[0].shape[:2]))
+    source, target = random_tokens(20, batch=200), random_tokens(TARGET, batch=200)
     lengths = torch.randint(1, 21, (200,))
     at_once = model.encode(source, lengths)
-    apart = model.encode_apart(source, lengths)
-    (rows, longest), *portions = read
-    assert len(portions) > 1 and sum(rows for rows, _ in portions) == rows
-    assert sum(rows * longest for rows, longest in portions) < 0.75 * rows * longest
-    assert torch.equal(apart.keep, at_once.keep)
+    bucketed = model.encode_bucketed(source, lengths)
+    (rows, longest), *buckets = shapes
+    assert len(buckets) > 1 and sum(rows for rows, _ in buckets) == rows
+    assert sum(rows * longest for rows, longest in buckets) < 0.75 * rows * longest
+    assert torch.equal(bucketed.mask, at_once.mask)
     expected = model.decode(target, at_once)
-    torch.testing.assert_close(model.decode(target, apart), expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(model.decode(target, bucketed), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_lengths_are_checked_before_sentences_are_parted():
-    model, source = make(), sentences(20, batch=300)
+def test_encode_bucketed_checks_lengths_before_it_splits_the_batch(unchecked):
+    model, source = make_model(), random_tokens(20, batch=300)
     lengths = torch.randint(1, 21, (300,))
     with pytest.raises(ValueError, match="one per sentence, 300"):
-        model.encode_apart(source, lengths[:200])
+        model.encode_bucketed(source, lengths[:200])
     lengths[137] = 0
     with pytest.raises(ValueError, match="from 1 to 20.*sentence 137"):
-        model.encode_apart(source, lengths)
+        model.encode_bucketed(source, lengths)
 
 
-def test_few_sentences_are_one_portion():
-    model, source = make(), sentences(SOURCE)
-    for apart, at_once in zip(
-        model.encode_apart(source, LENGTHS).memories,
-        model.encode(source, LENGTHS).memories,
+def test_small_batch_is_one_bucket():
+    model, source = make_model(), random_tokens(SOURCE)
+    for bucketed, at_once in zip(
+        model.encode_bucketed(source, LENGTHS).key_values,
+        model.encode(source, LENGTHS).key_values,
         strict=True,
     ):
-        assert torch.equal(apart.keys, at_once.keys) and torch.equal(apart.values, at_once.values)
+        assert torch.equal(bucketed.keys, at_once.keys)
+        assert torch.equal(bucketed.values, at_once.values)
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "alibi"])
 def test_no_position_sees_the_future(positions):
-    model = make(positions=positions)
-    memory = model.encode(sentences(SOURCE), LENGTHS)
-    rows = model.target(sentences(TARGET)).detach().requires_grad_()
-    # not the plain sum of normed states, which is zero whatever they see
-    states = model.decoder(rows, memory) @ torch.randn(WIDTH)
+    model = make_model(positions=positions)
+    encoded = model.encode(random_tokens(SOURCE), LENGTHS)
+    embedded = model.target_embedding(random_tokens(TARGET)).detach().requires_grad_()
+    # not the plain sum of normalised states, which is zero whatever they see
+    states = model.decoder(embedded, encoded) @ torch.randn(WIDTH)
     for position in range(TARGET):
-        (gradient,) = torch.autograd.grad(states[:, position].sum(), rows, retain_graph=True)
+        (gradient,) = torch.autograd.grad(states[:, position].sum(), embedded, retain_graph=True)
         assert (gradient[:, position + 1 :] == 0).all()
         assert (gradient[:, : position + 1].abs() > 1e-4).any()
 
 
-def test_looking_tells_every_layer_head_and_kind_and_changes_nothing():
-    model = make()
-    source, target = sentences(SOURCE), sentences(TARGET)
-    states, looks = model.look(source, LENGTHS, target)
-    plain = model.decode(target, model.encode(source, LENGTHS))
-    assert torch.equal(states, plain)
-    assert [w.shape for w in looks.encoder] == [(BATCH, 6, SOURCE, SOURCE)] * 2
-    assert [w.shape for w in looks.decoder] == [(BATCH, 6, TARGET, TARGET)] * 2
-    assert [w.shape for w in looks.cross] == [(BATCH, 6, TARGET, SOURCE)] * 2
-    for weights in looks.cross:
-        assert (weights[1, :, :, 3:] == 0).all()
-        torch.testing.assert_close(weights.sum(-1), torch.ones(BATCH, 6, TARGET))
+def test_weights_of_every_layer_head_and_kind_are_returned_and_change_nothing():
+    model = make_model()
+    source, target = random_tokens(SOURCE), random_tokens(TARGET)
+    states, weights = model.forward_with_weights(source, LENGTHS, target)
+    assert torch.equal(states, model(source, LENGTHS, target))
+    assert [w.shape for w in weights.encoder] == [(BATCH, 6, SOURCE, SOURCE)] * 2
+    assert [w.shape for w in weights.decoder] == [(BATCH, 6, TARGET, TARGET)] * 2
+    assert [w.shape for w in weights.cross] == [(BATCH, 6, TARGET, SOURCE)] * 2
+    for cross in weights.cross:
+        assert (cross[1, :, :, 3:] == 0).all()
+        torch.testing.assert_close(cross.sum(-1), torch.ones(BATCH, 6, TARGET))
 
 
-def test_what_cannot_be_read_is_refused():
-    model = make(positions="learned", max_positions=6)
+def test_tokens_lengths_and_positions_out_of_range_are_refused():
+    model = make_model(positions="learned", max_positions=6)
     with pytest.raises(ValueError, match="source must be numbers from 0 to 10.*one is 11"):
-        model.encode(torch.full((1, 2), VOCABULARY), torch.tensor([2]))
+        model.encode(torch.full((1, 2), VOCAB_SIZE), torch.tensor([2]))
     with pytest.raises(ValueError, match="sentence 1 has 0"):
-        model.encode(sentences(4, 2), torch.tensor([4, 0]))
+        model.encode(random_tokens(4, 2), torch.tensor([4, 0]))
     with pytest.raises(ValueError, match="positions must be below 6.*last is 6"):
-        model.encode(sentences(SOURCE), LENGTHS)
+        model.encode(random_tokens(SOURCE), LENGTHS)
+
+
+def test_language_model_step_by_step_equals_all_at_once():
+    model = build_language_model(ModelConfig(**SETTINGS), VOCAB_SIZE).eval()
+    tokens = random_tokens(SOURCE)
+    state, outputs = model.init_state(batch_size=BATCH), []
+    for token in tokens.split(1, dim=1):
+        output, state = model.step(token, state)
+        outputs.append(output)
+    torch.testing.assert_close(torch.cat(outputs, dim=1), model(tokens), rtol=1e-4, atol=1e-5)
+
+
+def test_language_model_returns_causal_weights_that_change_nothing():
+    model = build_language_model(ModelConfig(**SETTINGS), VOCAB_SIZE).eval()
+    tokens = random_tokens(SOURCE)
+    states, weights = model(tokens, return_weights=True)
+    assert torch.equal(states, model(tokens))
+    assert [w.shape for w in weights.decoder] == [(BATCH, 6, SOURCE, SOURCE)] * 2
+    assert all((w.triu(1) == 0).all() for w in weights.decoder)
+    assert weights.encoder == weights.cross == ()
+
+
+def test_language_model_max_length_is_that_of_its_positions():
+    learned = ModelConfig(**SETTINGS, positions="learned", max_positions=16)
+    assert build_language_model(learned, 9).max_length == 16
+    assert build_language_model(ModelConfig(**SETTINGS), 9).max_length is None
+
+
+def test_classifier_ignores_padding():
+    model = build_classifier(ModelConfig(**SETTINGS), VOCAB_SIZE, num_classes=4).eval()
+    tokens = random_tokens(SOURCE)
+    together = model(tokens, LENGTHS)
+    assert together.shape == (BATCH, 4)
+    for row, length in enumerate(LENGTHS):
+        rows = slice(row, row + 1)
+        alone = model(tokens[rows, :length], LENGTHS[rows])
+        torch.testing.assert_close(alone, together[rows], rtol=1e-4, atol=1e-5)
+
+
+def test_classifier_returns_encoder_weights_that_change_nothing():
+    model = build_classifier(ModelConfig(**SETTINGS), VOCAB_SIZE, num_classes=4).eval()
+    tokens = random_tokens(SOURCE)
+    logits, weights = model(tokens, LENGTHS, return_weights=True)
+    assert torch.equal(logits, model(tokens, LENGTHS))
+    assert [w.shape for w in weights.encoder] == [(BATCH, 6, SOURCE, SOURCE)] * 2
+    assert (weights.encoder[0][1, :, :, 3:] == 0).all()

@@ -28,7 +28,7 @@ def test_a_trace_has_every_layer_and_head_and_rows_that_sum_to_one(made):
     assert "".join(source.pieces).strip() == SOURCE
     assert (trace.model, trace.title) == ("toy", "a title")
     kinds = {look.kind for look in trace.maps}
-    transformer = made[0].looks_late
+    transformer = made[0].row_token == "input"
     assert kinds == ({"self", "causal", "cross"} if transformer else {"cross"})
     for look in trace.maps:
         np.testing.assert_allclose(look.weights.sum(-1), 1.0, atol=1e-5)
@@ -39,7 +39,7 @@ def test_rows_are_named_by_the_word_that_looks(made):
     """A Transformer's row reads a token, a recurrent model's row writes it."""
     trace = trace_translation(*made, SOURCE, TARGET)
     target = trace.tokens["target"]
-    if made[0].looks_late:
+    if made[0].row_token == "input":
         assert target.special == (0,) and target.pieces[0] == "<start>"
     else:
         assert target.special == (len(target) - 1,) and target.pieces[-1] == "<end>"
@@ -53,7 +53,7 @@ def test_log_probabilities_are_those_of_the_forced_pass(made):
     with torch.no_grad():
         memory = model.encode(source, torch.tensor([source.shape[1]]))
         states = model.decode(torch.tensor([[1, *tokens]]), memory)
-        scores = model.output(states[0]).double().log_softmax(-1)
+        scores = model.logits(states[0]).double().log_softmax(-1)
     wanted = [float(scores[n, token]) for n, token in enumerate(tokens)]
     found = [number for number in trace.tokens["target"].log_probs if number is not None]
     assert found[: len(tokens)] == pytest.approx(wanted, abs=1e-4)
@@ -70,7 +70,7 @@ def test_pieces_are_numbered_by_the_words_they_belong_to(made):
     assert [piece.strip() for piece in told.tokens["source"].pieces] == SOURCE.split()
     words = [piece.strip() for piece in told.tokens["target"].pieces]
     assert words == (
-        ["<start>", *TARGET.split()] if made[0].looks_late else [*TARGET.split(), "<end>"]
+        ["<start>", *TARGET.split()] if made[0].row_token == "input" else [*TARGET.split(), "<end>"]
     )
 
 

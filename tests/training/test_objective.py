@@ -35,7 +35,7 @@ def test_the_loss_is_that_of_every_real_token_and_of_no_padding(model, batch):
     objective = Objective(model).eval()
     states = model.decode(batch.inputs, model.encode(batch.source, batch.lengths))
     wanted = torch.nn.functional.cross_entropy(
-        model.output(states).flatten(0, 1).double(),
+        model.logits(states).flatten(0, 1).double(),
         batch.targets.flatten(),
         ignore_index=PAD,
         reduction="sum",
@@ -85,5 +85,5 @@ def test_guidance_turns_the_head_towards_the_links(batch):
         optimizer.zero_grad()
         objective(guided).learned.backward()
         optimizer.step()
-    looks = model.look(batch.source, batch.lengths, batch.inputs)[1].cross[-1][:, 0]
+    looks = model.forward_with_weights(batch.source, batch.lengths, batch.inputs)[1].cross[-1][:, 0]
     assert looks[links.bool()].min() > 0.8

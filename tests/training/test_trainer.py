@@ -459,7 +459,7 @@ def test_muon_goes_on_to_the_same_weights(tmp_path, monkeypatch):
 
 
 def test_the_model_learns_the_small_language(tmp_path):
-    from regard.decoding.translation import translate
+    from regard.decoding import translate
 
     small(tmp_path / "run", "train.steps=150", "model.width=32", "model.dropout=0.0")
     run = load(tmp_path / "run")

@@ -1,4 +1,4 @@
-"""Work in parts, side by side on the cores of one machine."""
+"""Thread pool for torch work: each thread computes whole items with one torch thread."""
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -8,62 +8,67 @@ from typing import TypeVar
 
 import torch
 
-_counting = Lock()
-_working = 0  # callers whose parts are being worked on
-_before: int | None = None  # torch's threads before the first of them
+_lock = Lock()  # guards the two below
+_active_pools = 0
+_original_threads: int | None = None  # torch's threads before the first of the active pools
 
-Part = TypeVar("Part")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def side_by_side(
-    work: Callable[[Part], Result], parts: Iterable[Part], threads: int | None = None
+def parallel_map(
+    function: Callable[[Item], Result], items: Iterable[Item], threads: int | None = None
 ) -> Iterator[Result]:
-    """Do the work on every part, and give the results as they come, in the order of the parts.
+    """Yield the function's results in the order of the items, as they become available.
 
-    Decoding takes many small steps, and threads that share each of them spend their time waiting
-    for one another. Here every thread computes whole parts, alone. Whatever is in force for one
-    thread only, such as `torch.inference_mode`, belongs inside the work.
+    Decoding takes many small steps, and threads that share each of them mostly wait for one
+    another. Here every thread computes whole items by itself. Thread-local state such as
+    `torch.inference_mode` must be set inside the function. Items that were not started are
+    dropped when the iterator is closed or an item raises.
 
     Args:
-        threads: how many parts to work on at a time; as many as torch has by default.
+        function: called once per item, in several threads at once.
+        items: the items.
+        threads: number of threads; `available_threads()` by default.
     """
-    threads = cores() if threads is None else threads
+    threads = available_threads() if threads is None else threads
     if threads < 1:
         raise ValueError(f"threads must be 1 or more, but it is {threads}")
-    with _threads_put_back():
-        pool = ThreadPoolExecutor(threads, initializer=_compute_alone)
+    with _restore_num_threads():
+        pool = ThreadPoolExecutor(threads, initializer=_single_threaded)
         try:
-            yield from pool.map(work, parts)
+            yield from pool.map(function, items)
         finally:
             pool.shutdown(cancel_futures=True)
 
 
-def cores() -> int:
-    """Tell how many threads torch has for itself, also while others compute alone."""
-    with _counting:
-        return torch.get_num_threads() if _before is None else _before
+def available_threads() -> int:
+    """Return torch's number of threads, as it is outside of active pools."""
+    with _lock:
+        return torch.get_num_threads() if _original_threads is None else _original_threads
 
 
 @contextmanager
-def _threads_put_back() -> Iterator[None]:
-    """Leave torch with as many threads as it had before the first of those who overlap.
+def _restore_num_threads() -> Iterator[None]:
+    """Restore torch's number of threads to what it was before the first of overlapping pools.
 
-    A thread's own number is also what threads that start later begin with: who starts while
-    another's workers compute alone would take their one thread for all there are.
+    `torch.set_num_threads` also sets what threads started later begin with: a caller that starts
+    while another's workers are single-threaded would otherwise take 1 for the original number.
     """
-    global _before, _working
-    with _counting:
-        _before = torch.get_num_threads() if _before is None else _before
-        _working += 1
+    global _active_pools, _original_threads
+    with _lock:
+        if _original_threads is None:
+            _original_threads = torch.get_num_threads()
+        _active_pools += 1
     try:
         yield
     finally:
-        with _counting:
-            torch.set_num_threads(_before)
-            _working -= 1
-            _before = _before if _working else None
+        with _lock:
+            torch.set_num_threads(_original_threads)
+            _active_pools -= 1
+            if not _active_pools:
+                _original_threads = None
 
 
-def _compute_alone() -> None:
+def _single_threaded() -> None:
     torch.set_num_threads(1)

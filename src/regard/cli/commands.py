@@ -83,7 +83,7 @@ def translate(
     from regard._support import files
     from regard._support.progress import track
     from regard.cli.stdin import open_stdin, read_available_lines
-    from regard.decoding.translation import SamplingConfig, line, translate
+    from regard.decoding import SamplingConfig, format_lines, translate
     from regard.runs import append_traces, load
 
     loaded = load(run)
@@ -96,10 +96,10 @@ def translate(
     batches = [sentences] if sentences else read_available_lines(open_stdin())
     for batch in track(batches, "sentences", size=len, shown=not sys.stdout.isatty()):
         translations = translate(
-            loaded.model, loaded.tokenizers, batch, search, nbest=n_best, chance=sampling
+            loaded.model, loaded.tokenizers, batch, search, n_best=n_best, sampling=sampling
         )
         for alternatives in translations:
-            typer.echo(line(alternatives))
+            typer.echo(format_lines(alternatives))
         if traces is not None:
             append_traces(traces, loaded, batch, [alternatives[0] for alternatives in translations])
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from regard.capture import watch
-from regard.decoding.translation import translate
+from regard.decoding import translate
 from regard.errors import RegardError
 from regard.runs import load, trace_translation
 from regard.trace import TokenList, Trace, merge_subwords

@@ -1,56 +1,61 @@
-"""Sentences in groups of like length, that are translated together and share the cores out."""
+"""Batches of sentences of similar length, balanced over the threads that decode them."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, groupby, pairwise
 from math import ceil
 
-STEP = 32  # tokens by which sources of like length differ at most
-CELLS = 8192  # tokens of a batch, times beams: enough to fill the kernels, little memory
-LEAST = 2048  # the same: enough to be worth a core of its own
+LENGTH_STEP = 32  # sources of one batch have lengths from one interval of this many tokens
+MAX_TOKENS = 8192  # of a batch, times beams: enough to fill the kernels, with little memory
+MIN_TOKENS = 2048  # of a batch, times beams: enough to be worth a thread of its own
 
 
-def groups_of(sources: Sequence[Sequence[int]], beams: int, cores: int) -> Iterator[list[int]]:
-    """Part sentences that are not empty into groups of like length, longest first.
+def length_batches(
+    sources: Sequence[Sequence[int]], beam_size: int, num_threads: int
+) -> Iterator[list[int]]:
+    """Split non-empty sources into batches of similar length; yield their rows, longest first.
 
-    Groups are as large as pays, and as many as give all cores equal shares.
+    Batches are as large as pays, and as many as give all threads equal shares.
     """
     lengths = {row: len(source) for row, source in enumerate(sources) if source}
     order = sorted(lengths, key=lambda row: -lengths[row])
-    share = _share(beams * sum(lengths.values()), cores)
-    for _, alike in groupby(order, key=lambda row: longest_text(lengths[row])):
-        rows = list(alike)
-        alike_lengths = [lengths[row] for row in rows]
-        fewest = len(_filled(alike_lengths, CELLS // beams))
-        count = max(fewest, ceil(beams * sum(alike_lengths) / share))
-        count = count if count < cores else cores * ceil(count / cores)
-        ends = accumulate(_sizes(alike_lengths, count))
+    share = _batch_tokens(beam_size * sum(lengths.values()), num_threads)
+    for _, similar in groupby(order, key=lambda row: max_target_length(lengths[row])):
+        rows = list(similar)
+        row_lengths = [lengths[row] for row in rows]
+        fewest = len(_fill(row_lengths, MAX_TOKENS // beam_size))
+        count = max(fewest, ceil(beam_size * sum(row_lengths) / share))
+        count = count if count < num_threads else num_threads * ceil(count / num_threads)
+        ends = accumulate(_batch_sizes(row_lengths, count))
         yield from (rows[first:end] for first, end in pairwise([0, *ends]))
 
 
-def _share(cells: int, cores: int) -> int:
-    """Say how many cells a group has, if each core has equally many groups."""
-    rounds = max(ceil(cells / (cores * CELLS)), 1)
-    return max(ceil(cells / (cores * rounds)), LEAST)
+def max_target_length(source_length: int) -> int:
+    """Return the greatest length of a translation: the same for all sources of a batch.
+
+    It depends on the sentence alone, not on which others are in its batch.
+    """
+    return 2 * LENGTH_STEP * ceil(source_length / LENGTH_STEP) + 20
 
 
-def _sizes(lengths: Sequence[int], count: int) -> list[int]:
-    """Part falling lengths into so many groups at most, all about equally large."""
-    cells = bisect_left(
-        range(lengths[0] * len(lengths)), True, key=lambda c: len(_filled(lengths, c)) <= count
+def _batch_tokens(tokens: int, num_threads: int) -> int:
+    """Return the tokens of a batch if every thread gets equally many batches."""
+    rounds = max(ceil(tokens / (num_threads * MAX_TOKENS)), 1)
+    return max(ceil(tokens / (num_threads * rounds)), MIN_TOKENS)
+
+
+def _batch_sizes(lengths: Sequence[int], count: int) -> list[int]:
+    """Split descending lengths into at most `count` batches of about the same tokens."""
+    tokens = bisect_left(
+        range(lengths[0] * len(lengths)), True, key=lambda n: len(_fill(lengths, n)) <= count
     )
-    return _filled(lengths, cells)
+    return _fill(lengths, tokens)
 
 
-def _filled(lengths: Sequence[int], cells: int) -> list[int]:
-    """Fill one group after another, padding counted; say how many sentences each one takes."""
+def _fill(lengths: Sequence[int], tokens: int) -> list[int]:
+    """Fill batches of `tokens`, padding included, one by one; return their numbers of items."""
     sizes, taken = [], 0
     while taken < len(lengths):
-        sizes.append(max(cells // lengths[taken], 1))
+        sizes.append(max(tokens // lengths[taken], 1))
         taken += sizes[-1]
     return sizes
-
-
-def longest_text(length: int) -> int:
-    """Give how long a translation may be; the same for all of a group, whoever is in it."""
-    return 2 * STEP * ceil(length / STEP) + 20

@@ -1,4 +1,4 @@
-"""The best of very many continuations: the best groups first, then the best of their members."""
+"""Two-stage top-k over all beams and tokens: the best groups first, then their best tokens."""
 
 from typing import NamedTuple
 
@@ -6,43 +6,50 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-GROUP = 64  # tokens; to find the highest of each group is one fast pass
+GROUP_SIZE = 64  # tokens; the maximum of every group takes one fast pass
 
 
 class Candidates(NamedTuple):
-    """Continuations of each sentence, best first: (sentence, rank)."""
+    """Continuations of the beams of each batch item, best first."""
 
-    totals: Tensor  # log probabilities
-    parents: Tensor  # which continuation they go on from
-    tokens: Tensor
+    scores: Float[Tensor, "batch rank"]  # log-probabilities of the beams, the token included
+    beam_indices: Int[Tensor, "batch rank"]  # the beam that is continued, within its batch item
+    tokens: Int[Tensor, "batch rank"]
+    token_log_probs: Float[Tensor, "batch rank"]  # of the tokens alone
 
 
-def best(
-    scores: Float[Tensor, "sentence beam token"],
-    likely: Float[Tensor, "sentence beam"],
-    count: int,
+def grouped_topk(
+    log_probs: Float[Tensor, "batch beam token"],
+    beam_scores: Float[Tensor, "batch beam"],
+    k: int,
 ) -> Candidates:
-    """Rank the continuations of each sentence by likely + score, and give the first `count`.
+    """Return the k best continuations of each batch item by beam_scores + log_probs.
 
-    What is among the first is in a group whose highest is among the first of all groups' highest,
-    so only as many groups are sorted. The sum is not written out for all continuations, either.
+    A continuation among the k best is in a group whose maximum is among the k best maxima, so only
+    k groups are sorted, and the sum is never computed for the whole vocabulary.
     """
-    tokens = scores.shape[-1]
-    numbers = _worth_ranking(scores, likely, count)
-    totals = scores.flatten(1).gather(1, numbers) + likely.gather(1, numbers // tokens)
-    ranked, places = totals.topk(min(count, totals.shape[1]), dim=1)
-    numbers = numbers.gather(1, places)
-    return Candidates(ranked, numbers // tokens, numbers % tokens)
+    vocab_size = log_probs.shape[-1]
+    indices = _candidate_indices(log_probs, beam_scores, k)
+    token_log_probs = log_probs.flatten(1).gather(1, indices)
+    scores = token_log_probs + beam_scores.gather(1, indices // vocab_size)
+    scores, order = scores.topk(min(k, scores.shape[1]), dim=1)
+    indices = indices.gather(1, order)
+    return Candidates(
+        scores, indices // vocab_size, indices % vocab_size, token_log_probs.gather(1, order)
+    )
 
 
-def _worth_ranking(scores: Tensor, likely: Tensor, count: int) -> Int[Tensor, "sentence some"]:
-    """Number the members of the best groups, beam × tokens + token, and what fills no group."""
-    sentences, beams, tokens = scores.shape
-    numbers = torch.arange(beams * tokens, device=scores.device).view(beams, tokens)
-    groups, left = divmod(tokens, GROUP)
-    grouped = scores[..., : tokens - left].unflatten(-1, (groups, GROUP))
-    highest = (grouped.amax(dim=-1) + likely[..., None]).flatten(1)
-    chosen = highest.topk(min(count, beams * groups), dim=1).indices
-    members = numbers[:, : tokens - left].reshape(-1, GROUP)[chosen].flatten(1)
-    others = numbers[:, tokens - left :].flatten().expand(sentences, -1)
+def _candidate_indices(
+    log_probs: Tensor, beam_scores: Tensor, k: int
+) -> Int[Tensor, "batch candidate"]:
+    """Return the indices, beam × vocab_size + token, of the best groups and of the remainder."""
+    batch_size, beam_size, vocab_size = log_probs.shape
+    indices = torch.arange(beam_size * vocab_size, device=log_probs.device)
+    indices = indices.view(beam_size, vocab_size)
+    groups, remainder = divmod(vocab_size, GROUP_SIZE)
+    grouped = log_probs[..., : vocab_size - remainder].unflatten(-1, (groups, GROUP_SIZE))
+    maxima = (grouped.amax(dim=-1) + beam_scores[..., None]).flatten(1)
+    best = maxima.topk(min(k, beam_size * groups), dim=1).indices
+    members = indices[:, : vocab_size - remainder].reshape(-1, GROUP_SIZE)[best].flatten(1)
+    others = indices[:, vocab_size - remainder :].flatten().expand(batch_size, -1)
     return torch.cat([members, others], dim=1)

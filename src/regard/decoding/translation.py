@@ -1,157 +1,182 @@
-"""Sentences in, translations out."""
+"""Translation of sentences: tokenize, batch by length, search, detokenize."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import inf
 from typing import NamedTuple
 from warnings import warn
 
 import torch
-from torch import nn
 
 from regard._support.progress import track
-from regard._support.threads import cores, side_by_side
-from regard.config import MAX_SEED, SearchConfig
+from regard._support.threads import available_threads, parallel_map
+from regard.config import SearchConfig
 from regard.data import Tokenizers, pad_sequences
-from regard.decoding import search
-from regard.decoding.batching import groups_of, longest_text
-from regard.decoding.search import Hypothesis, LengthLimits
+from regard.decoding.batching import length_batches, max_target_length
+from regard.decoding.hypothesis import Hypothesis, LengthLimits
+from regard.decoding.sampling import SamplingConfig, sample
+from regard.decoding.search import ShouldStop, beam_search
 from regard.errors import RegardError
-from regard.models.protocols import Seq2SeqModel, encoded, longest
+from regard.models import Seq2SeqModel
 
 
 class Translation(NamedTuple):
-    """One translation, and how likely the model finds it."""
+    """One translation of a sentence.
+
+    Attributes:
+        text: the translation.
+        tokens: its token ids, without BOS and EOS.
+        log_prob: log-probability of the tokens and of EOS, by the model.
+        token_log_probs: log-probability of each token given those before it; the last one is
+            EOS's. They sum to `log_prob`. Empty for the translation of an empty sentence.
+        score: by which alternatives are ranked; see `Hypothesis`.
+    """
 
     text: str
-    tokens: tuple[int, ...]  # without start and end
-    log_probability: float
-    score: float  # by which alternatives are ranked
-
-
-class SamplingConfig(NamedTuple):
-    """How to draw translations instead of looking for the best."""
-
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float = 1.0
-    seed: int | None = None
-
-    def of_group(self, number: int) -> "SamplingConfig":
-        """Give each group of sentences a seed of its own, so that none repeats another's draws."""
-        if self.seed is None:
-            return self
-        return self._replace(seed=(self.seed + 1_000_003 * number) % MAX_SEED)
+    tokens: tuple[int, ...] = ()
+    log_prob: float = 0.0
+    token_log_probs: tuple[float, ...] = ()
+    score: float = 0.0
 
 
 def translate(
-    model: nn.Module,
+    model: Seq2SeqModel,
     tokenizers: Tokenizers,
     sentences: Sequence[str],
-    settings: SearchConfig | None = None,
+    config: SearchConfig | None = None,
     *,
-    nbest: int = 1,
-    chance: SamplingConfig | None = None,
-    told: bool = False,
+    n_best: int = 1,
+    sampling: SamplingConfig | None = None,
+    progress: bool = False,
+    should_stop: ShouldStop | None = None,
 ) -> list[list[Translation]]:
-    """Give the best translations of each sentence, best first; of an empty one, an empty one.
-
-    Sentences of like length are translated together, and come back in the order they came.
+    """Translate sentences, in batches of similar length over all of torch's threads.
 
     Args:
-        nbest: how many for each sentence; with more than there are beams, beams are added.
-        told: whether to tell on stderr how many are done.
+        model: the model, in evaluation mode.
+        tokenizers: of source and target.
+        sentences: the sources; whitespace around them is ignored.
+        config: beam size and length penalty; the defaults of `SearchConfig` if None.
+        n_best: number of translations of each sentence; a smaller beam is enlarged to it.
+        sampling: sample one translation instead of searching for the best.
+        progress: whether to report progress on stderr.
+        should_stop: called before every decoding step, from several threads; the translation is
+            cancelled when it returns True.
+
+    Returns:
+        The translations of each sentence, best first, in the order of the sentences. An empty
+        sentence has empty translations.
+
+    Raises:
+        RegardError: if `n_best` is out of range, or a sentence has no translation (NaN logits).
+        DecodingCancelled: if `should_stop` returned True.
     """
-    assert isinstance(model, Seq2SeqModel)
-    settings = _fitting(SearchConfig() if settings is None else settings, nbest, chance)
-    # spaces around a sentence are no part of it, as in the pairs that it was learned from
+    config = _search_config(config, n_best, sampling)
+    # as in training, spaces around a sentence are no part of it
     sources = tokenizers.source.encode_batch([sentence.strip() for sentence in sentences])
-    sources = _cut(sources, longest(model))
-    results = [[Translation("", (), 0.0, 0.0)] * nbest for _ in sentences]
-    # what is drawn depends on who is drawn together, which must not depend on the machine
-    beams, threads = (1, 1) if chance else (settings.beam_size, cores())
-    groups = list(groups_of(sources, beams, threads))
+    sources = _truncate(sources, model.max_length)
+    # samples depend on the batches, which must not depend on the machine: one thread, one beam
+    beam_size, threads = (1, 1) if sampling else (config.beam_size, available_threads())
+    batches = list(length_batches(sources, beam_size, threads))
 
-    def search_group(numbered: tuple[int, list[int]]) -> list[list[Hypothesis]]:
-        number, rows = numbered
-        some = [sources[row] for row in rows]
-        return _search(model, some, settings, nbest, chance and chance.of_group(number))
+    def search(batch: tuple[int, list[int]]) -> list[list[Hypothesis]]:
+        index, rows = batch
+        own_sampling = sampling and sampling.for_batch(index)
+        batch_sources = [sources[row] for row in rows]
+        return _search(model, batch_sources, config, n_best, own_sampling, should_stop)
 
-    done = zip(groups, side_by_side(search_group, enumerate(groups)), strict=True)
-    total = sum(map(len, groups))
-    for rows, found in track(done, "sentences", total, size=lambda g: len(g[0]), shown=told):
-        for row, texts in zip(rows, found, strict=True):
-            results[row] = [_translation(text, tokenizers) for text in texts]
-    return results
-
-
-def _fitting(settings: SearchConfig, nbest: int, chance: SamplingConfig | None) -> SearchConfig:
-    """Refuse what cannot be asked for, and have as many beams as translations."""
-    if nbest < 1:
-        raise RegardError(f"nbest must be 1 or more, but it is {nbest}")
-    if chance is not None and nbest > 1:
-        raise RegardError(f"one translation is drawn by chance, not {nbest}; other seeds draw more")
-    if chance is not None and not 0 < chance.temperature < inf:
-        raise RegardError(f"temperature must be above 0 and finite, not {chance.temperature}")
-    if chance is not None and not 0 <= (chance.seed or 0) <= MAX_SEED:
-        raise RegardError(f"seed must be from 0 to {MAX_SEED}, not {chance.seed}")
-    return replace(settings, beam_size=max(settings.beam_size, nbest))
+    translations = [[Translation("")] * n_best for _ in sentences]
+    results = zip(batches, parallel_map(search, enumerate(batches)), strict=True)
+    total = sum(map(len, batches))
+    for rows, found in track(
+        results, "sentences", total, size=lambda result: len(result[0]), shown=progress
+    ):
+        for row, hypotheses in zip(rows, found, strict=True):
+            translations[row] = [_translation(each, tokenizers) for each in hypotheses]
+    return translations
 
 
-def _cut(sources: list[list[int]], room: int | None) -> list[list[int]]:
-    """Cut sources to what the model has positions for, and warn of it."""
-    over = 0 if room is None else sum(len(source) > room for source in sources)
-    if over:
+def format_lines(translations: Sequence[Translation]) -> str:
+    """Format the translations of one sentence as lines.
+
+    Args:
+        translations: one or more translations.
+
+    Returns:
+        The text of a single translation; of several, a line `score<tab>text` each.
+
+    Example:
+        >>> format_lines([Translation("Le chat dort.")])
+        'Le chat dort.'
+    """
+    if len(translations) == 1:
+        return _one_line(translations[0].text)
+    return "\n".join(f"{each.score:.4f}\t{_one_line(each.text)}" for each in translations)
+
+
+def _search_config(
+    config: SearchConfig | None, n_best: int, sampling: SamplingConfig | None
+) -> SearchConfig:
+    """Check the arguments, and have at least as many beams as translations."""
+    if n_best < 1:
+        raise RegardError(f"n_best must be 1 or more, but it is {n_best}")
+    if sampling is not None and n_best > 1:
+        raise RegardError(
+            f"n_best must be 1 with sampling, but it is {n_best}; sample again with another seed"
+        )
+    config = SearchConfig() if config is None else config
+    return replace(config, beam_size=max(config.beam_size, n_best))
+
+
+def _truncate(sources: list[list[int]], max_length: int | None) -> list[list[int]]:
+    """Cut sources to as many tokens as the model has positions, with a warning."""
+    too_long = 0 if max_length is None else sum(len(source) > max_length for source in sources)
+    if too_long:
         warn(
-            f"sentences must have at most {room} tokens, as many as the model has positions, "
-            f"but {over} of {len(sources)} have more; the rest of them is not translated",
+            f"sentences must have at most {max_length} tokens, as many as the model has "
+            f"positions, but {too_long} of {len(sources)} have more; the rest of them is not "
+            "translated",
             stacklevel=3,
         )
-    return [source[:room] for source in sources]
+    return [source[:max_length] for source in sources]
 
 
 @torch.inference_mode()
 def _search(
     model: Seq2SeqModel,
     sources: Sequence[Sequence[int]],
-    settings: SearchConfig,
-    nbest: int,
-    chance: SamplingConfig | None,
+    config: SearchConfig,
+    n_best: int,
+    sampling: SamplingConfig | None,
+    should_stop: ShouldStop | None,
 ) -> list[list[Hypothesis]]:
+    """Search or sample the translations of one batch."""
     device = model.output_weight.device
-    source, lengths = pad_sequences(sources)
-    past = model.start(encoded(model, source.to(device), lengths.to(device)))
-    most, room = longest_text(int(lengths.max())), longest(model)
-    limits = LengthLimits(
-        longest=most if room is None else min(most, room - 1)
-    )  # the start takes one
-    if chance is not None:
-        drawn = search.sample(model, past, len(sources), **chance._asdict(), limits=limits)
-        return [[text] for text in drawn]
-    return search.beam(
+    source, lengths = (tensor.to(device) for tensor in pad_sequences(sources))
+    max_length = max_target_length(int(lengths.max()))
+    if model.max_length is not None:
+        max_length = min(max_length, model.max_length - 1)  # BOS takes one position
+    limits = LengthLimits(max_length=max_length)
+    if sampling is not None:
+        samples = sample(
+            model, source, lengths, sampling=sampling, limits=limits, should_stop=should_stop
+        )
+        return [[hypothesis] for hypothesis in samples]
+    return beam_search(
         model,
-        past,
-        len(sources),
-        beams=settings.beam_size,
-        nbest=nbest,
-        penalty=settings.length_penalty,
+        source,
+        lengths,
+        beam_size=config.beam_size,
+        n_best=n_best,
+        length_penalty=config.length_penalty,
         limits=limits,
+        should_stop=should_stop,
     )
 
 
-def _translation(found: Hypothesis, tokenizers: Tokenizers) -> Translation:
-    return Translation(
-        tokenizers.target.decode(found.tokens), found.tokens, found.log_probability, found.score
-    )
+def _translation(hypothesis: Hypothesis, tokenizers: Tokenizers) -> Translation:
+    return Translation(tokenizers.target.decode(hypothesis.tokens), *hypothesis)
 
 
-def line(texts: Sequence[Translation]) -> str:
-    """Write a translation as a line; of several, each with its score and a tab before it."""
-    if len(texts) == 1:
-        return _flat(texts[0].text)
-    return "\n".join(f"{text.score:.4f}\t{_flat(text.text)}" for text in texts)
-
-
-def _flat(text: str) -> str:
-    """Keep a text on its line, whatever the model wrote."""
+def _one_line(text: str) -> str:
+    """Replace line breaks that the model may have produced by spaces."""
     return " ".join(text.splitlines())

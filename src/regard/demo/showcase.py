@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from regard.analysis import AlignmentHead, best_alignment_head, word_level_cross_attention
 from regard.data.phrasebook import Phrase, corpus
-from regard.decoding.translation import translate
+from regard.decoding import translate
 from regard.demo.models import LANGUAGES, Language, check_choice, train_demo, word_spans
 from regard.errors import RegardError
 from regard.evaluation.metrics import bleu, exact_match, is_chinese

@@ -9,10 +9,9 @@ from regard._support.progress import track
 from regard.analysis import alignment_error_rate, best_alignment_head, extract_alignment
 from regard.config import DataConfig
 from regard.data import Pair, encode_pairs, read_pairs, whitespace_spans
-from regard.decoding.translation import translate
+from regard.decoding import translate
 from regard.errors import RegardError
 from regard.evaluation import metrics
-from regard.models.protocols import longest
 from regard.runs import Run, WordSpans, trace_translation
 from regard.training.distributed import Distributed
 from regard.training.loop import validation_loss
@@ -29,7 +28,7 @@ def evaluate(
     settings = run.settings.search
     settings = settings if beam_size is None else replace(settings, beam_size=beam_size)
     sources = [pair.source for pair in pairs]
-    found = translate(run.model, run.tokenizers, sources, settings, told=True)
+    found = translate(run.model, run.tokenizers, sources, settings, progress=True)
     texts, references = [best[0].text for best in found], [pair.target for pair in pairs]
     for score in metrics.corpus_scores(texts, references, chinese=metrics.is_chinese(references)):
         interval = "" if score.interval is None else f" ± {score.interval:.2f}"
@@ -73,7 +72,7 @@ def _numbered(sentences: Sequence[set[tuple[int, int]]]) -> list[tuple[int, int,
 
 def loss(run: Run, pairs: Sequence[Pair]) -> float:
     """Give the loss per piece of the references; empty ones, and too long ones, are left out."""
-    room = longest(run.model)
+    room = run.model.max_length
     everything = DataConfig(
         max_length=10**9 if room is None else room - 1, max_length_ratio=float("inf")
     )

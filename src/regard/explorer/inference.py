@@ -1,18 +1,14 @@
 """What a run makes of a sentence: its translations, how sure it is, and where it looks."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import torch
-
-from regard.data import BOS, Tokenizer, pad_sequences
-from regard.decoding.translation import Translation, translate
-from regard.explorer.cancellation import Stop, Stoppable
+from regard.data import Tokenizer
+from regard.decoding import Translation, translate
+from regard.explorer.cancellation import Stop
 from regard.explorer.errors import Refused
 from regard.explorer.limits import LIMITS, Limits
-from regard.models.protocols import Seq2SeqModel, longest
 from regard.runs import Run, WordSpans, assign_words, trace_translation
 from regard.viz.page import page_payload
 
@@ -35,12 +31,11 @@ def translations(
     if n_best > beam_size:
         raise Refused(422, f"n_best must be at most beam_size, {beam_size}, but it is {n_best}")
     settings = replace(run.settings.search, beam_size=beam_size)
-    model = Stoppable(run.model, stop or Stop())
-    found = translate(model, run.tokenizers, [text], settings, nbest=n_best)[0]
-    sure = log_probabilities(run, ids, [translation.tokens for translation in found])
-    return [
-        _told(run, translation, numbers) for translation, numbers in zip(found, sure, strict=True)
-    ]
+    should_stop = None if stop is None else stop.is_set
+    (found,) = translate(
+        run.model, run.tokenizers, [text], settings, n_best=n_best, should_stop=should_stop
+    )
+    return [_told(run, translation) for translation in found]
 
 
 def trace(
@@ -62,26 +57,9 @@ def trace(
     )
 
 
-@torch.inference_mode()
-def log_probabilities(
-    run: Run, source: Sequence[int], targets: Sequence[Sequence[int]]
-) -> list[list[float]]:
-    """Tell how likely the model finds each piece of some translations, after those before it."""
-    model = run.model
-    assert isinstance(model, Seq2SeqModel)
-    read, lengths = pad_sequences([source] * len(targets))
-    said, _ = pad_sequences([[BOS, *target] for target in targets])
-    states = model.decode(said, model.encode(read, lengths))
-    likely = model.output(states).float().log_softmax(dim=-1)
-    return [
-        likely[row, range(len(target)), list(target)].tolist() if target else []
-        for row, target in enumerate(targets)
-    ]
-
-
 def _within(limits: Limits, run: Run) -> Limits:
     """Allow no more tokens than the run's model has positions for, one of them the start's."""
-    room = longest(run.model)
+    room = run.model.max_length
     return limits if room is None else replace(limits, max_tokens=min(limits.max_tokens, room - 1))
 
 
@@ -94,12 +72,13 @@ def _checked(tokenizer: Tokenizer, name: str, text: str, limits: Limits) -> list
     return ids
 
 
-def _told(run: Run, translation: Translation, likely: list[float]) -> dict[str, Any]:
+def _told(run: Run, translation: Translation) -> dict[str, Any]:
     tokenizer = run.tokenizers.target
+    likely = list(translation.token_log_probs[:-1])  # without EOS
     return {
         "text": translation.text,
         "score": translation.score,
-        "log_prob": translation.log_probability,
+        "log_prob": translation.log_prob,
         "tokens": tokenizer.convert_ids_to_tokens(translation.tokens),
         "token_log_probs": likely,
         "words": _words(tokenizer, translation, likely),

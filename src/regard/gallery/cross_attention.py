@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from regard.analysis import best_alignment_head, best_head_from_weights, word_level_cross_attention
 from regard.data.phrasebook import Phrase, corpus
-from regard.decoding.translation import translate
+from regard.decoding import translate
 from regard.demo.models import load_or_train
 from regard.gallery.example_sentence import looks, the_cat
 from regard.gallery.word_map import word_map

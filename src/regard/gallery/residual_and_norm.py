@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 import regard
 from regard.gallery.plots import cells
-from regard.models.layers import FeedForward, Residual
+from regard.models import FeedForward, Residual
 from regard.viz.heatmap import new_figure
 
 DEPTH, WIDTH, TRIES = 24, 32, 5
@@ -27,7 +27,7 @@ class Layer(nn.Module):
         super().__init__()
         self.attention = regard.MultiHeadAttention(WIDTH, heads=4)
         self.feed = FeedForward(WIDTH, 2 * WIDTH)
-        wraps = [Residual(WIDTH, pre=way == "pre") for _ in range(2)]
+        wraps = [Residual(WIDTH, pre_norm=way == "pre") for _ in range(2)]
         self.wraps = nn.ModuleList() if way == "plain" else nn.ModuleList(wraps)
 
     def forward(self, rows: Tensor) -> Tensor:

@@ -10,7 +10,14 @@ from torch.nn.functional import cross_entropy
 
 from regard.attention import MultiHeadAttention
 from regard.gallery.one_thread import one_thread
-from regard.models import Decoder, Embedding, FeedForward, Layer, Residual
+from regard.models import (
+    Decoder,
+    Embedding,
+    EncodedSource,
+    FeedForward,
+    Residual,
+    TransformerLayer,
+)
 from regard.positions import Learned, Sinusoidal
 
 NAMES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
@@ -44,16 +51,27 @@ class Speller(nn.Module):
         self.around, self.change = Residual(width), FeedForward(width, 2 * width)
         self.letters = Embedding(len(LETTERS), width, Sinusoidal(width))
         back, cross = MultiHeadAttention(width, heads), MultiHeadAttention(width, heads)
-        self.decoder = Decoder([Layer(back, FeedForward(width, 2 * width), cross, dropout=0.1)])
+        self.decoder = Decoder(
+            [TransformerLayer(back, FeedForward(width, 2 * width), cross, dropout=0.1)]
+        )
         self.last = nn.Linear(width, len(LETTERS))
 
-    def forward(self, images: Tensor, letters: Tensor, looks: list[Tensor] | None = None) -> Tensor:
-        """Score the letter that follows each; note where the letters look, if someone asks."""
+    def forward(self, images: Tensor, letters: Tensor) -> Tensor:
+        """Return the logits of the letter that follows each."""
+        logits: Tensor = self.last(self.decoder(self.letters(letters), self._encode(images)))
+        return logits
+
+    def forward_with_weights(self, images: Tensor, letters: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the logits, and the cross-attention weights (image, head, letter, patch)."""
+        source = self._encode(images)
+        states, weights = self.decoder(self.letters(letters), source, return_weights=True)
+        return self.last(states), weights.cross[0]
+
+    def _encode(self, images: Tensor) -> EncodedSource:
         patches = rearrange(images, "b (r y) (c x) -> b (r c) (y x)", y=2, x=2)
         rows = self.around(self.places(self.patch(patches)), self.change)
-        source = self.decoder.read(rows, keep=torch.ones(rows.shape[:2], dtype=torch.bool))
-        scores: Tensor = self.last(self.decoder(self.letters(letters), source, (None, looks)))
-        return scores
+        mask = torch.ones(rows.shape[:2], dtype=torch.bool)
+        return self.decoder.project_source(rows, mask)
 
     @one_thread()
     @torch.inference_mode()
@@ -62,14 +80,14 @@ class Speller(nn.Module):
 
         Only the first so many letters see the image; the others, an empty one.
         """
-        written, looks = torch.zeros(len(images), 1, dtype=torch.long), list[Tensor]()
+        written = torch.zeros(len(images), 1, dtype=torch.long)
         for step in range(LONGEST):
-            looks.clear()
             image = images if step < seen else torch.zeros_like(images)
-            likeliest = self(image, written, looks)[:, -1:].argmax(dim=-1)
+            logits, weights = self.forward_with_weights(image, written)
+            likeliest = logits[:, -1:].argmax(dim=-1)
             written = torch.cat([written, likeliest], dim=1)
         names = ["".join(LETTERS[letter] for letter in row) for row in written[:, 1:].tolist()]
-        return [name.partition(" ")[0] for name in names], looks[0]
+        return [name.partition(" ")[0] for name in names], weights
 
 
 @one_thread()

@@ -5,13 +5,12 @@ from collections.abc import Sequence
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from torch import nn
 
 from regard.data import BOS, PAD, SPECIAL_TOKENS, pad_sequences
-from regard.decoding.translation import translate
+from regard.decoding import translate
 from regard.demo.models import load_or_train
 from regard.gallery.word_map import word_map
-from regard.models.protocols import Looks, Seq2SeqModel
+from regard.models import AttentionWeights, Seq2SeqModel
 from regard.viz.heatmap import new_figure, set_titles
 
 SENTENCES = ("The cat sits on the mat.", "The dog sleeps.")
@@ -44,14 +43,15 @@ def draw() -> dict[str, Figure]:
 
 
 @torch.inference_mode()
-def look(model: nn.Module, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> Looks:
+def look(
+    model: Seq2SeqModel, sources: Sequence[list[int]], targets: Sequence[list[int]]
+) -> AttentionWeights:
     """Pad sentences to a batch, and tell where every layer and head looks in it."""
-    assert isinstance(model, Seq2SeqModel)
-    _, looks = model.look(*pad_sequences(sources), pad_sequences(targets)[0])
+    _, looks = model.forward_with_weights(*pad_sequences(sources), pad_sequences(targets)[0])
     return looks
 
 
-def difference(together: Looks, alone: Looks) -> float:
+def difference(together: AttentionWeights, alone: AttentionWeights) -> float:
     """Tell how far the last sentence's looks are from those that it has without padding."""
     most = 0.0
     for batched, single in zip(sum(together, ()), sum(alone, ()), strict=True):
@@ -61,7 +61,7 @@ def difference(together: Looks, alone: Looks) -> float:
     return most
 
 
-def _maps(looks: Looks, english: list[list[str]], french: list[list[str]]) -> Figure:
+def _maps(looks: AttentionWeights, english: list[list[str]], french: list[list[str]]) -> Figure:
     """Draw a row of maps for each sentence: the means over the heads of the last layer."""
     figure = new_figure(12.5, 8)
     panels = figure.subplots(len(english), len(TITLES))

@@ -1,98 +1,272 @@
-"""What attention is wrapped in: embedding, feed-forward, residual and norm."""
+"""Building blocks of a Transformer: embedding, feed-forward, residual, dropout, and the layer."""
 
 from collections.abc import Callable
-from typing import Literal
+from math import ceil
+from typing import Any, Literal, NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding, gelu, relu
 
-from regard.models.dropout import dropout
+from regard.attention import BeamTree, KeyValues, KVCache, MultiHeadAttention
+from regard.errors import RegardError
+from regard.masks import Mask
+from regard.positions import Learned
 
-Rows = Float[Tensor, "*batch width"]
+DROPOUT_LEVELS = 256  # one random byte per element: rates are rounded to 1/256, the scale is exact
+
+States = Float[Tensor, "*batch width"]
 Activation = Literal["relu", "gelu"]
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": relu, "gelu": gelu}
 
 
-class FeedForward(nn.Module):
-    """Two linear layers at each position (Vaswani et al. 2017, section 3.3)."""
+class Embedding(nn.Module):
+    """Token embedding times √width, plus a position embedding if there is one.
 
-    def __init__(
-        self,
-        width: int,
-        hidden: int,
-        dropout: float = 0.0,
-        activation: str = "relu",
-    ) -> None:
-        super().__init__()
-        self.widen = nn.Linear(width, hidden)
-        self.narrow = nn.Linear(hidden, width)
-        self.dropout = dropout
-        self.activation = activation
-        for layer in (self.widen, self.narrow):
-            nn.init.xavier_uniform_(layer.weight)
-            nn.init.zeros_(layer.bias)
-
-    def forward(self, rows: Rows) -> Rows:
-        """Change each row by itself."""
-        hidden = ACTIVATIONS[self.activation](self.widen(rows))
-        hidden = dropout(hidden, self.dropout, self.training)
-        narrowed: Tensor = self.narrow(hidden)
-        return narrowed
-
-
-class Residual(nn.Module):
-    """Adds what a layer changes to what came in, and norms: after, as in the paper, or before.
-
-    post: norm(x + layer(x)); pre: x + layer(norm(x)), which learns more calmly when deep
-    (Xiong et al. 2020).
+    Args:
+        vocab_size: number of tokens.
+        width: of the embedding vectors.
+        positions: module that adds positions, `Sinusoidal` or `Learned`.
+        dropout: rate, applied to the sum.
     """
 
-    def __init__(self, width: int, dropout: float = 0.0, pre: bool = False) -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(width)
-        self.dropout = dropout
-        self.pre = pre
-
-    def forward(self, rows: Rows, layer: Callable[[Tensor], Tensor]) -> Rows:
-        """Let the layer change the rows, and add."""
-        changed = layer(self.norm(rows) if self.pre else rows)
-        added = rows + dropout(changed, self.dropout, self.training)
-        summed: Tensor = added if self.pre else self.norm(added)
-        return summed
-
-
-class Embedding(nn.Module):
-    """A vector per token, times √width, with its position added if there is a table of them."""
-
     def __init__(
         self,
-        vocabulary: int,
+        vocab_size: int,
         width: int,
         positions: nn.Module | None = None,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.vocabulary, self.width = vocabulary, width
-        self.weight = nn.Parameter(torch.empty(vocabulary, width))
+        self.vocab_size, self.width = vocab_size, width
+        self.weight = nn.Parameter(torch.empty(vocab_size, width))
         nn.init.normal_(self.weight, std=width**-0.5)
         self.positions = positions
         self.dropout = dropout
 
     @property
-    def longest(self) -> int | None:
-        """How many tokens of a text have a position; None if any number has."""
-        longest: int | None = getattr(self.positions, "longest", None)
-        return longest
+    def max_length(self) -> int | None:
+        """Number of tokens that have a position; None if unlimited."""
+        return self.positions.longest if isinstance(self.positions, Learned) else None
 
-    def forward(self, tokens: Tensor, offset: int = 0) -> Tensor:
-        """Look up tokens (batch, position), the first of which stands at `offset`."""
-        rows = embedding(tokens, self.weight) * self.width**0.5
+    def forward(
+        self, tokens: Int[Tensor, "batch position"], offset: int = 0
+    ) -> Float[Tensor, "batch position width"]:
+        """Embed tokens, the first of which has the position `offset`."""
+        states = embedding(tokens, self.weight) * self.width**0.5
         if self.positions is not None:
-            rows = self.positions(rows, offset)
-        return dropout(rows, self.dropout, self.training)
+            states = self.positions(states, offset)
+        return dropout(states, self.dropout, self.training)
 
-    def at(self, tokens: Tensor, position: int) -> Tensor:
-        """Look up tokens (sentence, beam) that all stand at one position."""
+    def at(
+        self, tokens: Int[Tensor, "batch beam"], position: int
+    ) -> Float[Tensor, "batch beam width"]:
+        """Embed one token of every beam, all at the same position."""
         return self(tokens.flatten()[:, None], position).view(*tokens.shape, self.width)  # type: ignore[no-any-return]
+
+
+class FeedForward(nn.Module):
+    """Position-wise feed-forward network (Vaswani et al. 2017, section 3.3).
+
+    Args:
+        width: of the inputs and outputs.
+        ffn_width: between the two linear layers.
+        dropout: rate, applied after the activation.
+        activation: "relu" or "gelu".
+    """
+
+    def __init__(
+        self,
+        width: int,
+        ffn_width: int,
+        dropout: float = 0.0,
+        activation: str = "relu",
+    ) -> None:
+        super().__init__()
+        self.up = nn.Linear(width, ffn_width)
+        self.down = nn.Linear(ffn_width, width)
+        self.dropout = dropout
+        self.activation = activation
+        for layer in (self.up, self.down):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, states: States) -> States:
+        """Transform each position by itself."""
+        hidden = ACTIVATIONS[self.activation](self.up(states))
+        hidden = dropout(hidden, self.dropout, self.training)
+        return self.down(hidden)  # type: ignore[no-any-return]
+
+
+class Residual(nn.Module):
+    """Residual connection with layer norm, after the sum (post-norm) or before the sublayer.
+
+    post-norm: norm(x + sublayer(x)), as in the paper; pre-norm: x + sublayer(norm(x)), which
+    trains more stably when deep (Xiong et al. 2020).
+
+    Args:
+        width: of the states.
+        dropout: rate, applied to the sublayer's output.
+        pre_norm: whether the norm comes before the sublayer.
+    """
+
+    def __init__(self, width: int, dropout: float = 0.0, pre_norm: bool = False) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.dropout = dropout
+        self.pre_norm = pre_norm
+
+    def forward(self, states: States, sublayer: Callable[[Tensor], Tensor]) -> States:
+        """Apply a sublayer and add its output to the states."""
+        return self.add(states, sublayer(self.sublayer_input(states)))
+
+    def sublayer_input(self, states: States) -> States:
+        """Return what the sublayer reads: the states, normalised if the norm comes first."""
+        return self.norm(states) if self.pre_norm else states
+
+    def add(self, states: States, update: States) -> States:
+        """Add the sublayer's output to the states, and normalise if the norm comes last."""
+        total = states + dropout(update, self.dropout, self.training)
+        return total if self.pre_norm else self.norm(total)
+
+
+class LayerOutput(NamedTuple):
+    """Output of a `TransformerLayer`; weights are None unless they were asked for."""
+
+    states: Tensor
+    weights: Tensor | None = None  # of self-attention
+    cross_weights: Tensor | None = None
+
+
+class TransformerLayer(nn.Module):
+    """Self-attention, cross-attention if there is any, and feed-forward, each with a residual.
+
+    Args:
+        attention: self-attention, ready-made, so that any variant fits.
+        feed_forward: the position-wise network.
+        cross: attention to the encoded source; None for an encoder or a language model.
+        dropout: rate of the residuals.
+        pre_norm: whether layer norm comes before the sublayers.
+    """
+
+    def __init__(
+        self,
+        attention: MultiHeadAttention,
+        feed_forward: FeedForward,
+        cross: MultiHeadAttention | None = None,
+        *,
+        dropout: float = 0.0,
+        pre_norm: bool = False,
+    ) -> None:
+        super().__init__()
+        width = attention.query.in_features
+        self.attention = attention
+        self.cross = cross
+        self.feed_forward = feed_forward
+        self.attention_residual = Residual(width, dropout, pre_norm)
+        self.cross_residual = None if cross is None else Residual(width, dropout, pre_norm)
+        self.feed_forward_residual = Residual(width, dropout, pre_norm)
+
+    def forward(
+        self,
+        states: Tensor,
+        mask: Mask | None = None,
+        source: KeyValues | None = None,
+        source_mask: Mask | None = None,
+        *,
+        return_weights: bool = False,
+    ) -> LayerOutput:
+        """Transform all positions at once."""
+        inputs = self.attention_residual.sublayer_input(states)
+        context, weights = _attend(self.attention, inputs, None, mask, return_weights)
+        states = self.attention_residual.add(states, context)
+        states, cross_weights = self._attend_source(states, source, source_mask, return_weights)
+        return LayerOutput(self._feed_forward(states), weights, cross_weights)
+
+    def step(
+        self,
+        states: Float[Tensor, "batch beam width"],
+        cache: KVCache,
+        tree: BeamTree,
+        source: KeyValues | None = None,
+        source_mask: Mask | None = None,
+    ) -> tuple[Tensor, KVCache]:
+        """Transform one new position of every beam; return the extended cache, too.
+
+        The tree includes this step already. The beams of a batch item attend to one copy of its
+        source.
+        """
+        inputs = self.attention_residual.sublayer_input(states)
+        context, cache = self.attention.attend_beams(inputs, cache, tree)
+        states = self.attention_residual.add(states, context)
+        states, _ = self._attend_source(states, source, source_mask, return_weights=False)
+        return self._feed_forward(states), cache
+
+    def _attend_source(
+        self,
+        states: Tensor,
+        source: KeyValues | None,
+        source_mask: Mask | None,
+        return_weights: bool,
+    ) -> tuple[Tensor, Tensor | None]:
+        if self.cross is None or self.cross_residual is None:
+            return states, None
+        if source is None:
+            raise RegardError(
+                "a layer with cross-attention needs a source, but source is None; pass the "
+                "encoded source, or build the layer without cross="
+            )
+        inputs = self.cross_residual.sublayer_input(states)
+        context, weights = _attend(self.cross, inputs, source, source_mask, return_weights)
+        return self.cross_residual.add(states, context), weights
+
+    def _feed_forward(self, states: Tensor) -> Tensor:
+        return self.feed_forward_residual(states, self.feed_forward)  # type: ignore[no-any-return]
+
+
+def _attend(
+    attention: MultiHeadAttention,
+    queries: Tensor,
+    source: KeyValues | None,
+    mask: Mask | None,
+    return_weights: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """Attend; return the context, and the attention weights if they are asked for."""
+    if return_weights:
+        return attention.look(queries, source, mask=mask)
+    return attention(queries, source, mask=mask), None
+
+
+def dropout(states: Tensor, rate: float, training: bool) -> Tensor:
+    """Apply dropout drawn from random bytes: several times faster on a CPU than Bernoulli draws.
+
+    The rate is rounded to 1/256 (at least 1/256), and the scale of what stays is exact for the
+    rounded rate. On other devices, and in compiled code, torch's own dropout is fused and is used.
+    """
+    if not training or rate == 0.0:
+        return states
+    if torch.compiler.is_compiling() or states.device.type != "cpu":
+        return torch.nn.functional.dropout(states, rate, training)
+    levels = min(max(round(rate * DROPOUT_LEVELS), 1), DROPOUT_LEVELS)
+    return _ByteDropout.apply(states, levels)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _ByteDropout(Function):
+    """Multiply by 0 or by the scale; the mask is saved as one byte per element."""
+
+    @staticmethod
+    def forward(ctx: Any, states: Tensor, levels: int) -> Tensor:
+        random = torch.empty(ceil(states.numel() / 8), dtype=torch.int64).random_(-(2**63), None)
+        mask = random.view(torch.uint8)[: states.numel()].view(states.shape) >= levels
+        ctx.save_for_backward(mask)
+        ctx.scale = DROPOUT_LEVELS / (DROPOUT_LEVELS - levels) if levels < DROPOUT_LEVELS else 0.0
+        return (states * mask).mul_(ctx.scale)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (mask,) = ctx.saved_tensors
+        return (gradient * mask).mul_(ctx.scale), None

@@ -1,13 +1,20 @@
-"""The contract of every translator: encode, decode all at once, or step by step."""
+"""Contracts of models: what decoding, training and tracing may ask of them."""
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from regard.models.state import EncodedSource
 
 
-class Looks(NamedTuple):
-    """Where a model looked, a tensor (batch, head, query, key) per layer; no layers, no looks."""
+class AttentionWeights(NamedTuple):
+    """Attention weights of one forward pass: a tensor (batch, head, query, key) per layer.
+
+    A kind of attention that a model does not have is an empty tuple.
+    """
 
     encoder: tuple[Tensor, ...] = ()
     decoder: tuple[Tensor, ...] = ()
@@ -15,64 +22,109 @@ class Looks(NamedTuple):
 
 
 @runtime_checkable
-class Past(Protocol):
-    """What a decoder knows after some steps; continuations are counted over all sentences."""
+class DecoderState(Protocol):
+    """State of incremental decoding, as an immutable value: caches, hidden states, the source.
 
-    def reorder(self, rows: Tensor) -> "Past":
-        """Let each continuation go on from the given one's past; the source stays."""
+    A state holds the same number of beams for every batch item. Beam indices count the beams of
+    all batch items: beam 2 of batch item 1 of a search with 5 beams has the index 7.
+    """
+
+    @property
+    def batch_size(self) -> int:
+        """Number of batch items."""
         ...
 
-    def keep(self, sentences: Tensor, rows: Tensor) -> "Past":
-        """Go on with some sentences, and with the continuations that are given by their rows."""
+    def reorder(self, beam_indices: Int[Tensor, " row"]) -> "DecoderState":
+        """Return the state in which each beam continues the given one, of the same batch item."""
+        ...
+
+    def select(
+        self, batch_indices: Int[Tensor, " batch"], beam_indices: Int[Tensor, " row"]
+    ) -> "DecoderState":
+        """Return the state of some batch items, whose beams continue the given ones."""
         ...
 
 
 @runtime_checkable
 class DecoderModel(Protocol):
-    """What `search` needs: to take a step from a past, and to score the next token."""
+    """Model that can be searched: it decodes one step at a time and scores the next token."""
 
     def step(
-        self, tokens: Int[Tensor, "sentence beam"], past: Any
-    ) -> tuple[Float[Tensor, "sentence beam width"], Any]:
-        """Read one token per continuation; give their states, and the past they make."""
+        self, tokens: Int[Tensor, "batch beam"], state: Any
+    ) -> tuple[Float[Tensor, "batch beam width"], Any]:
+        """Decode one more token of every beam; return the decoder's outputs and the new state."""
         ...
 
-    def output(self, states: Tensor) -> Tensor:
-        """Score every token of the vocabulary as the next one."""
-        ...
-
-
-@runtime_checkable
-class Seq2SeqModel(DecoderModel, Protocol):
-    """A generator that is given a source sentence."""
-
-    output_weight: Tensor  # (token, width): what `output` multiplies states with
-    looks_late: bool  # a word's own look is that of the step which reads it, not chooses it
-
-    def encode(self, source: Tensor, lengths: Tensor) -> Any:
-        """Read the source (batch, position) once."""
-        ...
-
-    def decode(self, target: Tensor, memory: Any) -> Tensor:
-        """Read a whole target, each position seeing only those before it; give all states."""
-        ...
-
-    def start(self, memory: Any) -> Past:
-        """Give the past before the first step, one continuation per sentence."""
-        ...
-
-    def look(self, source: Tensor, lengths: Tensor, target: Tensor) -> tuple[Tensor, Looks]:
-        """Encode and decode, and tell where every layer and head looked."""
+    def logits(self, states: Tensor) -> Tensor:
+        """Return the logits of the next token, one per token of the vocabulary."""
         ...
 
 
-def encoded(model: Seq2SeqModel, source: Tensor, lengths: Tensor) -> Any:
-    """Encode many sentences; a model that has a faster way to do so names it `encode_apart`."""
-    encode = getattr(model, "encode_apart", model.encode)
-    return encode(source, lengths)
+class Seq2SeqModel(nn.Module, ABC):
+    """Base class of encoder-decoder models.
 
+    A subclass implements `encode`, `decode`, `init_state`, `step`, `forward_with_weights` and
+    `output_weight`; everything else has a default here. Subclasses are `Transformer` and
+    `RecurrentModel`.
 
-def longest(model: object) -> int | None:
-    """Tell how many tokens a model can read on either side, start included; None for any."""
-    told: int | None = getattr(model, "longest", None)
-    return told
+    Attributes:
+        row_token: which token a row of the cross-attention weights belongs to. A position of the
+            decoder reads one token (its input) and predicts the next (its output). A Transformer
+            attends to the translation of a word in the step that *reads* it, one after it was
+            predicted: "input". A recurrent model with attention attends to it before it predicts
+            the word: "output".
+    """
+
+    row_token: Literal["input", "output"]
+
+    @property
+    @abstractmethod
+    def output_weight(self) -> Float[Tensor, "token width"]:
+        """Weight of the output projection: one vector per token of the target vocabulary."""
+
+    @property
+    def max_length(self) -> int | None:
+        """Number of tokens that either side may have, BOS included; None if unlimited."""
+        return None
+
+    @abstractmethod
+    def encode(
+        self, source: Int[Tensor, "batch position"], lengths: Int[Tensor, " batch"]
+    ) -> EncodedSource:
+        """Encode the source and project keys and values for the decoder, once."""
+
+    def encode_bucketed(
+        self, source: Int[Tensor, "batch position"], lengths: Int[Tensor, " batch"]
+    ) -> EncodedSource:
+        """Encode a batch whose lengths differ; override it where buckets of similar length pay."""
+        return self.encode(source, lengths)
+
+    @abstractmethod
+    def decode(
+        self, target: Int[Tensor, "batch position"], encoded: EncodedSource
+    ) -> Float[Tensor, "batch position width"]:
+        """Decode a whole target at once (teacher forcing), each position seeing its past only."""
+
+    @abstractmethod
+    def init_state(self, encoded: EncodedSource) -> Any:
+        """Return the `DecoderState` before the first step, with one beam per batch item."""
+
+    @abstractmethod
+    def step(
+        self, tokens: Int[Tensor, "batch beam"], state: Any
+    ) -> tuple[Float[Tensor, "batch beam width"], Any]:
+        """Decode one more token of every beam; return the decoder's outputs and the new state."""
+
+    def logits(self, states: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch token"]:
+        """Return the logits of the next token, one per token of the vocabulary."""
+        return linear(states, self.output_weight)
+
+    def forward(self, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
+        """Encode the source and decode the target with teacher forcing; return all outputs."""
+        return self.decode(target, self.encode(source, lengths))
+
+    @abstractmethod
+    def forward_with_weights(
+        self, source: Tensor, lengths: Tensor, target: Tensor
+    ) -> tuple[Tensor, AttentionWeights]:
+        """Return what `forward` returns and the attention weights of every layer and head."""

@@ -1,189 +1,199 @@
-"""The recurrent translator: GRUs that read and write, and attention between them.
+"""Recurrent encoder-decoder: GRUs, with attention of the decoder to the encoder's states.
 
-With the additive score it is Bahdanau's (2015); with dot or bilinear, Luong's (2015).
+With the additive score it is Bahdanau's model (2015); with dot or bilinear, Luong's (2015).
 """
 
-from typing import NamedTuple
+from typing import Any
 
 import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.nn.functional import linear
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from regard.attention import KeyValues, attend, look, make_score
 from regard.data import check_token_ids
-from regard.masks import Mask, padding
-from regard.models.dropout import dropout
-from regard.models.layers import Embedding
-from regard.models.protocols import Looks
+from regard.errors import RegardError
+from regard.masks import padding
+from regard.models.layers import Embedding, dropout
+from regard.models.protocols import AttentionWeights, Seq2SeqModel
+from regard.models.state import EncodedSource, RecurrentState, token_mask
 
 
-class Source(NamedTuple):
-    """The source as keys to compare with and values to gather, and the writer's first state."""
+class RecurrentModel(Seq2SeqModel):
+    """Bidirectional GRU encoder and GRU decoder that attends to it before each step.
 
-    memory: KeyValues  # (sentence, key, width)
-    keep: Tensor  # (sentence, key)
-    first: Tensor  # (layer, sentence, width)
+    For step t with the decoder's state s, the embedded input y and the encoder's states h:
 
+        context_t = attend(s_{t-1}, h)
+        s_t       = GRU([y_t; context_t], s_{t-1})
+        output_t  = tanh(W [s_t; context_t; y_t])
 
-class Past(NamedTuple):
-    """What the writer knows after some steps."""
+    Args:
+        source_embedding: of the source tokens; may be the target's module, to share it.
+        target_embedding: of the target tokens, without positions.
+        layers: of the encoder and of the decoder.
+        score: attention score, such as "additive", "dot" or "bilinear".
+        use_attention: False lets the decoder see the encoder's last state only.
+        dropout: rate, between layers and on the output.
+        tie_output: use the target embedding as output projection.
+    """
 
-    states: Tensor  # (layer, continuation, width)
-    source: Source
-
-    def reorder(self, rows: Tensor) -> "Past":
-        """Let each continuation go on from the given one's past; the source stays."""
-        return self._replace(states=self.states[:, rows])
-
-    def keep(self, sentences: Tensor, rows: Tensor) -> "Past":
-        """Go on with some sentences, and with the continuations that are given by their rows."""
-        memory, keep, first = self.source
-        source = Source(memory.reorder(sentences), keep[sentences], first[:, sentences])
-        return Past(self.states[:, rows], source)
-
-
-class Recurrent(nn.Module):
-    """A bidirectional GRU reads; a GRU writes, looking at what was read before each word."""
-
-    looks_late = False
+    row_token = "output"
 
     def __init__(
         self,
-        source: Embedding,
-        target: Embedding,
+        source_embedding: Embedding,
+        target_embedding: Embedding,
         *,
         layers: int = 1,
         score: str = "additive",
-        attends: bool = True,
+        use_attention: bool = True,
         dropout: float = 0.0,
-        tied: bool = True,
+        tie_output: bool = True,
     ) -> None:
         super().__init__()
-        if target.positions is not None:
-            raise ValueError(
-                "target must be an embedding without positions, but it has some: the writer's "
-                "state knows how far it is"
+        if target_embedding.positions is not None:
+            raise RegardError(
+                "target_embedding must have no positions, since a recurrent decoder's state "
+                f"counts steps itself, but it has {type(target_embedding.positions).__name__}"
             )
-        width, between = target.width, dropout if layers > 1 else 0.0
-        self.source, self.target = source, target
-        self.reader = nn.GRU(
-            source.width,
+        width, between = target_embedding.width, dropout if layers > 1 else 0.0
+        self.source_embedding, self.target_embedding = source_embedding, target_embedding
+        self.encoder = nn.GRU(
+            source_embedding.width,
             width,
             layers,
             batch_first=True,
             dropout=between,
             bidirectional=True,
         )
-        self.bridge = nn.Linear(width, width)
+        self.init_projection = nn.Linear(width, width)
         self.score = make_score(score, (width, 2 * width))
-        # scores that compare vectors of one width need the two directions brought to one
+        # a score that compares vectors of one width needs both directions projected to it
         equal = getattr(self.score, "widths", None) == "equal"
-        self.narrow = nn.Linear(2 * width, width, bias=False) if equal else None
-        self.writer = nn.GRU(3 * width, width, layers, batch_first=True, dropout=between)
-        self.readout = nn.Linear(4 * width, width)
-        self.last = None if tied else nn.Linear(width, target.vocabulary, bias=False)
-        self.attends = attends
+        self.key_projection = nn.Linear(2 * width, width, bias=False) if equal else None
+        self.decoder = nn.GRU(3 * width, width, layers, batch_first=True, dropout=between)
+        self.pre_output = nn.Linear(4 * width, width)
+        self.output_projection = (
+            None if tie_output else nn.Linear(width, target_embedding.vocab_size, bias=False)
+        )
+        self.use_attention = use_attention
         self.dropout = dropout
 
-    def encode(self, source: Tensor, lengths: Tensor) -> Source:
-        """Read the source both ways, and project its keys once."""
-        check_token_ids("source", source, self.source.vocabulary, lengths)
-        packed = pack_padded_sequence(
-            self.source(source), lengths.cpu(), batch_first=True, enforce_sorted=False
-        )
-        outputs, last = self.reader(packed)
-        states, _ = pad_packed_sequence(outputs, batch_first=True, total_length=source.shape[1])
-        keep = torch.arange(source.shape[1], device=source.device) < lengths[:, None]
-        # the backward direction has just read the first word when the writer starts
-        first = torch.tanh(self.bridge(last[1::2]))
-        return Source(KeyValues(self._keys(states), states), keep, first)
-
-    def decode(self, target: Tensor, memory: Source) -> Tensor:
-        """Read a whole target (batch, position), word by word, since each look needs the last."""
-        check_token_ids("target", target, self.target.vocabulary)
-        return self._written(target, memory, None)
-
-    def start(self, memory: Source) -> Past:
-        """Give the past before the first step."""
-        return Past(memory.first, memory)
-
-    def step(self, tokens: Tensor, past: Past) -> tuple[Tensor, Past]:
-        """Read one token per continuation, (sentence, beam)."""
-        words = self.target(tokens)
-        states, context, past = self._heard(words, past, None)
-        return self._read_out(states, context, words), past
-
-    def output(self, states: Tensor) -> Tensor:
-        """Score every token of the vocabulary as the next one."""
-        return linear(states, self.output_weight)
-
     @property
-    def output_weight(self) -> Tensor:
-        """The output layer: a vector per token of the target vocabulary."""
-        return self.target.weight if self.last is None else self.last.weight
+    def output_weight(self) -> Float[Tensor, "token width"]:
+        """Weight of the output projection: one vector per token of the target vocabulary."""
+        projection = self.output_projection
+        return self.target_embedding.weight if projection is None else projection.weight
 
-    def look(self, source: Tensor, lengths: Tensor, target: Tensor) -> tuple[Tensor, Looks]:
-        """Encode and decode, and tell where the writer looked before each word."""
-        check_token_ids("target", target, self.target.vocabulary)
-        notes: list[Tensor] = []
-        states = self._written(target, self.encode(source, lengths), notes)
-        return states, Looks(cross=(torch.cat(notes, dim=1)[:, None],))
+    def encode(
+        self, source: Int[Tensor, "batch position"], lengths: Int[Tensor, " batch"]
+    ) -> EncodedSource:
+        """Encode the source in both directions and project its keys, once."""
+        check_token_ids("source", source, self.source_embedding.vocab_size, lengths)
+        packed = pack_padded_sequence(
+            self.source_embedding(source), lengths.cpu(), batch_first=True, enforce_sorted=False
+        )
+        outputs, last = self.encoder(packed)
+        states, _ = pad_packed_sequence(outputs, batch_first=True, total_length=source.shape[1])
+        # the decoder starts from the backward direction, which has just read the first word
+        hidden = torch.tanh(self.init_projection(last[1::2]))
+        key_values = KeyValues(self._project_keys(states), states)
+        return EncodedSource((key_values,), token_mask(source, lengths), hidden)
 
-    def _keys(self, states: Tensor) -> Tensor:
-        if self.narrow is not None:
-            narrowed: Tensor = self.narrow(states)
-            return narrowed
+    def decode(
+        self, target: Int[Tensor, "batch position"], encoded: EncodedSource
+    ) -> Float[Tensor, "batch position width"]:
+        """Decode a whole target (teacher forcing), token by token: each step needs the last."""
+        return self._decode_all(target, encoded, return_weights=False)[0]
+
+    def forward_with_weights(
+        self, source: Tensor, lengths: Tensor, target: Tensor
+    ) -> tuple[Tensor, AttentionWeights]:
+        """Return what `forward` returns and the weights of the cross-attention, one head."""
+        encoded = self.encode(source, lengths)
+        states, weights = self._decode_all(target, encoded, return_weights=True)
+        return states, AttentionWeights(cross=(weights[:, None],))
+
+    def init_state(self, encoded: EncodedSource) -> RecurrentState:
+        """Return the state before the first step, with one beam per batch item."""
+        assert encoded.initial_hidden is not None
+        return RecurrentState(encoded.initial_hidden, encoded)
+
+    def step(
+        self, tokens: Int[Tensor, "batch beam"], state: RecurrentState
+    ) -> tuple[Float[Tensor, "batch beam width"], RecurrentState]:
+        """Decode one more token of every beam; return the decoder's outputs and the new state."""
+        embedded = self.target_embedding(tokens)
+        states, context, _, state = self._decode_step(embedded, state, return_weights=False)
+        return self._project_output(states, context, embedded), state
+
+    def _decode_all(
+        self, target: Tensor, encoded: EncodedSource, return_weights: bool
+    ) -> tuple[Tensor, Float[Tensor, "batch position key"]]:
+        """Decode a whole target; return the outputs and the attention weights, if asked for."""
+        check_token_ids("target", target, self.target_embedding.vocab_size)
+        embedded: Tensor = self.target_embedding(target)
+        no_weights = embedded.new_zeros(len(target), 0, encoded.mask.shape[1])
+        if not target.shape[1]:
+            return torch.zeros_like(embedded), no_weights
+        state, steps = self.init_state(encoded), []
+        for token in embedded.split(1, dim=1):
+            *step, state = self._decode_step(token, state, return_weights)
+            steps.append(step)
+        states, contexts, weights = zip(*steps, strict=True)
+        # the output is not fed back, so it is projected for all steps at once
+        outputs = self._project_output(
+            torch.cat(states, dim=1), torch.cat(contexts, dim=1), embedded
+        )
+        return outputs, torch.cat(weights, dim=1) if return_weights else no_weights
+
+    def _decode_step(
+        self,
+        embedded: Float[Tensor, "batch beam width"],
+        state: RecurrentState,
+        return_weights: bool,
+    ) -> tuple[Tensor, Tensor, Tensor | None, RecurrentState]:
+        """Attend from the last hidden state, then feed one embedded token of every beam."""
+        beams = embedded.shape[:2]
+        if state.hidden.shape[1] != beams.numel():
+            raise RegardError(
+                f"tokens must be one for each of {state.hidden.shape[1]} beams, but their shape "
+                f"is {tuple(beams)}"
+            )
+        queries = state.hidden[-1].view(*beams, -1)
+        context, weights = self._attend(queries, state.source, return_weights)
+        inputs = torch.cat([embedded, context], dim=-1).flatten(0, 1).unsqueeze(1)
+        states, hidden = self.decoder(inputs, state.hidden.contiguous())
+        return states.view(*beams, -1), context, weights, state._replace(hidden=hidden)
+
+    def _project_output(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
+        output = torch.tanh(self.pre_output(torch.cat([states, context, embedded], dim=-1)))
+        return dropout(output, self.dropout, self.training)
+
+    def _project_keys(self, states: Tensor) -> Tensor:
+        if self.key_projection is not None:
+            return self.key_projection(states)  # type: ignore[no-any-return]
         project = getattr(self.score, "project_keys", None)
         return states if project is None else project(states)
 
-    def _written(self, target: Tensor, memory: Source, notes: list[Tensor] | None) -> Tensor:
-        words: Tensor = self.target(target)
-        past, heard = self.start(memory), []
-        if not target.shape[1]:
-            return torch.zeros_like(words)
-        for word in words.split(1, dim=1):
-            states, context, past = self._heard(word, past, notes)
-            heard.append((states, context))
-        # what is written does not come back, so all of it is written at once
-        states, contexts = (torch.cat(parts, dim=1) for parts in zip(*heard, strict=True))
-        return self._read_out(states, contexts, words)
-
-    def _heard(
-        self, words: Tensor, past: Past, notes: list[Tensor] | None
-    ) -> tuple[Tensor, Tensor, Past]:
-        """Look from the last state, (sentence, beam, width), then read one word."""
-        memory, keep, _ = past.source
-        if not self.attends:
-            keep = _only_the_end(keep)
-        if past.states.shape[1] != len(words) * words.shape[1]:
-            raise ValueError(
-                f"there must be a token for each of {past.states.shape[1]} continuations, but "
-                f"their shape is {tuple(words.shape[:2])}"
-            )
-        queries = past.states[-1].view(*words.shape[:2], -1)
-        context = self._context(queries, memory, padding(keep), notes)
-        inputs = torch.cat([words, context], dim=-1).flatten(0, 1).unsqueeze(1)
-        states, layers = self.writer(inputs, past.states.contiguous())
-        return states.view(*words.shape[:2], -1), context, past._replace(states=layers)
-
-    def _read_out(self, states: Tensor, context: Tensor, words: Tensor) -> Tensor:
-        written = torch.tanh(self.readout(torch.cat([states, context, words], dim=-1)))
-        return dropout(written, self.dropout, self.training)
-
-    def _context(
-        self, queries: Tensor, memory: KeyValues, mask: Mask, notes: list[Tensor] | None
-    ) -> Tensor:
+    def _attend(
+        self, queries: Tensor, source: EncodedSource, return_weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Attend to the source; return the context, and the weights if they are asked for."""
         project = getattr(self.score, "project_queries", None)
         queries = queries if project is None else project(queries)
-        score = getattr(self.score, "compare", self.score)
-        if notes is None:
-            return attend(queries, *memory, score=score, mask=mask)
-        context, weights = look(queries, *memory, score=score, mask=mask)
-        notes.append(weights)
-        return context
+        (key_values,) = source.key_values
+        mask = source.mask if self.use_attention else _last_token(source.mask)
+        options: dict[str, Any] = {
+            "score": getattr(self.score, "compare", self.score),
+            "mask": padding(mask),
+        }
+        if return_weights:
+            return look(queries, *key_values, **options)
+        return attend(queries, *key_values, **options), None
 
 
-def _only_the_end(keep: Tensor) -> Tensor:
-    """Let the last word alone be seen: the summary that a model without attention has."""
-    return keep & (keep.cumsum(dim=1) == keep.sum(dim=1, keepdim=True))
+def _last_token(mask: Bool[Tensor, "batch key"]) -> Bool[Tensor, "batch key"]:
+    """Mask all but the last token: the only summary that a model without attention has."""
+    return mask & (mask.cumsum(dim=1) == mask.sum(dim=1, keepdim=True))

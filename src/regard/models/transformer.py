@@ -1,90 +1,203 @@
-"""The Transformer: an encoder, and a decoder that looks at what it gave."""
+"""Models made of encoder and decoder stacks: the Transformer, a language model, a classifier."""
 
-import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from regard.attention import BeamTree, KVCache
 from regard.data import check_token_ids
 from regard.masks import padding
-from regard.models.bucketing import portions
-from regard.models.decoder import Decoder, Past, Source
-from regard.models.encoder import Encoder
-from regard.models.layer import Notes
+from regard.models.bucketing import length_buckets
+from regard.models.encoder_decoder import Decoder, Encoder
 from regard.models.layers import Embedding
-from regard.models.protocols import Looks
+from regard.models.protocols import AttentionWeights, Seq2SeqModel
+from regard.models.state import EncodedSource, TransformerState, token_mask
 
 
-class Transformer(nn.Module):
-    """An encoder and a decoder between embeddings (Vaswani et al. 2017, figure 1)."""
+class Transformer(Seq2SeqModel):
+    """Encoder-decoder Transformer (Vaswani et al. 2017, figure 1).
 
-    looks_late = True
+    Args:
+        source_embedding: of the source tokens; may be the target's module, to share it.
+        target_embedding: of the target tokens.
+        encoder: stack of self-attention layers.
+        decoder: stack of layers with cross-attention.
+        tie_output: use the target embedding as output projection.
+    """
+
+    row_token = "input"
 
     def __init__(
         self,
-        source: Embedding,
-        target: Embedding,
+        source_embedding: Embedding,
+        target_embedding: Embedding,
         encoder: Encoder,
         decoder: Decoder,
-        tied: bool = True,
+        tie_output: bool = True,
     ) -> None:
         super().__init__()
-        self.source, self.target = source, target
+        self.source_embedding, self.target_embedding = source_embedding, target_embedding
         self.encoder, self.decoder = encoder, decoder
-        # without a layer of its own, the output is tied to the target embedding
-        self.last = None if tied else nn.Linear(target.width, target.vocabulary, bias=False)
+        self.output_projection = _output_projection(target_embedding, tie_output)
 
-    def encode(self, source: Tensor, lengths: Tensor, notes: Notes = None) -> Source:
-        """Read the source (batch, position) once, and project it for every layer."""
-        check_token_ids("source", source, self.source.vocabulary, lengths)
-        keep = torch.arange(source.shape[1], device=source.device) < lengths[:, None]
-        return self.decoder.read(self.encoder(self.source(source), padding(keep), notes), keep)
+    @property
+    def output_weight(self) -> Float[Tensor, "token width"]:
+        """Weight of the output projection: one vector per token of the target vocabulary."""
+        projection = self.output_projection
+        return self.target_embedding.weight if projection is None else projection.weight
 
-    def encode_apart(self, source: Tensor, lengths: Tensor) -> Source:
-        """Encode sentences of like length together: the same memory, and little padding is read.
+    @property
+    def max_length(self) -> int | None:
+        """Number of tokens that have a position on both sides; None if unlimited."""
+        sides = (self.source_embedding.max_length, self.target_embedding.max_length)
+        return min((length for length in sides if length is not None), default=None)
 
-        It is padded to the longest sentence, even if the source has more padding. A graphics card
-        is better busy with padding than with one portion after another.
+    def encode(
+        self, source: Int[Tensor, "batch position"], lengths: Int[Tensor, " batch"]
+    ) -> EncodedSource:
+        """Encode the source and project keys and values for every decoder layer, once."""
+        embedded, mask = self._embed_source(source, lengths)
+        return self.decoder.project_source(self.encoder(embedded, padding(mask)), mask)
+
+    def encode_bucketed(
+        self, source: Int[Tensor, "batch position"], lengths: Int[Tensor, " batch"]
+    ) -> EncodedSource:
+        """Encode items of similar length together: the same result with less padding read.
+
+        It is padded to the longest item, even if `source` has more padding. On a GPU everything
+        is encoded at once: it is better kept busy with padding than with one bucket after another.
         """
-        check_token_ids("source", source, self.source.vocabulary, lengths)
-        rows = portions(lengths) if source.device.type == "cpu" else []
-        if len(rows) < 2:
+        check_token_ids("source", source, self.source_embedding.vocab_size, lengths)
+        buckets = length_buckets(lengths) if source.device.type == "cpu" else []
+        if len(buckets) < 2:
             return self.encode(source, lengths)
-        apart = [self.encode(source[r, : int(lengths[r[0]])], lengths[r]) for r in rows]
-        return Source.together(apart, rows)
+        parts = [
+            self.encode(source[rows, : int(lengths[rows[0]])], lengths[rows]) for rows in buckets
+        ]
+        return EncodedSource.concat(parts, buckets)
 
     def decode(
-        self, target: Tensor, memory: Source, notes: tuple[Notes, Notes] = (None, None)
-    ) -> Tensor:
-        """Read a whole target (batch, position), each position seeing only those before it."""
-        check_token_ids("target", target, self.target.vocabulary)
-        states: Tensor = self.decoder(self.target(target), memory, notes)
-        return states
+        self, target: Int[Tensor, "batch position"], encoded: EncodedSource
+    ) -> Float[Tensor, "batch position width"]:
+        """Decode a whole target at once (teacher forcing), each position seeing its past only."""
+        return self.decoder(self._embed_target(target), encoded)  # type: ignore[no-any-return]
 
-    def start(self, memory: Source) -> Past:
-        """Give the past before the first step."""
-        return self.decoder.start(memory)
+    def forward_with_weights(
+        self, source: Tensor, lengths: Tensor, target: Tensor
+    ) -> tuple[Tensor, AttentionWeights]:
+        """Return what `forward` returns and the attention weights of every layer and head."""
+        embedded, mask = self._embed_source(source, lengths)
+        states, in_encoder = self.encoder(embedded, padding(mask), return_weights=True)
+        encoded = self.decoder.project_source(states, mask)
+        states, in_decoder = self.decoder(self._embed_target(target), encoded, return_weights=True)
+        return states, in_decoder._replace(encoder=in_encoder.encoder)
 
-    def step(self, tokens: Tensor, past: Past) -> tuple[Tensor, Past]:
-        """Read one token per continuation, (sentence, beam)."""
-        return self.decoder.step(self.target.at(tokens, past.steps), past)
+    def init_state(self, encoded: EncodedSource) -> TransformerState:
+        """Return the state before the first step, with one beam per batch item."""
+        return self.decoder.init_state(encoded)
 
-    def output(self, states: Tensor) -> Tensor:
-        """Score every token of the vocabulary as the next one."""
-        return linear(states, self.output_weight)
+    def step(
+        self, tokens: Int[Tensor, "batch beam"], state: TransformerState
+    ) -> tuple[Float[Tensor, "batch beam width"], TransformerState]:
+        """Decode one more token of every beam; return the decoder's outputs and the new state."""
+        return self.decoder.step(self.target_embedding.at(tokens, state.steps), state)
+
+    def _embed_source(
+        self, source: Tensor, lengths: Tensor
+    ) -> tuple[Tensor, Bool[Tensor, "batch position"]]:
+        check_token_ids("source", source, self.source_embedding.vocab_size, lengths)
+        return self.source_embedding(source), token_mask(source, lengths)
+
+    def _embed_target(self, target: Tensor) -> Tensor:
+        check_token_ids("target", target, self.target_embedding.vocab_size)
+        return self.target_embedding(target)  # type: ignore[no-any-return]
+
+
+class LanguageModel(nn.Module):
+    """Decoder-only Transformer: it predicts the next token of a text.
+
+    Args:
+        embedding: of the tokens.
+        decoder: stack of layers without cross-attention.
+        tie_output: use the embedding as output projection.
+    """
+
+    def __init__(self, embedding: Embedding, decoder: Decoder, tie_output: bool = True) -> None:
+        super().__init__()
+        self.embedding, self.decoder = embedding, decoder
+        self.output_projection = _output_projection(embedding, tie_output)
 
     @property
-    def output_weight(self) -> Tensor:
-        """The output layer: a vector per token of the target vocabulary."""
-        return self.target.weight if self.last is None else self.last.weight
+    def max_length(self) -> int | None:
+        """Number of tokens that have a position; None if unlimited."""
+        return self.embedding.max_length
 
-    @property
-    def longest(self) -> int | None:
-        """How many tokens have a position on both sides; None if any number has."""
-        rooms = [side.longest for side in (self.source, self.target) if side.longest is not None]
-        return min(rooms, default=None)
+    def forward(
+        self, tokens: Int[Tensor, "batch position"], *, return_weights: bool = False
+    ) -> Tensor | tuple[Tensor, AttentionWeights]:
+        """Decode a whole text at once, each position seeing its past only.
 
-    def look(self, source: Tensor, lengths: Tensor, target: Tensor) -> tuple[Tensor, Looks]:
-        """Encode and decode, and tell where every layer and head looked."""
-        notes: tuple[list[Tensor], list[Tensor], list[Tensor]] = ([], [], [])
-        states = self.decode(target, self.encode(source, lengths, notes[0]), notes[1:])
-        return states, Looks(*map(tuple, notes))
+        Args:
+            tokens: token ids.
+            return_weights: return `(states, AttentionWeights)` instead of the states alone.
+        """
+        check_token_ids("tokens", tokens, self.embedding.vocab_size)
+        return self.decoder(self.embedding(tokens), return_weights=return_weights)  # type: ignore[no-any-return]
+
+    def init_state(self, batch_size: int = 1) -> TransformerState:
+        """Return the state before the first step, with one beam per batch item."""
+        caches = tuple(KVCache() for _ in self.decoder.layers)
+        return TransformerState(caches, BeamTree.begin(batch_size, self.embedding.weight.device))
+
+    def step(
+        self, tokens: Int[Tensor, "batch beam"], state: TransformerState
+    ) -> tuple[Float[Tensor, "batch beam width"], TransformerState]:
+        """Decode one more token of every beam; return the decoder's outputs and the new state."""
+        return self.decoder.step(self.embedding.at(tokens, state.steps), state)
+
+    def logits(self, states: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch token"]:
+        """Return the logits of the next token, one per token of the vocabulary."""
+        projection = self.output_projection
+        return linear(states, self.embedding.weight if projection is None else projection.weight)
+
+
+class Classifier(nn.Module):
+    """Encoder-only Transformer: the mean of its states over a text, and a linear layer.
+
+    Args:
+        embedding: of the tokens.
+        encoder: stack of self-attention layers.
+        num_classes: number of logits.
+    """
+
+    def __init__(self, embedding: Embedding, encoder: Encoder, num_classes: int) -> None:
+        super().__init__()
+        self.embedding, self.encoder = embedding, encoder
+        self.output_projection = nn.Linear(embedding.width, num_classes)
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "batch position"],
+        lengths: Int[Tensor, " batch"],
+        *,
+        return_weights: bool = False,
+    ) -> Tensor | tuple[Tensor, AttentionWeights]:
+        """Return the logits of every class (batch, class).
+
+        Args:
+            tokens: token ids, padded.
+            lengths: number of tokens of each text.
+            return_weights: return `(logits, AttentionWeights)` instead of the logits alone.
+        """
+        check_token_ids("tokens", tokens, self.embedding.vocab_size, lengths)
+        mask = token_mask(tokens, lengths)
+        output = self.encoder(self.embedding(tokens), padding(mask), return_weights=return_weights)
+        states, weights = output if return_weights else (output, None)
+        mean = states.masked_fill(~mask[..., None], 0.0).sum(dim=1) / lengths[:, None]
+        logits: Tensor = self.output_projection(mean)
+        return logits if weights is None else (logits, weights)
+
+
+def _output_projection(embedding: Embedding, tie_output: bool) -> nn.Linear | None:
+    """Return the output projection; None if the embedding serves as one."""
+    return None if tie_output else nn.Linear(embedding.width, embedding.vocab_size, bias=False)

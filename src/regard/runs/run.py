@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from regard import __version__
 from regard._support import files
 from regard.config import RunConfig
 from regard.data import Tokenizers
 from regard.errors import RegardError
-from regard.models import build
+from regard.models import Seq2SeqModel, build
 from regard.runs import parameters
 
 SECTIONS = ("data", "model", "train", "search")
@@ -157,7 +156,7 @@ class Run:
     folder: RunFolder
     settings: RunConfig
     tokenizers: Tokenizers
-    model: nn.Module
+    model: Seq2SeqModel
 
     @property
     def name(self) -> str:

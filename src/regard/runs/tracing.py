@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard._support import files
 from regard.data import (
@@ -18,8 +18,8 @@ from regard.data import (
     overlapping,
     pad_sequences,
 )
-from regard.decoding.translation import Translation
-from regard.models.protocols import Looks, Seq2SeqModel, longest
+from regard.decoding import Translation
+from regard.models import AttentionWeights, Seq2SeqModel
 from regard.runs.run import Run
 from regard.trace import TokenList, Trace, build_translation_trace
 
@@ -33,7 +33,7 @@ class WordSpans(NamedTuple):
 
 
 def trace_translation(
-    model: nn.Module,
+    model: Seq2SeqModel,
     tokenizers: Tokenizers,
     source: str,
     target: str | Sequence[int],
@@ -52,17 +52,18 @@ def trace_translation(
         target: a text, or the tokens that a search found.
         words: the words to merge pieces to; by default what spaces and marks part.
     """
-    assert isinstance(model, Seq2SeqModel)
     tokens = tokenizers.target.encode(target) if isinstance(target, str) else list(target)
     text = tokenizers.target.decode(tokens)
-    ids = tokenizers.source.encode(source)[: longest(model)]
+    ids = tokenizers.source.encode(source)[: model.max_length]
     log_probabilities, looks = _pass(model, ids, tokens)
     spans = words or WordSpans(
         tokenizers.source.word_spans(source), tokenizers.target.word_spans(text)
     )
     return build_translation_trace(
         _tokens(tokenizers.source, ids, spans.source),
-        _target(tokenizers.target, tokens, spans.target, log_probabilities, model.looks_late),
+        _target(
+            tokenizers.target, tokens, spans.target, log_probabilities, model.row_token == "input"
+        ),
         encoder=[layer[0] for layer in looks.encoder],
         decoder=[layer[0] for layer in looks.decoder],
         cross=[layer[0] for layer in looks.cross],
@@ -73,14 +74,16 @@ def trace_translation(
 
 
 @torch.inference_mode()
-def _pass(model: Seq2SeqModel, ids: list[int], tokens: list[int]) -> tuple[Tensor, Looks]:
+def _pass(
+    model: Seq2SeqModel, ids: list[int], tokens: list[int]
+) -> tuple[Tensor, AttentionWeights]:
     """Give the log probabilities of the tokens and the end, and all looks."""
     device = model.output_weight.device
     source, lengths = pad_sequences([ids])
     inputs = torch.tensor([[BOS, *tokens]], device=device)
-    states, looks = model.look(source.to(device), lengths.to(device), inputs)
+    states, looks = model.forward_with_weights(source.to(device), lengths.to(device), inputs)
     chosen = torch.tensor([*tokens, EOS], device=device)
-    scores = model.output(states[0]).log_softmax(dim=-1)
+    scores = model.logits(states[0]).log_softmax(dim=-1)
     return scores.gather(1, chosen[:, None])[:, 0], looks
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.data import PAD, Batch
-from regard.models.protocols import Seq2SeqModel
+from regard.models import Seq2SeqModel
 from regard.training.fused_cross_entropy import cross_entropy
 
 GUIDED_HEAD = 0
@@ -24,7 +24,7 @@ class Objective(nn.Module):
 
     def __init__(
         self,
-        model: nn.Module,
+        model: Seq2SeqModel,
         smoothing: float = 0.0,
         guide: float = 0.0,
         guide_layer: int = -1,
@@ -37,14 +37,13 @@ class Objective(nn.Module):
     def forward(self, batch: Batch) -> Losses:
         """Read sources and targets at once, and sum the loss over all target tokens."""
         model = self.model
-        assert isinstance(model, Seq2SeqModel)
         pulled = None
         if self.guide and batch.links is not None:
-            states, looks = model.look(batch.source, batch.lengths, batch.inputs)
+            states, looks = model.forward_with_weights(batch.source, batch.lengths, batch.inputs)
             layer = max(self.guide_layer, -len(looks.cross))
             pulled = guidance(looks.cross[layer][:, GUIDED_HEAD], batch.links)
         else:
-            states = model.decode(batch.inputs, model.encode(batch.source, batch.lengths))
+            states = model(batch.source, batch.lengths, batch.inputs)
         told = batch.targets != PAD
         smoothing = self.smoothing if self.training else 0.0
         learned, plain = cross_entropy(

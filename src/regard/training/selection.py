@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from torch import nn
-
 from regard._support import files
-from regard.decoding.translation import translate
+from regard.decoding import translate
 from regard.errors import RegardError
 from regard.evaluation import metrics
+from regard.models import Seq2SeqModel
 from regard.runs import RunFolder, parameters
 from regard.training.checkpoint import Checkpoints
 from regard.training.distributed import Distributed
@@ -90,7 +89,7 @@ def _candidates(
     return candidates
 
 
-def validation_bleu(model: nn.Module, prepared: Prepared) -> float:
+def validation_bleu(model: Seq2SeqModel, prepared: Prepared) -> float:
     """Give the BLEU of the validation pairs; the model is left as it was."""
     was_training = model.training
     model.eval()
@@ -99,7 +98,7 @@ def validation_bleu(model: nn.Module, prepared: Prepared) -> float:
     return metrics.bleu(texts, references, chinese=metrics.is_chinese(references))
 
 
-def translated(model: nn.Module, prepared: Prepared) -> tuple[list[str], list[str]]:
+def translated(model: Seq2SeqModel, prepared: Prepared) -> tuple[list[str], list[str]]:
     """Translate the validation pairs; give the texts and their references."""
     sources, references = [], []
     for number in range(min(len(prepared.valid), JUDGED)):

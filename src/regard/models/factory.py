@@ -1,0 +1,160 @@
+"""Builders: the only code that turns a `ModelConfig` into modules."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from torch import nn
+
+from regard.attention import MultiHeadAttention
+from regard.config import ModelConfig
+from regard.errors import RegardError
+from regard.models.encoder_decoder import Decoder, Encoder
+from regard.models.layers import Embedding, FeedForward, TransformerLayer
+from regard.models.recurrent import RecurrentModel
+from regard.models.transformer import Classifier, LanguageModel, Transformer
+from regard.positions import ALiBi, Learned, Rotary, Sinusoidal
+
+
+def build(config: ModelConfig, vocab_sizes: tuple[int, int]) -> Transformer | RecurrentModel:
+    """Build the encoder-decoder model that a config describes.
+
+    Args:
+        config: the settings of the model.
+        vocab_sizes: of source and target. With `config.share_embeddings`, two vocabularies of one
+            size are taken to be the same one and share their embedding.
+
+    Returns:
+        A new model, initialised from torch's global random generator.
+
+    Raises:
+        RegardError: if settings do not fit together.
+
+    Example:
+        >>> from regard.config import ModelConfig
+        >>> model = build(ModelConfig(width=32, layers=1, heads=2), vocab_sizes=(100, 100))
+        >>> model.source_embedding is model.target_embedding
+        True
+    """
+    with _model_settings_named():
+        source = _embedding(config, vocab_sizes[0])
+        is_shared = config.share_embeddings and vocab_sizes[0] == vocab_sizes[1]
+        target = source if is_shared else _embedding(config, vocab_sizes[1])
+        if config.kind == "recurrent":
+            return RecurrentModel(
+                source,
+                target,
+                layers=config.layers,
+                score=config.score,
+                use_attention=config.use_attention,
+                dropout=config.dropout,
+                tie_output=config.tie_output,
+            )
+        encoder = Encoder(_layers(config), _final_norm(config))
+        decoder = Decoder(_layers(config, cross=True), _final_norm(config))
+        return Transformer(source, target, encoder, decoder, config.tie_output)
+
+
+def build_language_model(config: ModelConfig, vocab_size: int) -> LanguageModel:
+    """Build a decoder-only language model.
+
+    Args:
+        config: the settings of the model; `kind` is ignored.
+        vocab_size: number of tokens.
+
+    Returns:
+        A new model, initialised from torch's global random generator.
+
+    Raises:
+        RegardError: if settings do not fit together.
+
+    Example:
+        >>> from regard.config import ModelConfig
+        >>> model = build_language_model(ModelConfig(width=32, layers=1, heads=2), vocab_size=100)
+        >>> model.init_state(batch_size=3).batch_size
+        3
+    """
+    with _model_settings_named():
+        decoder = Decoder(_layers(config), _final_norm(config))
+        return LanguageModel(_embedding(config, vocab_size), decoder, config.tie_output)
+
+
+def build_classifier(config: ModelConfig, vocab_size: int, num_classes: int) -> Classifier:
+    """Build an encoder-only classifier of texts.
+
+    Args:
+        config: the settings of the model; `kind` is ignored.
+        vocab_size: number of tokens.
+        num_classes: number of classes.
+
+    Returns:
+        A new model, initialised from torch's global random generator.
+
+    Raises:
+        RegardError: if settings do not fit together.
+
+    Example:
+        >>> import torch
+        >>> from regard.config import ModelConfig
+        >>> config = ModelConfig(width=32, layers=1, heads=2)
+        >>> model = build_classifier(config, vocab_size=100, num_classes=3)
+        >>> model(torch.tensor([[4, 5, 6, 7]]), torch.tensor([4])).shape
+        torch.Size([1, 3])
+    """
+    with _model_settings_named():
+        encoder = Encoder(_layers(config), _final_norm(config))
+        return Classifier(_embedding(config, vocab_size), encoder, num_classes)
+
+
+@contextmanager
+def _model_settings_named() -> Iterator[None]:
+    """Say in errors of modules that the settings under [model] are to be changed."""
+    try:
+        yield
+    except ValueError as error:
+        raise RegardError(f"the settings under [model] do not fit: {error}") from error
+
+
+def _embedding(config: ModelConfig, vocab_size: int) -> Embedding:
+    positions: nn.Module | None = None
+    if config.kind == "transformer" and config.positions == "sinusoidal":
+        positions = Sinusoidal(config.width)
+    if config.kind == "transformer" and config.positions == "learned":
+        positions = Learned(config.max_positions, config.width)
+    return Embedding(vocab_size, config.width, positions, config.dropout)
+
+
+def _layers(config: ModelConfig, cross: bool = False) -> list[TransformerLayer]:
+    return [
+        TransformerLayer(
+            _self_attention(config),
+            FeedForward(config.width, config.ffn_width, config.inner_dropout),
+            _attention(config) if cross else None,
+            dropout=config.dropout,
+            pre_norm=config.norm == "pre",
+        )
+        for _ in range(config.layers)
+    ]
+
+
+def _self_attention(config: ModelConfig) -> MultiHeadAttention:
+    """Make self-attention: only within one text do distances between tokens mean something."""
+    if config.positions == "rotary":
+        return _attention(config, Rotary(config.width // config.heads))
+    if config.positions == "alibi":
+        return _attention(config, ALiBi(config.heads))
+    return _attention(config)
+
+
+def _attention(config: ModelConfig, positions: Rotary | ALiBi | None = None) -> MultiHeadAttention:
+    return MultiHeadAttention(
+        config.width,
+        config.heads,
+        score=config.score,
+        key_heads=config.key_heads,
+        dropout=config.inner_dropout,
+        positions=positions,
+    )
+
+
+def _final_norm(config: ModelConfig) -> nn.Module | None:
+    return nn.LayerNorm(config.width) if config.norm == "pre" else None
