@@ -87,7 +87,7 @@ bench: $(VENV)/.bench  ## benchmarks against peers
 
 clean:  ## remove .venv and what was built
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests bench tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp per extra, newer than the two files that name its dependencies.
 $(addprefix $(VENV)/.,pictures explorer gallery dev bench): $(VENV)/.%: pyproject.toml constraints.txt | $(RUN)

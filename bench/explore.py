@@ -20,10 +20,10 @@ from statistics import median, quantiles
 
 import httpx2
 
-from regard.data.phrasebook import phrases
+from regard.data.phrasebook import load_phrasebook
 from regard.demo.models import load_or_train
 
-SENTENCES = [phrase.source for phrase in phrases(count=64)]
+SENTENCES = [pair.source for pair in load_phrasebook(train=0).valid[:64]]
 
 
 def start(run: Path) -> tuple[subprocess.Popen[str], str]:

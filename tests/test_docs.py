@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from regard.config import RunConfig, parse_assignment
-from regard.data.phrasebook import corpus
+from regard.data.phrasebook import load_phrasebook
 from regard.demo import models
 from regard.training.defaults import DEFAULTS_BY_SIZE
 
@@ -27,8 +27,8 @@ def blocks(name):
 
 @pytest.mark.usefixtures("unchecked")
 def test_every_line_of_the_tour_runs(tmp_path, monkeypatch):
-    book = corpus("fr", train=300, valid=20, test=20)
-    monkeypatch.setattr("regard.demo.models.corpus", lambda _: book)
+    book = load_phrasebook("fr", train=300, valid=20, test=20)
+    monkeypatch.setattr("regard.demo.models.load_phrasebook", lambda _: book)
     monkeypatch.chdir(tmp_path)
     models.train_demo(Path("demo"), minutes=0.05)
     names: dict[str, object] = {}

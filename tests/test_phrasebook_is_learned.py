@@ -3,9 +3,8 @@
 import pytest
 
 from regard.data import Corpus
-from regard.data.phrasebook import corpus
+from regard.data.phrasebook import load_phrasebook
 from regard.decoding import translate
-from regard.demo.models import to_pairs
 from regard.demo.showcase import choose_head
 from regard.evaluation.metrics import bleu, exact_match
 from regard.runs import load
@@ -34,14 +33,14 @@ RECURRENT = {
 
 @pytest.fixture(scope="module")
 def book():
-    return corpus("fr", train=12_000, valid=300, test=300)
+    return load_phrasebook("fr", train=12_000, valid=300, test=300)
 
 
 def learned(book, out, *changes):
     train(
-        Corpus.from_pairs("book", to_pairs(book.train)),
+        Corpus.from_pairs("book", [pair.to_pair() for pair in book.train]),
         out,
-        valid=Corpus.from_pairs("valid", to_pairs(book.valid)),
+        valid=Corpus.from_pairs("valid", [pair.to_pair() for pair in book.valid]),
         updates=[BUDGET, *changes],
         echo=lambda line: None,
     )

@@ -1,8 +1,8 @@
 import pytest
 
-from regard.data.phrasebook import corpus
+from regard.data.phrasebook import load_phrasebook
 from regard.demo import models
-from regard.demo.models import find_cached, load_or_train, to_pairs, train_demo, word_spans
+from regard.demo.models import find_cached, load_or_train, train_demo
 from regard.errors import RegardError
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -11,8 +11,8 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 @pytest.fixture
 def little(tmp_path, monkeypatch):
     """A phrasebook of a few sentences, and a cache of its own; give what was trained."""
-    book = corpus("fr", train=200, valid=20, test=20)
-    monkeypatch.setattr("regard.demo.models.corpus", lambda _: book)
+    book = load_phrasebook("fr", train=200, valid=20, test=20)
+    monkeypatch.setattr("regard.demo.models.load_phrasebook", lambda _: book)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     trained = []
@@ -26,12 +26,12 @@ def little(tmp_path, monkeypatch):
 
 
 def test_phrases_become_pairs_whose_parts_are_the_linked_words():
-    phrase = corpus("fr", train=10, valid=1, test=1).train[0]
-    (pair,) = to_pairs([phrase])
+    phrase = load_phrasebook("fr", train=10, valid=1, test=1).train[0]
+    pair = phrase.to_pair()
     links = [(pair.source[slice(*s)], pair.target[slice(*t)]) for s, t in pair.links]
     wanted = [(phrase.source_words[s], phrase.target_words[t]) for s, t in phrase.links]
     assert links == wanted
-    assert len(word_spans(phrase).source) == len(phrase.source_words)
+    assert len(phrase.word_spans().source) == len(phrase.source_words)
 
 
 def test_a_translator_is_trained_once_and_kept(little):

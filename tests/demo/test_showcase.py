@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.data.phrasebook import corpus
+from regard.data.phrasebook import load_phrasebook
 from regard.demo.showcase import choose_head, run_demo
 from regard.errors import RegardError
 from regard.runs import load
@@ -15,9 +15,9 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(("to", "model"), [("fr", "transformer"), ("zh", "bahdanau")])
 def test_the_demo_trains_translates_and_shows_where_it_looked(to, model, tmp_path, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
-    book = corpus(to, train=300, valid=20, test=20)
+    book = load_phrasebook(to, train=300, valid=20, test=20)
     for module in ("showcase", "models"):
-        monkeypatch.setattr(f"regard.demo.{module}.corpus", lambda _: book)
+        monkeypatch.setattr(f"regard.demo.{module}.load_phrasebook", lambda _: book)
     out, told = tmp_path / "run", []
     run_demo(out, to=to, model=model, minutes=0.03, say=told.append)
     text = "\n".join(told)
@@ -35,9 +35,9 @@ def test_the_demo_trains_translates_and_shows_where_it_looked(to, model, tmp_pat
 def test_without_matplotlib_the_demo_shows_its_maps_and_says_what_is_missing(tmp_path, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    book = corpus("fr", train=300, valid=20, test=20)
+    book = load_phrasebook("fr", train=300, valid=20, test=20)
     for module in ("showcase", "models"):
-        monkeypatch.setattr(f"regard.demo.{module}.corpus", lambda _: book)
+        monkeypatch.setattr(f"regard.demo.{module}.load_phrasebook", lambda _: book)
     told = []
     run_demo(tmp_path / "run", minutes=0.02, say=told.append)
     maps, picture, rest = told[-3:]

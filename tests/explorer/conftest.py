@@ -58,14 +58,14 @@ def run(trained):
 @pytest.fixture(scope="session")
 def few():
     """A short phrasebook for each language."""
-    return {to: phrasebook.corpus(to, train=6, valid=3, test=3) for to in ("fr", "zh")}
+    return {to: phrasebook.load_phrasebook(to, train=6, valid=3, test=3) for to in ("fr", "zh")}
 
 
 @pytest.fixture(autouse=True)
 def book(few, monkeypatch):
     """Let the explorer read the short phrasebook, as it would the long one."""
     gold_alignments._phrases.cache_clear()
-    monkeypatch.setattr(gold_alignments, "corpus", few.__getitem__)
+    monkeypatch.setattr(gold_alignments, "load_phrasebook", few.__getitem__)
     yield few
     gold_alignments._phrases.cache_clear()
 

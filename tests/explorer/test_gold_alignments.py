@@ -1,12 +1,11 @@
-from regard.demo.models import word_spans
 from regard.explorer import gold_alignments
 
 
 def test_a_phrase_of_any_part_has_the_links_of_the_book(book):
     for language, parts in book.items():
         for phrase in (parts.train[0], parts.valid[1], parts.test[2]):
-            assert gold_alignments.words(language, phrase.source, phrase.target) == word_spans(
-                phrase
+            assert (
+                gold_alignments.words(language, phrase.source, phrase.target) == phrase.word_spans()
             )
 
 
@@ -32,6 +31,6 @@ def test_a_trace_of_a_phrase_carries_its_links(book, client):
 def test_who_asks_later_finds_the_phrasebook_written_out(book, monkeypatch):
     gold_alignments._phrases.cache_clear()
     gold_alignments.prepare(["fr", None, "fr"]).join()
-    monkeypatch.setattr(gold_alignments, "corpus", None)  # nobody may ask for it again
+    monkeypatch.setattr(gold_alignments, "load_phrasebook", None)  # nobody may ask for it again
     phrase = book["fr"].test[0]
-    assert gold_alignments.words("fr", phrase.source, phrase.target) == word_spans(phrase)
+    assert gold_alignments.words("fr", phrase.source, phrase.target) == phrase.word_spans()

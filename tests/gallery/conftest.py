@@ -4,8 +4,8 @@ import jaxtyping
 import pytest
 
 from regard.data import Corpus
-from regard.data.phrasebook import corpus
-from regard.demo.models import MODELS, to_pairs
+from regard.data.phrasebook import load_phrasebook
+from regard.demo.models import MODELS
 from regard.runs import load
 from regard.training import train
 
@@ -25,8 +25,11 @@ SMALL = {
 @pytest.fixture(scope="session")
 def translators(tmp_path_factory):
     """Give the three models of the lesson by name, small and barely trained."""
-    book = corpus("fr", train=150, valid=20, test=20)
-    texts = [Corpus.from_pairs(name, to_pairs(getattr(book, name))) for name in ("train", "valid")]
+    book = load_phrasebook("fr", train=150, valid=20, test=20)
+    texts = [
+        Corpus.from_pairs(name, [pair.to_pair() for pair in getattr(book, name)])
+        for name in ("train", "valid")
+    ]
     runs = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jaxtyping.config, "jaxtyping_disable", True)

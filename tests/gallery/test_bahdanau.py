@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from regard.data.phrasebook import Phrase, corpus
+from regard.data.phrasebook import AlignedPair, load_phrasebook
 from regard.decoding import translate
 from regard.evaluation.metrics import bleu, exact_match
 from regard.gallery import bahdanau
@@ -22,7 +22,7 @@ def pictures(translators, monkeypatch):
 
 @pytest.fixture
 def phrases():
-    return sorted(corpus("fr", train=0).test[:6], key=lambda one: len(one.source_words))
+    return sorted(load_phrasebook("fr", train=0).test[:6], key=lambda one: len(one.source_words))
 
 
 def test_the_map_is_the_look_of_the_recurrent_model(pictures, phrases, translators):
@@ -38,7 +38,7 @@ def test_the_map_is_the_look_of_the_recurrent_model(pictures, phrases, translato
 
 
 def test_the_phrase_shown_came_out_right_and_its_words_change_places(phrases):
-    book = sorted(corpus("fr", train=0).test[:50], key=lambda one: len(one.source_words))
+    book = sorted(load_phrasebook("fr", train=0).test[:50], key=lambda one: len(one.source_words))
     texts = [phrase.target if n % 2 else "" for n, phrase in enumerate(book)]
     shown = _most_moved(book, texts)
     links = book[shown].links
@@ -47,7 +47,7 @@ def test_the_phrase_shown_came_out_right_and_its_words_change_places(phrases):
 
 
 def test_crossings_count_words_with_one_counterpart_that_change_places():
-    swapped = Phrase("", "", (), (), ((0, 0), (1, 2), (2, 1), (3, 3)))
+    swapped = AlignedPair("", "", (), (), ((0, 0), (1, 2), (2, 1), (3, 3)))
     assert crossings(swapped) == 1
     # word 0 of the source has two counterparts, which says nothing of places
     assert crossings(swapped._replace(links=((0, 0), (0, 3), (1, 2), (2, 1)))) == 1

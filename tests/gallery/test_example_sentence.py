@@ -1,6 +1,6 @@
 import pytest
 
-from regard.data.phrasebook import corpus
+from regard.data.phrasebook import load_phrasebook
 from regard.gallery.example_sentence import looks, the_cat
 
 
@@ -13,7 +13,7 @@ def test_the_cat_sits_on_the_mat_in_both_languages():
 
 
 def test_no_translator_of_the_lesson_ever_saw_it():
-    book = corpus("fr")
+    book = load_phrasebook("fr")
     for phrases in book:
         assert the_cat().source not in {phrase.source for phrase in phrases}
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from regard.data.phrasebook import corpus
+from regard.data.phrasebook import load_phrasebook
 from regard.gallery import self_attention
 from regard.gallery.example_sentence import looks
 
@@ -36,7 +36,7 @@ def test_the_decoder_sees_no_future_and_the_encoder_everything(pictures):
 
 
 def test_bars_are_the_mean_shares_of_the_weight(pictures, kept):
-    traces = [looks(kept, phrase) for phrase in corpus("fr", train=0).valid[:4]]
+    traces = [looks(kept, phrase) for phrase in load_phrasebook("fr", train=0).valid[:4]]
     for axes, kind in zip(pictures["what-each-does"].axes, ("self", "causal"), strict=True):
         before, itself, after, rest = (
             [bar.get_width() for bar in bars] for bars in axes.containers

@@ -3,9 +3,9 @@ import pytest
 import torch
 
 from regard.config import ModelConfig
-from regard.data import Tokenizers, train_tokenizer
+from regard.data import Tokenizers, WordSpans, train_tokenizer
 from regard.models import build
-from regard.runs import WordSpans, trace_translation
+from regard.runs import trace_translation
 from regard.trace import merge_subwords
 
 SOURCE, TARGET = "the old cat sleeps", "le vieux chat dort !"

@@ -7,7 +7,7 @@ from regard.data.bpe_dropout import BPEDropout, PairBPEDropout
 from regard.data.checks import check_corpus
 from regard.data.corpus import Corpus, Pair, read_pairs
 from regard.data.dataset import EncodedPairs, encode_pairs, is_plausible, rejection_reason
-from regard.data.spans import Span, find_words, overlapping, whitespace_spans
+from regard.data.spans import Span, WordSpans, find_words, overlapping, whitespace_spans
 from regard.data.special_tokens import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 from regard.data.tokenizer import Tokenizer, Tokenizers
 from regard.data.vocabulary import train_tokenizer
@@ -37,6 +37,7 @@ __all__ = [
     "Span",
     "Tokenizer",
     "Tokenizers",
+    "WordSpans",
     "batch_by_length",
     "check_corpus",
     "check_token_ids",

@@ -1,10 +1,19 @@
 """Character spans: where words and tokens are in a text."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 Span = tuple[int, int]
 """Start and end (exclusive) of some characters of a text."""
+
+
+class WordSpans(NamedTuple):
+    """Where the words of a sentence pair are in its texts, and which words are aligned."""
+
+    source: Sequence[Span]
+    target: Sequence[Span]
+    links: Iterable[tuple[int, int]] | None = None  # (source word, target word)
 
 
 def find_words(text: str, words: Sequence[str]) -> list[Span]:

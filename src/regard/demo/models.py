@@ -1,15 +1,14 @@
 """The demo's translators: what they learn from the phrasebook, and where a trained one is kept."""
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from regard import __version__
-from regard.data import Corpus, Pair, find_words
-from regard.data.phrasebook import Phrase, corpus
+from regard.data import Corpus
+from regard.data.phrasebook import load_phrasebook
 from regard.errors import RegardError, unknown_name
-from regard.runs import Run, RunFolder, WordSpans, load
+from regard.runs import Run, RunFolder, load
 from regard.training import train
 
 Language = Literal["fr", "zh"]
@@ -44,11 +43,15 @@ MODELS: dict[str, dict[str, Any]] = {
 def train_demo(out: Path, to: str = "fr", model: str = "transformer", minutes: float = 1.5) -> Run:
     """Train one of the models on the phrasebook, or go on; give it when it is trained."""
     check_choice(to, model)
-    book = corpus(cast(Language, to))
+    book = load_phrasebook(cast(Language, to))
     train(
-        Corpus.from_pairs(f"phrasebook {to}, training", to_pairs(book.train), dataset(to)),
+        Corpus.from_pairs(
+            f"phrasebook {to}, training", [pair.to_pair() for pair in book.train], dataset(to)
+        ),
         out,
-        valid=Corpus.from_pairs(f"phrasebook {to}, validation", to_pairs(book.valid)),
+        valid=Corpus.from_pairs(
+            f"phrasebook {to}, validation", [pair.to_pair() for pair in book.valid]
+        ),
         updates=[COMMON, MODELS[model], {"train": {"minutes": minutes}}],
     )
     return load(out)
@@ -95,25 +98,6 @@ def check_choice(to: str, model: str) -> None:
         raise unknown_name("model of the demo", model, MODELS)
     if to not in LANGUAGES:
         raise unknown_name("language of the phrasebook", to, LANGUAGES)
-
-
-def to_pairs(phrases: Sequence[Phrase]) -> list[Pair]:
-    """Give phrases as pairs of texts, with the parts that belong together."""
-    pairs = []
-    for phrase in phrases:
-        words = word_spans(phrase)
-        links = tuple((words.source[s], words.target[t]) for s, t in phrase.links)
-        pairs.append(Pair(phrase.source, phrase.target, links))
-    return pairs
-
-
-def word_spans(phrase: Phrase) -> WordSpans:
-    """Find the words of a phrase in its texts."""
-    source, target = (
-        find_words(phrase.source, phrase.source_words),
-        find_words(phrase.target, phrase.target_words),
-    )
-    return WordSpans(source, target, phrase.links)
 
 
 def _knows(place: Path, to: str, model: str) -> bool:

@@ -6,9 +6,9 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from regard.analysis import AlignmentHead, best_alignment_head, word_level_cross_attention
-from regard.data.phrasebook import Phrase, corpus
+from regard.data.phrasebook import AlignedPair, load_phrasebook
 from regard.decoding import translate
-from regard.demo.models import LANGUAGES, Language, check_choice, train_demo, word_spans
+from regard.demo.models import LANGUAGES, Language, check_choice, train_demo
 from regard.errors import RegardError
 from regard.evaluation.metrics import bleu, exact_match, is_chinese
 from regard.runs import Run, trace_translation
@@ -34,7 +34,7 @@ def run_demo(
     check_choice(to, model)
     if model == "no_attention":
         raise RegardError("a blind model looks nowhere; 'transformer' and 'bahdanau' do")
-    book = corpus(cast(Language, to))
+    book = load_phrasebook(cast(Language, to))
     say(f"Learning {LANGUAGES[to]} from {len(book.train):,} sentences, for {minutes:g} minutes.\n")
     run = train_demo(out, to, model, minutes)
     say(_quality(run, book.test))
@@ -46,19 +46,19 @@ def run_demo(
     say(_next(out, shown.source))
 
 
-def choose_head(run: Run, phrases: Sequence[Phrase]) -> AlignmentHead:
+def choose_head(run: Run, phrases: Sequence[AlignedPair]) -> AlignmentHead:
     """Find the head of the lowest alignment error rate over some phrases with gold alignments."""
     traces = [_forced(run, phrase) for phrase in phrases]
     return best_alignment_head(traces, [phrase.links for phrase in phrases])
 
 
-def _forced(run: Run, phrase: Phrase) -> Trace:
+def _forced(run: Run, phrase: AlignedPair) -> Trace:
     return trace_translation(
-        run.model, run.tokenizers, phrase.source, phrase.target, words=word_spans(phrase)
+        run.model, run.tokenizers, phrase.source, phrase.target, words=phrase.word_spans()
     )
 
 
-def _quality(run: Run, phrases: Sequence[Phrase]) -> str:
+def _quality(run: Run, phrases: Sequence[AlignedPair]) -> str:
     """Translate phrases that were never seen; tell how many are right, and show some."""
     found = translate(
         run.model, run.tokenizers, [phrase.source for phrase in phrases], run.settings.search
@@ -75,10 +75,10 @@ def _quality(run: Run, phrases: Sequence[Phrase]) -> str:
     return "\n".join(lines)
 
 
-def _worth_showing(phrases: Sequence[Phrase]) -> Phrase:
+def _worth_showing(phrases: Sequence[AlignedPair]) -> AlignedPair:
     """Choose a phrase of middling length whose words come in another order in the translation."""
 
-    def crossings(phrase: Phrase) -> int:
+    def crossings(phrase: AlignedPair) -> int:
         links = phrase.links
         return sum(a < c and b > d for n, (a, b) in enumerate(links) for c, d in links[n + 1 :])
 
@@ -89,14 +89,14 @@ def _worth_showing(phrases: Sequence[Phrase]) -> Phrase:
 class _Seen(NamedTuple):
     """A phrase, the head that looks at it, and where it looks: a row a target word."""
 
-    phrase: Phrase
+    phrase: AlignedPair
     head: AlignmentHead
     weights: Array
     gold: list[list[float]]
     words: tuple[list[str], list[str]]  # of the target and of the source
 
 
-def _see(run: Run, phrase: Phrase, head: AlignmentHead) -> _Seen:
+def _see(run: Run, phrase: AlignedPair, head: AlignmentHead) -> _Seen:
     stack, sources, targets = word_level_cross_attention(_forced(run, phrase), head.row)
     words = [phrase.target_words[n] for n in targets], [phrase.source_words[n] for n in sources]
     gold = [[float((s, t) in phrase.links) for s in sources] for t in targets]

@@ -8,11 +8,11 @@ from tempfile import TemporaryDirectory
 from regard._support.progress import track
 from regard.analysis import alignment_error_rate, best_alignment_head, extract_alignment
 from regard.config import DataConfig
-from regard.data import Pair, encode_pairs, read_pairs, whitespace_spans
+from regard.data import Pair, WordSpans, encode_pairs, read_pairs, whitespace_spans
 from regard.decoding import translate
 from regard.errors import RegardError
 from regard.evaluation import metrics
-from regard.runs import Run, WordSpans, trace_translation
+from regard.runs import Run, trace_translation
 from regard.training.distributed import Distributed
 from regard.training.loop import validation_loss
 from regard.training.objective import Objective

@@ -5,9 +5,9 @@ from functools import cache
 from threading import Lock, Thread
 from typing import cast
 
-from regard.data.phrasebook import Phrase, corpus
-from regard.demo.models import Language, word_spans
-from regard.runs import WordSpans
+from regard.data import WordSpans
+from regard.data.phrasebook import AlignedPair, load_phrasebook
+from regard.demo.models import Language
 
 _LOCK = Lock()  # the phrasebook is written out once, by whoever asks first
 
@@ -18,7 +18,7 @@ def words(language: str | None, source: str, target: str) -> WordSpans | None:
         return None
     with _LOCK:
         phrase = _phrases(language).get((source, target))
-    return None if phrase is None else word_spans(phrase)
+    return None if phrase is None else phrase.word_spans()
 
 
 def prepare(languages: Iterable[str | None]) -> Thread:
@@ -30,6 +30,6 @@ def prepare(languages: Iterable[str | None]) -> Thread:
 
 
 @cache
-def _phrases(language: str) -> dict[tuple[str, str], Phrase]:
-    book = corpus(cast(Language, language))
+def _phrases(language: str) -> dict[tuple[str, str], AlignedPair]:
+    book = load_phrasebook(cast(Language, language))
     return {(phrase.source, phrase.target): phrase for part in book for phrase in part}

@@ -4,12 +4,12 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from regard.data import Tokenizer
+from regard.data import Tokenizer, WordSpans
 from regard.decoding import Translation, translate
 from regard.explorer.cancellation import Stop
 from regard.explorer.errors import Refused
 from regard.explorer.limits import LIMITS, Limits
-from regard.runs import Run, WordSpans, assign_words, trace_translation
+from regard.runs import Run, assign_words, trace_translation
 from regard.viz.page import page_payload
 
 

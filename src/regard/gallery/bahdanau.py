@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from regard.analysis import word_level_cross_attention
-from regard.data.phrasebook import Phrase, corpus
+from regard.data.phrasebook import AlignedPair, load_phrasebook
 from regard.decoding import translate
 from regard.evaluation.metrics import bleu, exact_match
 from regard.gallery.example_sentence import looks
@@ -22,7 +22,9 @@ PARTS = 4  # into which they are cut, by length
 def draw() -> dict[str, Figure]:
     """Draw the alignment of a sentence, and how both translators do as sentences grow longer."""
     seeing, blind = with_and_without()
-    phrases = sorted(corpus("fr", train=0).test[:HELD_OUT], key=lambda one: len(one.source_words))
+    phrases = sorted(
+        load_phrasebook("fr", train=0).test[:HELD_OUT], key=lambda one: len(one.source_words)
+    )
     texts = {"with attention": _say(seeing, phrases), "without": _say(blind, phrases)}
     shown = _most_moved(phrases, texts["with attention"])
     phrase = phrases[shown]
@@ -39,19 +41,19 @@ def draw() -> dict[str, Figure]:
     return {"alignment": alignment, "with-and-without": _compared(said, phrases, texts)}
 
 
-def _say(run: Run, phrases: Sequence[Phrase]) -> list[str]:
+def _say(run: Run, phrases: Sequence[AlignedPair]) -> list[str]:
     sources = [phrase.source for phrase in phrases]
     found = translate(run.model, run.tokenizers, sources, run.settings.search)
     return [best[0].text for best in found]
 
 
-def _most_moved(phrases: Sequence[Phrase], texts: Sequence[str]) -> int:
+def _most_moved(phrases: Sequence[AlignedPair], texts: Sequence[str]) -> int:
     """Of the phrases that came out right, choose the one whose words change places most."""
     right = [n for n, phrase in enumerate(phrases) if phrase.target == texts[n]]
     return max(right or range(len(phrases)), key=lambda n: crossings(phrases[n]))
 
 
-def crossings(phrase: Phrase) -> int:
+def crossings(phrase: AlignedPair) -> int:
     """Count the pairs of words that change places; only words with one counterpart count."""
     sources, targets = zip(*phrase.links, strict=True)
     single = [(s, t) for s, t in phrase.links if sources.count(s) == targets.count(t) == 1]
@@ -59,7 +61,7 @@ def crossings(phrase: Phrase) -> int:
 
 
 def _compared(
-    said: Mapping[str, str], phrases: Sequence[Phrase], texts: Mapping[str, Sequence[str]]
+    said: Mapping[str, str], phrases: Sequence[AlignedPair], texts: Mapping[str, Sequence[str]]
 ) -> Figure:
     """Write what is said of one sentence; draw how good all translations are, by length."""
     figure = new_figure(10.5, 5.0)
@@ -84,7 +86,7 @@ def _bars(
     axes: Axes,
     title: str,
     judge: Callable[[Sequence[str], Sequence[str]], float],
-    phrases: Sequence[Phrase],
+    phrases: Sequence[AlignedPair],
     texts: Mapping[str, Sequence[str]],
 ) -> None:
     """Draw the figures of each translator, for all sentences, then from short to long."""

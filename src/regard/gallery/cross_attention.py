@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from regard.analysis import best_alignment_head, best_head_from_weights, word_level_cross_attention
-from regard.data.phrasebook import Phrase, corpus
+from regard.data.phrasebook import AlignedPair, load_phrasebook
 from regard.decoding import translate
 from regard.demo.models import load_or_train
 from regard.gallery.example_sentence import looks, the_cat
@@ -20,7 +20,7 @@ JUDGED = 100  # held-out phrases over which heads are compared
 def draw() -> dict[str, Figure]:
     """Draw the head that aligns best, then every head."""
     run, phrase = load_or_train(to="fr"), the_cat()
-    others = corpus("fr", train=0).valid[:JUDGED]
+    others = load_phrasebook("fr", train=0).valid[:JUDGED]
     traces, gold = [looks(run, other) for other in others], [other.links for other in others]
     best = best_alignment_head(traces, gold)
     weights_of_others = [word_level_cross_attention(one, best.row)[0] for one in traces]
@@ -39,7 +39,7 @@ def draw() -> dict[str, Figure]:
     return {"best-head": large, "every-head": _every_head(weights, phrase, errors)}
 
 
-def _every_head(weights: Array, phrase: Phrase, errors: Array) -> Figure:
+def _every_head(weights: Array, phrase: AlignedPair, errors: Array) -> Figure:
     layers, heads = errors.shape
     figure = new_figure(2.6 * heads, 2.9 * layers)
     panels = figure.subplots(layers, heads, squeeze=False)
@@ -55,12 +55,12 @@ def _every_head(weights: Array, phrase: Phrase, errors: Array) -> Figure:
     return figure
 
 
-def _cells(phrase: Phrase) -> Sequence[tuple[int, int]]:
+def _cells(phrase: AlignedPair) -> Sequence[tuple[int, int]]:
     """Give the gold alignment as cells of a map: (French word, English word)."""
     return [(target, source) for source, target in phrase.links]
 
 
-def _translated(run: Run, phrase: Phrase) -> str:
+def _translated(run: Run, phrase: AlignedPair) -> str:
     """Tell what the translator makes of the sentence, when nobody holds its hand."""
     (best, *_), *_ = translate(run.model, run.tokenizers, [phrase.source], run.settings.search)
     return f"{phrase.source} → {best.text}"

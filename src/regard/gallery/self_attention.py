@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from regard.analysis import head_statistics
-from regard.data.phrasebook import corpus
+from regard.data.phrasebook import load_phrasebook
 from regard.demo.models import load_or_train
 from regard.gallery.example_sentence import looks, the_cat
 from regard.gallery.figure_page import BLUE, GREEN, ORANGE
@@ -23,7 +23,7 @@ def draw() -> dict[str, Figure]:
     """Draw every head of the encoder and of the decoder, then what each head does."""
     run = load_or_train(to="fr")
     trace = looks(run, the_cat())
-    others = [looks(run, phrase) for phrase in corpus("fr", train=0).valid[:JUDGED]]
+    others = [looks(run, phrase) for phrase in load_phrasebook("fr", train=0).valid[:JUDGED]]
     maps = {name: _every_head(trace, kind) for name, kind in STACKS.items()}
     return {**maps, "what-each-does": _bars(others)}
 

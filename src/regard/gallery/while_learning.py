@@ -15,7 +15,7 @@ from regard.analysis import (
     best_head_from_weights,
     word_level_cross_attention,
 )
-from regard.data.phrasebook import Phrase, corpus
+from regard.data.phrasebook import AlignedPair, load_phrasebook
 from regard.demo.models import load_or_train
 from regard.gallery.example_sentence import looks, the_cat
 from regard.gallery.figure_page import GREY, ORANGE, Moving
@@ -40,7 +40,7 @@ class Frame(NamedTuple):
 def draw() -> dict[str, Figure | Moving]:
     """Draw the head that aligns best in the end, as it was along the way."""
     run = _watched()
-    judged = corpus("fr", train=0).valid[:JUDGED]
+    judged = load_phrasebook("fr", train=0).valid[:JUDGED]
     gold = [phrase.links for phrase in judged]
     best = best_alignment_head([looks(run, phrase) for phrase in judged], gold)
     frames = [_frame(step, then, best, judged) for step, then in _history(run).items()]
@@ -61,7 +61,7 @@ def _history(run: Run) -> dict[int, Run]:
     return {**then, last: run}
 
 
-def _frame(step: int, run: Run, best: AlignmentHead, judged: Sequence[Phrase]) -> Frame:
+def _frame(step: int, run: Run, best: AlignmentHead, judged: Sequence[AlignedPair]) -> Frame:
     weights, _, _ = word_level_cross_attention(looks(run, the_cat()), best.row)
     others = [word_level_cross_attention(looks(run, phrase), best.row)[0] for phrase in judged]
     errors = best_head_from_weights(others, [phrase.links for phrase in judged]).values

@@ -2,12 +2,11 @@
 
 from regard.runs import parameters
 from regard.runs.run import Run, RunFolder, load
-from regard.runs.tracing import WordSpans, append_traces, assign_words, trace_translation
+from regard.runs.tracing import append_traces, assign_words, trace_translation
 
 __all__ = [
     "Run",
     "RunFolder",
-    "WordSpans",
     "append_traces",
     "assign_words",
     "load",

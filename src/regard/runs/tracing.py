@@ -1,8 +1,7 @@
 """The attention of an actual output: one forced pass over a sentence and its translation."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,6 +14,7 @@ from regard.data import (
     Span,
     Tokenizer,
     Tokenizers,
+    WordSpans,
     overlapping,
     pad_sequences,
 )
@@ -22,14 +22,6 @@ from regard.decoding import Translation
 from regard.models import AttentionWeights, Seq2SeqModel
 from regard.runs.run import Run
 from regard.trace import TokenList, Trace, build_translation_trace
-
-
-class WordSpans(NamedTuple):
-    """Where the words of a pair are in its texts, and which belong together."""
-
-    source: Sequence[Span]
-    target: Sequence[Span]
-    links: Iterable[tuple[int, int]] | None = None  # (source word, target word)
 
 
 def trace_translation(

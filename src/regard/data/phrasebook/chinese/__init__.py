@@ -1,3 +1,0 @@
-"""Chinese: from meanings to words."""
-
-from regard.data.phrasebook.chinese.sentence import sentence as sentence

@@ -1,3 +1,0 @@
-"""English: from meanings to words."""
-
-from regard.data.phrasebook.english.sentence import sentence as sentence

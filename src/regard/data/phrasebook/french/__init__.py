@@ -1,3 +1,0 @@
-"""French: from meanings to words."""
-
-from regard.data.phrasebook.french.sentence import sentence as sentence

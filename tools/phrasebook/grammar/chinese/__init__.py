@@ -1,0 +1,3 @@
+"""Chinese: from meanings to words."""
+
+from grammar.chinese.sentence import sentence as sentence

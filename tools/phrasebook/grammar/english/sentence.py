@@ -1,0 +1,122 @@
+"""English sentences: actions, states, existence, and what is joined of them."""
+
+from grammar.english.clause import BE, WAS, adverb, clause
+from grammar.english.nominal import nominal, participant, place
+from grammar.lexicon.adjectives import Adjective
+from grammar.lexicon.nouns import Noun
+from grammar.meaning import (
+    Clause,
+    Compound,
+    Existence,
+    Meaning,
+    Place,
+    Proposition,
+    Report,
+    Sequel,
+    State,
+    again,
+    person,
+)
+from grammar.words import Word, capitalised
+
+
+def sentence(meaning: Meaning) -> list[Word]:
+    """Say a meaning as an English sentence."""
+    asked = isinstance(meaning, Proposition) and meaning.question
+    stop = Word("?" if asked else ".", ("stop",))
+    return capitalised([*_words(meaning), stop])
+
+
+def _words(meaning: Meaning) -> list[Word]:
+    if isinstance(meaning, Compound):
+        return _compound(meaning)
+    if isinstance(meaning, Report):
+        return _report(meaning)
+    if isinstance(meaning, Sequel):
+        return _sequel(meaning)
+    return proposition(meaning)
+
+
+def proposition(meaning: Proposition, mark: str = "") -> list[Word]:
+    """Say a clause, a state or an existence."""
+    if isinstance(meaning, Clause):
+        return clause(meaning, mark)
+    return state(meaning, mark) if isinstance(meaning, State) else existence(meaning, mark)
+
+
+def state(meaning: State, mark: str = "") -> list[Word]:
+    """Say that someone or something is so."""
+    forms = WAS if meaning.past else BE
+    be = Word(forms[person(meaning.subject)], (f"{mark}be", *_asked(meaning, mark)))
+    subject = participant(meaning.subject, f"{mark}subject.", clause)
+    words = [be, *subject] if meaning.question else [*subject, be]
+    if meaning.question == "where":
+        words.insert(0, Word("where", (f"{mark}asked",)))
+    if meaning.negated:
+        words.append(Word("not", (f"{mark}not",)))
+    words += _predicate(meaning, mark)
+    return words + (adverb(meaning.time.english, f"{mark}time.") if meaning.time else [])
+
+
+def _asked(meaning: State | Existence, mark: str) -> tuple[str, ...]:
+    return (f"{mark}whether",) if meaning.question == "whether" else ()
+
+
+def _predicate(meaning: State, mark: str) -> list[Word]:
+    said, marks = meaning.predicate, (f"{mark}predicate",)
+    if said is None:
+        return []
+    if isinstance(said, Place):
+        return place(said, f"{mark}place.", clause)
+    if isinstance(said, Noun):
+        return [Word("a", (f"{mark}be",)), Word(said.singular, marks)]
+    return _adjective(meaning, said, mark)
+
+
+def _adjective(meaning: State, said: Adjective, mark: str) -> list[Word]:
+    marks = (f"{mark}predicate",)
+    if meaning.than is None:
+        degree = [Word(meaning.degree, (f"{mark}degree",))] if meaning.degree else []
+        return [*degree, Word(said.english, marks)]
+    more = (f"{mark}degree",)
+    compared = [Word("more", more), Word(said.english, marks)]
+    if not said.comparative.startswith("more"):
+        compared = [Word(said.comparative, (*more, *marks))]
+    than = participant(meaning.than, f"{mark}than.", clause)
+    return [*compared, Word("than", (f"{mark}than",)), *than]
+
+
+def existence(meaning: Existence, mark: str = "") -> list[Word]:
+    """Say that there is something somewhere."""
+    be = Word("are" if meaning.nominal.plural else "is", (f"{mark}be", *_asked(meaning, mark)))
+    there = Word("there", (f"{mark}be",))
+    denied = [Word("no", (f"{mark}not",))] if meaning.negated else []
+    return [
+        *([be, there] if meaning.question else [there, be]),
+        *denied,
+        *nominal(meaning.nominal, f"{mark}subject.", clause),
+        *place(meaning.place, f"{mark}place.", clause),
+    ]
+
+
+def _compound(meaning: Compound) -> list[Word]:
+    first, second = proposition(meaning.first, "1."), proposition(meaning.second, "2.")
+    joint, comma = Word(meaning.conjunction, ("joint",)), Word(",", ("comma",))
+    if meaning.conjunction in ("when", "if"):
+        return [joint, *first, comma, *second]
+    return [*first, *([comma] if meaning.conjunction == "but" else []), joint, *second]
+
+
+def _report(meaning: Report) -> list[Word]:
+    third = person(meaning.subject) == 2
+    verb = Word(meaning.verb.third if third else meaning.verb.base, ("verb", "tense"))
+    subject = participant(meaning.subject, "subject.", clause)
+    return [*subject, verb, Word("that", ("that",)), *proposition(meaning.content, "2.")]
+
+
+def _sequel(meaning: Sequel) -> list[Word]:
+    """Say that someone bought something and then used it."""
+    assert meaning.clause.object
+    verb = Word(meaning.frame.verb.past, ("2.verb", "2.tense"))
+    pronoun = participant(again(meaning.clause.object), "2.object.", clause, subject=False)
+    return [*clause(meaning.clause), Word("and", ("joint",)), verb, *pronoun]

@@ -1,0 +1,139 @@
+"""French sentences: actions, states, existence, and what is joined of them."""
+
+from grammar.french.clause import adverb, clause, subject, whether
+from grammar.french.nominal import nominal, place
+from grammar.french.sound import settled
+from grammar.french.verb import BE, WAS, predicate, turned
+from grammar.lexicon.adjectives import Adjective
+from grammar.lexicon.nouns import FEMININE, Noun
+from grammar.meaning import (
+    Clause,
+    Compound,
+    Existence,
+    Meaning,
+    Participant,
+    Place,
+    Pronoun,
+    Proposition,
+    Report,
+    Sequel,
+    State,
+    again,
+    is_feminine,
+    is_plural,
+    person,
+)
+from grammar.words import Word, capitalised
+
+JOINTS = {
+    "because": ("parce", "que"),
+    "but": ("mais",),
+    "and": ("et",),
+    "when": ("quand",),
+    "if": ("si",),
+}
+DEGREES = {"very": "très", "too": "trop"}
+
+
+def sentence(meaning: Meaning) -> list[Word]:
+    """Say a meaning as a French sentence."""
+    asked = isinstance(meaning, Proposition) and meaning.question
+    stop = Word("?" if asked else ".", ("stop",))
+    return capitalised(settled([*_words(meaning), stop]))
+
+
+def _words(meaning: Meaning) -> list[Word]:
+    if isinstance(meaning, Compound):
+        return _compound(meaning)
+    if isinstance(meaning, Report):
+        return _report(meaning)
+    if isinstance(meaning, Sequel):
+        return _sequel(meaning)
+    return proposition(meaning)
+
+
+def proposition(meaning: Proposition, mark: str = "") -> list[Word]:
+    """Say a clause, a state or an existence."""
+    if isinstance(meaning, Clause):
+        return clause(meaning, mark)
+    return state(meaning, mark) if isinstance(meaning, State) else existence(meaning, mark)
+
+
+def state(meaning: State, mark: str = "") -> list[Word]:
+    """Say that someone or something is so."""
+    forms = WAS if meaning.past else BE
+    be = Word(forms[person(meaning.subject)], (f"{mark}be",))
+    who = subject(meaning.subject, f"{mark}subject.")
+    if meaning.question == "where":
+        return [Word("où", (f"{mark}asked",)), be, *_behind(meaning.subject, be, who, mark)]
+    words = whether(mark) if meaning.question else []
+    words += who + denied([be], meaning.negated, mark) + _predicate(meaning, mark)
+    return words + (adverb(meaning.time.french, f"{mark}time.") if meaning.time else [])
+
+
+def _behind(who: Participant, be: Word, said: list[Word], mark: str) -> list[Word]:
+    return [turned(who, be.text, f"{mark}subject.")] if isinstance(who, Pronoun) else said
+
+
+def denied(verb: list[Word], negated: bool, mark: str) -> list[Word]:
+    """Put "ne" and "pas" around a verb."""
+    if not negated:
+        return verb
+    return [Word("ne", (f"{mark}not",)), *verb, Word("pas", (f"{mark}not",))]
+
+
+def _predicate(meaning: State, mark: str) -> list[Word]:
+    said, marks = meaning.predicate, (f"{mark}predicate",)
+    if said is None:
+        return []
+    if isinstance(said, Place):
+        return place(said, f"{mark}place.", clause)
+    if isinstance(said, Noun):
+        feminine = is_feminine(meaning.subject)
+        return [Word(FEMININE[said.singular] if feminine else said.french, marks)]
+    return _adjective(meaning, said, mark)
+
+
+def _adjective(meaning: State, said: Adjective, mark: str) -> list[Word]:
+    form = said.agreeing(is_feminine(meaning.subject), is_plural(meaning.subject))
+    word = Word(form, (f"{mark}predicate",))
+    if meaning.than is not None:
+        than = subject(meaning.than, f"{mark}than.")
+        return [Word("plus", (f"{mark}degree",)), word, Word("que", (f"{mark}than",)), *than]
+    degree = [Word(DEGREES[meaning.degree], (f"{mark}degree",))] if meaning.degree else []
+    return [*degree, word]
+
+
+def existence(meaning: Existence, mark: str = "") -> list[Word]:
+    """Say that there is something somewhere."""
+    be = (f"{mark}be",)
+    there = denied([Word("y", be), Word("a", be)], meaning.negated, mark)
+    return [
+        *(whether(mark) if meaning.question else []),
+        Word("il", be),
+        *there,
+        *nominal(meaning.nominal, f"{mark}subject.", clause, denied=meaning.negated),
+        *place(meaning.place, f"{mark}place.", clause),
+    ]
+
+
+def _compound(meaning: Compound) -> list[Word]:
+    first, second = proposition(meaning.first, "1."), proposition(meaning.second, "2.")
+    joint = [Word(word, ("joint",)) for word in JOINTS[meaning.conjunction]]
+    comma = Word(",", ("comma",))
+    if meaning.conjunction in ("when", "if"):
+        return [*joint, *first, comma, *second]
+    return [*first, *([comma] if meaning.conjunction == "but" else []), *joint, *second]
+
+
+def _report(meaning: Report) -> list[Word]:
+    verb = Word(meaning.verb.present[person(meaning.subject)], ("verb", "tense"))
+    that = Word("que", ("that",))
+    return [*subject(meaning.subject, "subject."), verb, that, *proposition(meaning.content, "2.")]
+
+
+def _sequel(meaning: Sequel) -> list[Word]:
+    """Say that someone bought something and then used it."""
+    assert meaning.clause.object
+    more = Clause(meaning.frame, meaning.clause.subject, again(meaning.clause.object), tense="past")
+    return [*clause(meaning.clause), Word("et", ("joint",)), *predicate(more, "2.")]

@@ -1,0 +1,3 @@
+"""Chance: meanings drawn at random, each of which makes sense."""
+
+from grammar.sampling.sentences import sentence as sentence

@@ -1,0 +1,35 @@
+import pytest
+
+from grammar.english.sentence import proposition, sentence, state
+from grammar.meaning import Existence
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({}, "You are tired ."),
+        ({"negated": True}, "You are not tired ."),
+        ({"question": "whether"}, "Are you tired ?"),
+        ({"past": True, "degree": "too"}, "You were too tired ."),
+    ],
+)
+def test_a_state_is_said_denied_and_asked(m, form, said):
+    words = sentence(m.being(m.who("you"), "tired", **form))
+    assert " ".join(word.text for word in words) == said
+
+
+def test_a_comparative_of_one_word_means_more_and_the_adjective(m):
+    words = state(m.being(m.name("Paul"), "tall", than=m.name("Anna")))
+    assert words[2].text == "taller"
+    assert words[2].marks == ("degree", "predicate")
+
+
+def test_there_is_turns_round_in_a_question(m):
+    told = Existence(m.thing("cat", "a"), m.at("under", m.thing("bed")), question="whether")
+    assert " ".join(word.text for word in proposition(told)) == "is there a cat under the bed"
+
+
+def test_the_halves_of_a_sentence_keep_their_marks_apart(m):
+    words = sentence(m.report(m.who("I"), "think", m.being(m.who("she"), "sad")))
+    assert words[0].marks == ("subject.noun",)
+    assert words[3].marks == ("2.subject.noun",)

@@ -1,0 +1,53 @@
+import re
+
+import pytest
+
+from grammar.french.clause import clause, turns
+from grammar.french.sound import settled
+from grammar.words import join
+
+
+def text(told):
+    return join([word.text for word in settled(clause(told))], "fr")
+
+
+@pytest.mark.parametrize(
+    ("subject", "question", "said"),
+    [
+        ("he", "where", "où dort-il"),
+        ("I", "where", "où est-ce que je dors"),
+        ("she", "whether", "est-ce qu'elle dort"),
+        ("you", "why", "pourquoi dors-tu"),
+        ("he", "who", "qui dort"),
+    ],
+)
+def test_pronouns_turn_after_a_question_word(m, subject, question, said):
+    told = m.act("sleep", m.who(subject), question=question)
+    assert text(told) == said
+    assert turns(told) == ("-" in said and "est-ce" not in said)
+
+
+def test_what_is_que_before_a_verb_and_opens_est_ce_que_otherwise(m):
+    assert text(m.act("buy", m.who("you"), m.who("it"), question="what")) == "qu'achètes-tu"
+    told = m.act("buy", m.name("Anna"), m.who("it"), question="what")
+    assert text(told) == "qu'est-ce qu'Anna achète"
+
+
+def test_english_calls_someone_and_french_calls_to_someone(m):
+    words = clause(m.act("call", m.name("Paul"), recipient=m.thing("friend", "his")))
+    to = next(word for word in words if word.text == "à")
+    assert to.marks == ("verb",)
+
+
+def test_the_time_may_open_the_sentence(m):
+    told = m.act("fall", m.who("I"), None, "past", time="two days ago", fronted=True)
+    assert text(told) == "il y a deux jours, je suis tombé"
+
+
+def test_every_ne_has_its_pas(generated):
+    wrong = re.compile(r"\b(ne |n')(?!.*\b(pas|jamais)\b)", re.I)
+    for phrase in generated("fr"):
+        assert not wrong.search(phrase.target), phrase.target
+        assert len(re.findall(r"\b(?:ne |n')", phrase.target)) == len(
+            re.findall(r"\b(?:pas|jamais)\b", phrase.target)
+        )

@@ -1,0 +1,55 @@
+import pytest
+
+from grammar.french.sound import settled
+from grammar.french.verb import agreeing, predicate, turned
+from grammar.lexicon.nouns import NOUN
+from grammar.words import join
+
+
+def text(told):
+    return join([word.text for word in settled(predicate(told, ""))], "fr")
+
+
+@pytest.mark.parametrize(
+    ("tense", "said"),
+    [
+        ({"tense": "simple"}, "ne les voit pas"),
+        ({"tense": "past"}, "ne les a pas vus"),
+        ({"tense": "future"}, "ne les verra pas"),
+        ({"tense": "modal", "modal": "can"}, "ne peut pas les voir"),
+        ({"tense": "going"}, "ne va pas les voir"),
+    ],
+)
+def test_ne_pas_and_clitics_find_their_place(m, tense, said):
+    assert text(m.act("see", m.name("Paul"), m.who("they"), negated=True, **tense)) == said
+
+
+def test_a_participle_agrees_with_an_object_before_it_and_no_other(m):
+    apples = m.thing("apple", plural=True)
+    eaten = m.who("they", NOUN["apple"])
+    assert text(m.act("eat", m.who("I"), eaten, "past")) == "les ai mangées"
+    assert text(m.act("eat", m.who("I"), apples, "past")) == "ai mangé"
+    assert text(m.act("eat", m.who("I"), apples, "past", gap="object")) == "ai mangé" + "es"
+
+
+def test_a_participle_with_be_agrees_with_the_subject(m):
+    assert text(m.act("go", m.name("Anna"), None, "past")) == "est allée"
+    assert text(m.act("go", m.who("we"), None, "past")) == "sommes allés"
+    assert text(m.act("sit", m.thing("girl", plural=True), None, "past")) == "étaient assises"
+
+
+def test_participles_in_s_stay_so_in_the_masculine_plural(m):
+    assert agreeing("assis", m.who("they")) == "assis"
+    assert agreeing("pris", m.thing("key", plural=True)) == "prises"
+
+
+def test_who_receives_stands_before_the_verb(m):
+    told = m.act("give", m.name("Paul"), m.thing("key", "a"), "past", recipient=m.who("she"))
+    assert text(told) == "lui a donné"
+
+
+def test_a_t_keeps_two_vowels_apart(m):
+    assert turned(m.who("she"), "habite", "").text == "-t-elle"
+    assert turned(m.who("he"), "dort", "").text == "-il"
+    assert turned(m.who("you"), "vas", "").text == "-tu"
+    assert turned(m.who("they"), "mangent", "").text == "-ils"

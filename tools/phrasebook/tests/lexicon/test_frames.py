@@ -1,0 +1,48 @@
+import pytest
+
+from grammar.lexicon.frames import ACTIONS, GIFTS, SEQUELS, TENSES
+from grammar.lexicon.nouns import NOUN
+from grammar.lexicon.phrases import PLACES
+
+
+@pytest.mark.parametrize("frame", ACTIONS + GIFTS, ids=lambda frame: frame.verb.base)
+def test_every_frame_has_someone_a_tense_a_chinese_verb_and_known_places(frame):
+    assert frame.subjects and frame.tenses <= set(TENSES.values()) and frame.chinese
+    assert set(frame.places) <= set(PLACES)
+    assert not set(frame.chinese) & set("-+~/|")
+
+
+def test_who_does_what_makes_sense():
+    for frame in ACTIONS + GIFTS:
+        if frame.verb.base == "read":
+            assert all("person" in noun.kinds for noun in frame.subjects)
+            assert NOUN["bread"] not in frame.objects
+        if frame.verb.base == "drink":
+            assert all("drink" in noun.kinds for noun in frame.objects)
+
+
+def test_chinese_verbs_depend_on_what_they_are_done_to():
+    wear = [frame for frame in ACTIONS if frame.verb.base == "wear"]
+    said = {frame.chinese for frame in wear if NOUN["hat"] in frame.objects}
+    assert said == {"戴"}
+    assert {frame.chinese for frame in wear if NOUN["coat"] in frame.objects} == {"穿"}
+
+
+def test_the_marks_of_chinese_verbs_are_read():
+    verbs = {frame.verb.base: frame for frame in ACTIONS}
+    assert (verbs["dance"].chinese, verbs["dance"].chinese_object) == ("跳", "舞")
+    assert verbs["live"].placed and not verbs["sit"].finished
+    assert verbs["wear"].lasting == "~着" and verbs["sit"].lasting == "~"
+    assert verbs["eat"].finished and verbs["eat"].lasting == ""
+
+
+def test_i_and_you_do_what_anyone_may_do():
+    verbs = {frame.verb.base: frame for frame in ACTIONS}
+    assert verbs["help"].by_anyone and verbs["help"].to_anyone
+    assert not verbs["chase"].by_anyone and not verbs["eat"].to_anyone
+
+
+def test_what_comes_after_is_done_to_the_same_things():
+    for first, second in SEQUELS:
+        assert first.objects == second.objects
+        assert "past" in first.tenses

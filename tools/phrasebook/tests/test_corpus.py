@@ -1,0 +1,170 @@
+"""Properties of 20,000 generated pairs per language, and the data files made of them."""
+
+import gzip
+import random
+import re
+import zlib
+
+import pytest
+
+from generate import EMBEDDED, data_files
+from grammar.corpus import generate_pairs
+from grammar.words import join, words
+from regard.data.phrasebook import LANGUAGES, SIZE, load_phrasebook
+
+
+@pytest.fixture(params=LANGUAGES)
+def corpus(request, generated):
+    return request.param, generated(request.param)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_equal_seeds_give_equal_pairs_and_other_seeds_give_others(language):
+    pairs = generate_pairs(language, 60, seed=3)
+    assert pairs == generate_pairs(language, 60, seed=3)
+    assert pairs[:20] == generate_pairs(language, 20, seed=3)
+    assert len({*pairs} & {*generate_pairs(language, 60, seed=4)}) < 10
+    assert generate_pairs(language, 0) == []
+
+
+def test_generation_leaves_the_global_random_state_alone():
+    random.seed(5)
+    expected = random.random()
+    random.seed(5)
+    generate_pairs("fr", 50)
+    assert random.random() == expected
+
+
+def test_embedded_files_are_what_the_generator_writes(corpus):
+    language, pairs = corpus
+    for name, content in data_files(language, pairs).items():
+        embedded = (EMBEDDED / name).read_bytes()
+        assert gzip.decompress(embedded) == gzip.decompress(content)
+        if "ng" not in zlib.ZLIB_RUNTIME_VERSION:  # zlib-ng compresses to other bytes
+            assert embedded == content
+
+
+def test_loader_returns_the_generated_pairs_in_order(corpus):
+    language, pairs = corpus
+    book = load_phrasebook(language)
+    assert [*book.valid, *book.test, *book.train] == pairs
+
+
+def test_no_sentence_occurs_twice_in_either_language(corpus):
+    _, pairs = corpus
+    assert len(pairs) == SIZE
+    assert len({pair.source for pair in pairs}) == SIZE
+    assert len({pair.target for pair in pairs}) == SIZE
+
+
+def test_words_join_to_the_sentence_and_split_again(corpus):
+    language, pairs = corpus
+    for pair in pairs[::10]:
+        assert join(pair.source_words, "en") == pair.source
+        assert join(pair.target_words, language) == pair.target
+        assert words(pair.source, "en") == pair.source_words
+        if language == "fr":
+            assert words(pair.target, "fr") == pair.target_words
+
+
+def test_links_are_sorted_distinct_and_within_the_sentences(corpus):
+    for pair in corpus[1]:
+        assert list(pair.links) == sorted(set(pair.links))
+        assert all(
+            0 <= i < len(pair.source_words) and 0 <= j < len(pair.target_words)
+            for i, j in pair.links
+        )
+
+
+# words that may be unaligned: articles, auxiliaries, commas, the "that" of reported speech
+UNALIGNED = {
+    "fr": ({"do", "does"}, set()),
+    "zh": (
+        {"the", "a", "an", "any", "of", "at", "that", ",", "is", "are", "am", "was", "were"}
+        | {"do", "does", "did"},
+        {"，"},
+    ),
+}
+
+
+def test_every_word_but_function_words_is_aligned(corpus):
+    language, pairs = corpus
+    source_unaligned, target_unaligned = UNALIGNED[language]
+    for pair in pairs:
+        source = {i for i, _ in pair.links}
+        target = {j for _, j in pair.links}
+        for i, word in enumerate(pair.source_words):
+            assert i in source or word.lower() in source_unaligned, pair
+        for j, word in enumerate(pair.target_words):
+            assert j in target or word in target_unaligned, pair
+
+
+def test_most_words_are_aligned_and_few_to_several(corpus):
+    language, pairs = corpus
+    linked = sum(len({i for i, _ in pair.links}) for pair in pairs)
+    total = sum(len(pair.source_words) for pair in pairs)
+    links = sum(len(pair.links) for pair in pairs)
+    assert linked / total > {"fr": 0.99, "zh": 0.87}[language]
+    assert links / total < 1.35
+
+
+def test_final_punctuation_is_aligned(corpus):
+    for pair in corpus[1]:
+        assert pair.links[-1] == (len(pair.source_words) - 1, len(pair.target_words) - 1)
+
+
+def test_word_order_differs_in_many_pairs(corpus):
+    language, pairs = corpus
+    crossing = sum(_crosses(pair.links) for pair in pairs)
+    assert crossing / len(pairs) > {"fr": 0.45, "zh": 0.6}[language]
+
+
+def _crosses(links):
+    return any(i < k and j > n for i, j in links for k, n in links)
+
+
+def test_sentence_lengths_vary(corpus):
+    lengths = [len(pair.source_words) for pair in corpus[1]]
+    assert min(lengths) <= 4
+    assert max(lengths) <= 26
+    assert 8 < sum(lengths) / len(lengths) < 11
+    assert sum(length >= 12 for length in lengths) / len(lengths) > 0.15
+
+
+def test_vocabulary_is_small(corpus):
+    language, pairs = corpus
+    source = {word.lower() for pair in pairs for word in pair.source_words}
+    target = {word.lower() for pair in pairs for word in pair.target_words}
+    assert 350 < len(source) < 520
+    assert len(target) < {"fr": 950, "zh": 400}[language]
+
+
+def test_sentences_start_with_a_capital_and_end_with_punctuation(corpus):
+    language, pairs = corpus
+    for pair in pairs:
+        assert pair.source[0].isupper() and pair.source[-1] in ".?"
+        assert pair.target[-1] in {"fr": ".?", "zh": "。？"}[language]
+        assert (pair.source[-1] == "?") == (pair.target[-1] in "?？")
+        if language == "fr":
+            assert pair.target[0].isupper()
+
+
+WRONG_ENGLISH = re.compile(
+    r"\ba [aeio]|\ban [^aeiou]|\b(he|she|it) (do|are)\b|\b(I|we|they) (is|does|has)\b"
+    r"|^(two|three|four|five|six|ten) \w+ (is|does|was)\b"
+    r"|\bcan not\b|\bthat that\b|  | [.,?]",
+    re.I,
+)
+
+
+def test_english_agreement_and_spacing(corpus):
+    for pair in corpus[1]:
+        assert not WRONG_ENGLISH.search(pair.source), pair.source
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_grammar_generates_at_least_100_000_distinct_pairs(language):
+    pairs = generate_pairs(language, 100_000)
+    assert len({pair.source for pair in pairs}) == 100_000
+    assert len({pair.target for pair in pairs}) == 100_000
