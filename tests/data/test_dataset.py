@@ -170,7 +170,7 @@ def test_an_error_while_files_are_replaced_is_not_taken_for_complete(tmp_path, m
 
 
 def test_what_a_killed_process_left_is_removed(tmp_path):
-    (tmp_path / ".source.tokens.12.draft").write_bytes(b"half")
+    (tmp_path / ".source.tokens.12.tmp").write_bytes(b"half")
     encode_pairs(PAIRS, JOINT, DataConfig(), tmp_path)
     assert not list(tmp_path.glob(".*"))
 

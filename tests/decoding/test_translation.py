@@ -164,7 +164,7 @@ def test_format_lines_keeps_each_translation_on_one_line():
 
 def test_progress_is_reported_on_stderr_if_asked_for(translator, monkeypatch, capsys):
     monkeypatch.setattr("regard.decoding.batching.MAX_TOKENS", 1)
-    monkeypatch.setattr("regard._support.progress.PLAIN_EVERY", 0.0)
+    monkeypatch.setattr("regard._support.progress.PLAIN_INTERVAL_SECONDS", 0.0)
     assert translate(*translator, SENTENCES) == translate(*translator, SENTENCES, progress=True)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 4 and lines[-1].startswith("4 of 4 sentences")

@@ -11,20 +11,20 @@ import pytest
 from regard._support import files
 from regard.errors import RegardError
 
-# writes half of a file, and is killed: by itself, so that there is nothing to wait for
-KILLED = """
+# writes half of a file and kills itself, so that there is nothing to wait for
+WRITE_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
 from regard._support import files
-with files.atomic_write(Path(sys.argv[1])) as draft:
-    with draft.open("w") as file:
+with files.atomic_write(Path(sys.argv[1])) as temp:
+    with temp.open("w") as file:
         file.write("half of it")
         file.flush()
         os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-HOLDING = """
+LOCK_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
 from regard._support import files
@@ -34,8 +34,8 @@ with files.lock_folder(Path(sys.argv[1])):
 
 
 @contextmanager
-def room_for(size):
-    """Let no file grow beyond so many bytes, as on a disk that is full."""
+def file_size_limit(size):
+    """Let no file grow beyond `size` bytes, as on a full disk."""
     before, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
     try:
@@ -49,7 +49,7 @@ def names(folder):
 
 
 @pytest.mark.parametrize("content", ["", "été\r\n", b"\0\xff"])
-def test_what_is_written_is_there_to_the_byte(tmp_path, content):
+def test_written_file_has_exactly_the_content(tmp_path, content):
     path = tmp_path / "some" / "new" / "file"
     files.write_file(path, content)
     data = content.encode() if isinstance(content, str) else content
@@ -57,7 +57,7 @@ def test_what_is_written_is_there_to_the_byte(tmp_path, content):
     assert names(path.parent) == ["file"]
 
 
-def test_a_file_is_replaced_as_a_whole(tmp_path):
+def test_new_content_replaces_all_of_the_old(tmp_path):
     path = tmp_path / "file"
     files.write_file(path, "a long text that was there before")
     files.write_file(path, "short")
@@ -65,16 +65,16 @@ def test_a_file_is_replaced_as_a_whole(tmp_path):
     assert names(tmp_path) == ["file"]
 
 
-def test_a_reader_sees_the_old_file_until_the_new_one_is_whole(tmp_path):
+def test_reader_sees_the_old_file_until_the_new_one_is_complete(tmp_path):
     path = tmp_path / "file"
     files.write_file(path, "old")
-    with files.atomic_write(path) as draft:
-        draft.write_text("new")
+    with files.atomic_write(path) as temp:
+        temp.write_text("new")
         assert path.read_text() == "old"
     assert path.read_text() == "new"
 
 
-def test_a_reader_that_has_begun_reads_the_old_file_to_its_end(tmp_path):
+def test_open_reader_keeps_reading_the_old_file(tmp_path):
     path = tmp_path / "file"
     files.write_file(path, "old and long")
     with path.open() as reader:
@@ -82,20 +82,20 @@ def test_a_reader_that_has_begun_reads_the_old_file_to_its_end(tmp_path):
         assert reader.read() == "old and long"
 
 
-def test_an_error_while_writing_leaves_the_old_file_and_no_draft(tmp_path):
+def test_error_while_writing_leaves_the_old_file_and_no_temp(tmp_path):
     path = tmp_path / "file"
     files.write_file(path, "old")
-    with pytest.raises(ZeroDivisionError, match="zero"), files.atomic_write(path) as draft:
-        draft.write_text("half")
+    with pytest.raises(ZeroDivisionError, match="zero"), files.atomic_write(path) as temp:
+        temp.write_text("half")
         1 / 0  # noqa: B018
     assert path.read_text() == "old"
     assert names(tmp_path) == ["file"]
 
 
-def test_a_kill_while_writing_leaves_the_old_file_and_a_draft_to_sweep(tmp_path):
+def test_kill_while_writing_leaves_the_old_file_and_a_removable_temp(tmp_path):
     path = tmp_path / "file"
     files.write_file(path, "old")
-    ended = subprocess.run([sys.executable, "-c", KILLED, path], check=False)
+    ended = subprocess.run([sys.executable, "-c", WRITE_AND_DIE, path], check=False)
     assert ended.returncode == -signal.SIGKILL
     assert path.read_text() == "old"
     assert len(names(tmp_path)) == 2
@@ -103,15 +103,15 @@ def test_a_kill_while_writing_leaves_the_old_file_and_a_draft_to_sweep(tmp_path)
     assert names(tmp_path) == ["file"]
 
 
-def test_a_sweep_takes_drafts_alone(tmp_path):
-    for name in (".hidden", "a.draft", ".a.1.draft", "b"):
+def test_remove_temps_removes_nothing_else(tmp_path):
+    for name in (".hidden", "a.tmp", ".a.1.tmp", "b"):
         (tmp_path / name).write_text("x")
     files.remove_temps(tmp_path)
-    assert names(tmp_path) == [".hidden", "a.draft", "b"]
+    assert names(tmp_path) == [".hidden", "a.tmp", "b"]
     files.remove_temps(tmp_path / "missing")
 
 
-def test_what_is_written_is_synced_before_it_gets_its_name(tmp_path, monkeypatch):
+def test_file_is_synced_before_and_folder_after_the_rename(tmp_path, monkeypatch):
     path = tmp_path / "file"
     synced = []
     monkeypatch.setattr(files.os, "fsync", lambda handle: synced.append(path.exists()))
@@ -119,7 +119,7 @@ def test_what_is_written_is_synced_before_it_gets_its_name(tmp_path, monkeypatch
     assert synced == [False, True], "the file before, its folder after"
 
 
-def test_two_processes_do_not_write_to_one_draft(tmp_path, monkeypatch):
+def test_two_processes_write_to_different_temps(tmp_path, monkeypatch):
     with files.atomic_write(tmp_path / "file") as one:
         one.write_text("one")
         monkeypatch.setattr(files.os, "getpid", lambda: os.getppid())
@@ -129,7 +129,7 @@ def test_two_processes_do_not_write_to_one_draft(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_is_one_sentence_and_what_was_there_is_kept(tmp_path, monkeypatch, number):
+def test_full_disk_is_reported_in_one_line_and_keeps_the_old_content(tmp_path, monkeypatch, number):
     path = tmp_path / "file"
     files.write_file(path, "old")
 
@@ -137,60 +137,65 @@ def test_a_full_disk_is_one_sentence_and_what_was_there_is_kept(tmp_path, monkey
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(files.os, "fsync", full)
-    with pytest.raises(RegardError, match=r"^no space is left to write .*file; what was there is"):
+    with pytest.raises(
+        RegardError, match=r"^cannot write .*file: no space left on the disk; the old"
+    ):
         files.write_file(path, "new")
     assert path.read_text() == "old"
     assert names(tmp_path) == ["file"]
 
 
-def test_a_file_that_cannot_grow_is_one_sentence(tmp_path):
+def test_file_size_limit_is_reported_in_one_line(tmp_path):
     path = tmp_path / "file"
     files.write_file(path, "old")
-    with room_for(100), pytest.raises(RegardError, match=r"^cannot write .*file: File too large$"):
+    with (
+        file_size_limit(100),
+        pytest.raises(RegardError, match=r"^cannot write .*file: File too large$"),
+    ):
         files.write_file(path, b"x" * 1000)
     assert path.read_text() == "old"
     assert names(tmp_path) == ["file"]
 
 
 @pytest.mark.parametrize("below", ["file/new", "file/new/newer"])
-def test_a_folder_that_cannot_be_is_one_sentence(tmp_path, below):
+def test_impossible_parent_folder_is_reported_in_one_line(tmp_path, below):
     (tmp_path / "file").write_text("old")
     with pytest.raises(RegardError, match=rf"^cannot write .*{below}: (File exists|Not a dir)"):
         files.write_file(tmp_path / below, "new")
     assert (tmp_path / "file").read_text() == "old"
 
 
-def test_a_folder_is_not_replaced_by_a_file(tmp_path):
+def test_folder_is_not_replaced_by_a_file(tmp_path):
     (tmp_path / "folder").mkdir()
     with pytest.raises(RegardError, match=r"^cannot write .*folder: Is a directory"):
         files.write_file(tmp_path / "folder", "new")
     assert names(tmp_path) == ["folder"]
 
 
-def test_a_folder_is_held_by_one_at_a_time_and_free_afterwards(tmp_path):
+def test_second_lock_is_refused_until_the_first_is_released(tmp_path):
     folder = tmp_path / "new"
     with files.lock_folder(folder):
         assert folder.is_dir()
-        refused = pytest.raises(RegardError, match=r"another process is at work in .*new")
+        refused = pytest.raises(RegardError, match=r"new is in use by another process")
         with refused, files.lock_folder(folder):
             raise AssertionError
     with files.lock_folder(folder):
         assert not list(folder.iterdir())
 
 
-def test_a_folder_that_a_killed_process_held_is_free(tmp_path):
-    killed = subprocess.run([sys.executable, "-c", HOLDING, str(tmp_path)], check=False)
+def test_lock_of_a_killed_process_is_free(tmp_path):
+    killed = subprocess.run([sys.executable, "-c", LOCK_AND_DIE, str(tmp_path)], check=False)
     assert killed.returncode == -signal.SIGKILL
     with files.lock_folder(tmp_path):
         pass
 
 
-def test_an_error_of_who_holds_a_folder_is_their_own(tmp_path):
+def test_error_under_the_lock_is_not_wrapped(tmp_path):
     with pytest.raises(BlockingIOError, match="the pipe is full"), files.lock_folder(tmp_path):
         raise BlockingIOError("the pipe is full")
 
 
-def test_a_folder_that_cannot_be_opened_is_one_sentence(tmp_path, monkeypatch):
+def test_unreadable_folder_cannot_be_locked(tmp_path, monkeypatch):
     def refuse(*_):
         raise PermissionError(errno.EACCES, "Permission denied")
 
@@ -200,7 +205,7 @@ def test_a_folder_that_cannot_be_opened_is_one_sentence(tmp_path, monkeypatch):
         raise AssertionError
 
 
-def test_a_link_stays_a_link_and_what_it_names_is_replaced(tmp_path):
+def test_symbolic_link_stays_and_its_target_is_replaced(tmp_path):
     target, link = tmp_path / "target", tmp_path / "folder" / "link"
     target.write_text("old")
     link.parent.mkdir()
@@ -209,7 +214,7 @@ def test_a_link_stays_a_link_and_what_it_names_is_replaced(tmp_path):
     assert link.is_symlink() and target.read_text() == "new"
 
 
-def test_what_is_no_file_is_written_to_and_not_replaced(tmp_path):
+def test_fifo_is_written_to_and_not_replaced(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -218,7 +223,7 @@ def test_what_is_no_file_is_written_to_and_not_replaced(tmp_path):
     assert pipe.is_fifo() and list(tmp_path.iterdir()) == [pipe]
 
 
-def test_a_file_is_no_folder_to_hold(tmp_path):
+def test_file_cannot_be_locked_as_a_folder(tmp_path):
     path = tmp_path / "file"
     path.write_text("text")
     refused = pytest.raises(RegardError, match="file must be a folder, but it is a file")

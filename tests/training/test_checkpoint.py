@@ -65,7 +65,7 @@ def test_a_state_without_its_weights_is_passed_over_with_a_warning(made, tmp_pat
 def test_a_draft_that_a_killed_process_left_is_swept_away(made, tmp_path):
     checkpoints = Checkpoints(tmp_path)
     checkpoints.save(*made, Progress(step=1))
-    draft = tmp_path / ".state-2.safetensors.99.draft"
+    draft = tmp_path / ".state-2.safetensors.99.tmp"
     draft.write_bytes(b"half")
     assert checkpoints.resume(*made, quiet).step == 1
     assert not draft.exists()

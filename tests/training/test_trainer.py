@@ -64,7 +64,7 @@ def test_a_run_folder_explains_itself(whole):
         "225 pairs" in folder.model_card.read_text()
         and "validation BLEU" in folder.model_card.read_text()
     )
-    assert not [path for path in whole.rglob("*") if path.suffix in {".pt", ".pkl", ".draft"}]
+    assert not [path for path in whole.rglob("*") if path.suffix in {".pt", ".pkl", ".tmp"}]
 
 
 def test_the_same_call_gives_the_same_weights(whole, tmp_path):
@@ -97,7 +97,7 @@ def test_a_finished_run_without_its_checkpoints_is_left_as_it_is(whole, tmp_path
 def test_a_folder_in_which_another_process_is_at_work_is_left_alone(tmp_path):
     with (
         files.lock_folder(tmp_path),
-        pytest.raises(RegardError, match="another process is at work in"),
+        pytest.raises(RegardError, match="is in use by another process"),
     ):
         small(tmp_path)
     assert not list(tmp_path.iterdir())
@@ -373,7 +373,7 @@ def test_states_of_a_training_that_had_to_go_back_do_not_outlive_those_it_makes(
 
 
 def test_a_kill_while_the_settings_are_written_leaves_nothing_in_the_way(whole, tmp_path):
-    drafts = [tmp_path / f".settings.json.{number}.draft" for number in (7, 123)]
+    drafts = [tmp_path / f".settings.json.{number}.tmp" for number in (7, 123)]
     for draft in drafts:
         draft.write_text("{")
     small(tmp_path)
@@ -384,7 +384,7 @@ def test_a_kill_while_the_settings_are_written_leaves_nothing_in_the_way(whole, 
 def test_weights_of_a_killed_process_are_swept_from_a_run(whole, tmp_path):
     copied = tmp_path / "copied"
     shutil.copytree(whole, copied)
-    draft = copied / ".model.safetensors.9.draft"
+    draft = copied / ".model.safetensors.9.tmp"
     draft.write_bytes(b"half")
     small(copied)
     assert not draft.exists()

@@ -94,7 +94,7 @@ def translate(
     if traces is not None:
         files.write_file(traces, "")
     batches = [sentences] if sentences else read_available_lines(open_stdin())
-    for batch in track(batches, "sentences", size=len, shown=not sys.stdout.isatty()):
+    for batch in track(batches, "sentences", size=len, visible=not sys.stdout.isatty()):
         translations = translate(
             loaded.model, loaded.tokenizers, batch, search, n_best=n_best, sampling=sampling
         )

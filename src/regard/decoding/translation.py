@@ -88,7 +88,7 @@ def translate(
     results = zip(batches, parallel_map(search, enumerate(batches)), strict=True)
     total = sum(map(len, batches))
     for rows, found in track(
-        results, "sentences", total, size=lambda result: len(result[0]), shown=progress
+        results, "sentences", total, size=lambda result: len(result[0]), visible=progress
     ):
         for row, hypotheses in zip(rows, found, strict=True):
             translations[row] = [_translation(each, tokenizers) for each in hypotheses]

@@ -1,15 +1,14 @@
 """Builds the gallery: draws the chosen figures, and writes the pages of all that are there."""
 
-import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from time import monotonic
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
 from regard._support import files
+from regard._support.progress import ProgressDisplay, print_to_stderr
 from regard.demo.models import find_cached
 from regard.errors import RegardError, unknown_name
 from regard.gallery import FIGURES, LANGUAGES, figure_page, localize, page
@@ -46,7 +45,7 @@ def build(
             letters = _draw(name, {one: _folder(out, one) for one in languages})
             unknown |= {name: letters} if letters else {}
     if unknown:
-        (say or _tell)(_without_fonts(unknown))
+        (say or print_to_stderr)(_without_fonts(unknown))
     return _write(out, languages)
 
 
@@ -126,29 +125,19 @@ def _is_free(folder: Path) -> bool:
 
 
 def _progress(names: Sequence[str], say: Callable[[str], None] | None) -> Iterator[str]:
-    """Go through the figures, with a bar on a terminal and with lines elsewhere."""
-    live = say is None and sys.stderr.isatty()
-    bar = Progress(
+    """Yield the figures, with a bar on a terminal and a line per figure elsewhere."""
+    columns = (
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
         BarColumn(),
         TextColumn("{task.description}"),
         TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        auto_refresh=False,  # a figure may have to train a model, which has a bar of its own
-        disable=not live,
     )
-    task = bar.add_task("", total=len(names))
-    with bar:
+    # no auto-refresh: a figure may have to train a model, which shows a bar of its own
+    with ProgressDisplay(*columns, total=len(names), echo=say, auto_refresh=False) as display:
         for number, name in enumerate(names, 1):
-            bar.update(task, description=name, refresh=True)
+            display.update(number - 1, description=name, refresh=True)
             started = monotonic()
             yield name
-            bar.update(task, completed=number, refresh=True)
-            if not live:
-                tell = say or _tell
-                tell(f"{number}/{len(names)} {name} ({monotonic() - started:.1f} s)")
-
-
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+            display.update(number, refresh=True)
+            if not display.is_live:
+                display.print(f"{number}/{len(names)} {name} ({monotonic() - started:.1f} s)")
