@@ -224,15 +224,20 @@ def explore(
 ) -> None:
     """Serve the explorer: translate and look at attention in a browser."""
     try:
-        from regard.explorer.server import serve
+        from regard.explorer import serve
     except ModuleNotFoundError as problem:
-        if (problem.name or "").partition(".")[0] not in ("fastapi", "starlette", "uvicorn"):
+        if (problem.name or "").partition(".")[0] not in (
+            "anyio",
+            "fastapi",
+            "starlette",
+            "uvicorn",
+        ):
             raise
         raise RegardError(
             "the explorer needs fastapi and uvicorn: pip install 'regard[explorer]'"
         ) from problem
     with interruptible():
-        serve(runs or [], trace or [], host, port, open_page=open_page, say=typer.echo)
+        serve(runs or [], trace or [], host, port, open_page=open_page, echo=typer.echo)
 
 
 @app.command()

@@ -1,173 +1,191 @@
-"""The routes: each asks one function, and gives its answer as JSON."""
+"""The FastAPI app: each route calls one function and returns its result as JSON."""
 
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Query, Request
 from fastapi.responses import FileResponse, HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
 
 from regard import __version__
-from regard.explorer import api_docs, gold_alignments, inference, playground, schemas, training_log
-from regard.explorer import traces as saved
-from regard.explorer.cancellation import Stop
-from regard.explorer.error_handlers import RESPONSES, explain
-from regard.explorer.errors import Refused
-from regard.explorer.limits import LIMITS, Limits
-from regard.explorer.runs import Shelf
-from regard.explorer.traces import Saved
-from regard.explorer.workers import Line
-from regard.viz.page import STATIC_FOLDER as PICTURES
+from regard.explorer import (
+    api_docs,
+    gold_alignments,
+    inference,
+    playground,
+    schemas,
+    traces,
+    training_log,
+)
+from regard.explorer.cancellation import CancelToken
+from regard.explorer.error_handlers import ERROR_RESPONSES, install_error_handlers
+from regard.explorer.runs import RunRegistry
+from regard.explorer.schemas import LIMITS, MAX_NAME_CHARACTERS, Limits
+from regard.explorer.traces import TraceRegistry
+from regard.explorer.workers import WorkerPool
+from regard.viz.page import STATIC_FOLDER as VIZ_STATIC
 
 STATIC = FilePath(__file__).parent / "static"
 
-Name = Annotated[str, Path(max_length=255)]
-Number = Annotated[int, Query(ge=1, le=2**31, description="which trace of the file, from 1 on")]
-Offset = Annotated[int, Query(ge=0, le=2**53, description="the `next_offset` of the answer before")]
+Name = Annotated[str, Path(max_length=MAX_NAME_CHARACTERS)]
+TraceNumber = Annotated[int, Query(ge=1, le=2**31, description="of the file's traces, from 1")]
+Offset = Annotated[int, Query(ge=0, le=2**53, description="`next_offset` of the last response")]
 
-
-Answers = Callable[[Callable[[Stop], Any], Request], Awaitable[Response]]
-"""Have some work done for a request, and give what comes of it."""
+RunInPool = Callable[[Callable[[CancelToken], Any], Request], Awaitable[Response]]
+"""Runs work in the worker pool and returns its result as a JSON response."""
 
 
 def create_app(
-    shelf: Shelf, traces: Saved, line: Line | None = None, limits: Limits = LIMITS
+    runs: RunRegistry,
+    traces: TraceRegistry,
+    workers: WorkerPool | None = None,
+    limits: Limits = LIMITS,
 ) -> FastAPI:
-    """Make the app that shows some runs and traces, and no others."""
-    line = line or Line()
+    """Return the app that serves some runs and traces.
 
-    async def answer(work: Callable[[Stop], Any], request: Request) -> Response:
-        return _json(await line.do(work, request.receive))
+    It has no access control of its own: wrap it with `secure_app`.
+
+    Args:
+        runs: The runs to serve.
+        traces: The traces to serve.
+        workers: The pool in which models run; a new one if None.
+        limits: Largest values of a request.
+    """
+    pool = workers or WorkerPool()
+
+    async def run_in_pool(work: Callable[[CancelToken], Any], request: Request) -> Response:
+        return _json_response(await pool.run(work, request.receive))
 
     app = FastAPI(
         title="regard explorer",
         version=__version__,
-        summary="Translate, look, and play with attention.",
+        summary="Translate, look at attention, and experiment with it.",
         docs_url=None,
         redoc_url=None,
-        responses=RESPONSES,
+        responses=ERROR_RESPONSES,
     )
-    explain(app)
-    _add_runs(app, shelf, limits)
-    _add_model(app, shelf, answer, limits)
-    _add_traces(app, traces, answer, limits)
-    _add_playground(app, answer, limits)
-    _add_pages(app)
+    install_error_handlers(app)
+    _add_run_routes(app, runs, limits)
+    _add_model_routes(app, runs, run_in_pool, limits)
+    _add_trace_routes(app, traces, run_in_pool, limits)
+    _add_playground_routes(app, run_in_pool, limits)
+    _add_page_routes(app)
     return app
 
 
-def _add_runs(app: FastAPI, shelf: Shelf, limits: Limits) -> None:
-    @app.get("/api/runs", response_model=schemas.RunsAnswer)
-    def runs() -> Response:
-        """List the runs named at start, and what may be asked for."""
-        return _json(
+def _add_run_routes(app: FastAPI, runs: RunRegistry, limits: Limits) -> None:
+    @app.get("/api/runs", response_model=schemas.RunsResponse)
+    def list_runs() -> Response:
+        """List the served runs, the limits, and the choices of the playground."""
+        return _json_response(
             {
-                "runs": [shelf.facts(name) for name in shelf.names],
-                "limits": asdict(limits),
-                "playground": playground.known(),
+                "runs": [runs.info(name) for name in runs.names],
+                "limits": limits.model_dump(),
+                "playground": playground.playground_options(),
             }
         )
 
-    @app.get("/api/runs/{run}/log", response_model=schemas.LogAnswer)
-    def log(run: Name, offset: Offset = 0) -> Response:
-        """Give the lines of a run's log that were written from an offset on."""
-        return _json(training_log.log(shelf.folder(run), offset))
+    @app.get("/api/runs/{run}/log", response_model=schemas.LogResponse)
+    def read_log(run: Name, offset: Offset = 0) -> Response:
+        """Return the records of a run's training log from a byte offset on."""
+        return _json_response(training_log.read_log(runs.folder(run), offset))
 
-    @app.get("/api/runs/{run}/checkpoints", response_model=schemas.CheckpointsAnswer)
-    def checkpoints(run: Name) -> Response:
-        """List the weights that a run has kept, in order of steps."""
-        kept = [{"id": each.id, "step": each.step} for each in shelf.checkpoints(run)]
-        return _json({"checkpoints": kept})
+    @app.get("/api/runs/{run}/checkpoints", response_model=schemas.CheckpointsResponse)
+    def list_checkpoints(run: Name) -> Response:
+        """List the checkpoints of a run in order of steps."""
+        checkpoints = [{"id": each.id, "step": each.step} for each in runs.checkpoints(run)]
+        return _json_response({"checkpoints": checkpoints})
 
 
-def _add_model(app: FastAPI, shelf: Shelf, answer: Answers, limits: Limits) -> None:
-    @app.post("/api/translate", response_model=schemas.TranslateAnswer)
-    async def translate(form: schemas.TranslateForm, request: Request) -> Response:
+def _add_model_routes(
+    app: FastAPI, runs: RunRegistry, run_in_pool: RunInPool, limits: Limits
+) -> None:
+    @app.post("/api/translate", response_model=schemas.TranslateResponse)
+    async def translate(body: schemas.TranslateRequest, request: Request) -> Response:
         """Translate a text; a blank one has no translations."""
 
-        def work(stop: Stop) -> dict[str, Any]:
-            run = shelf.run(form.run)
-            found = inference.translations(
-                run, form.text, form.beam_size, form.n_best, stop, limits
+        def work(token: CancelToken) -> dict[str, Any]:
+            translations = inference.translate_text(
+                runs.load(body.run), body.text, body.beam_size, body.n_best, token, limits
             )
-            return {"translations": found}
+            return {"translations": translations}
 
-        return await answer(work, request)
+        return await run_in_pool(work, request)
 
-    @app.post("/api/traces", response_model=schemas.TraceAnswer)
-    async def trace(form: schemas.TraceForm, request: Request) -> Response:
-        """Tell where every layer and head looks while the model is made to say the target."""
+    @app.post("/api/traces", response_model=schemas.TraceResponse)
+    async def create_trace(body: schemas.TraceRequest, request: Request) -> Response:
+        """Trace the attention of every layer and head while the target is teacher-forced."""
 
-        def work(stop: Stop) -> dict[str, Any]:
-            run = shelf.run(form.run, form.checkpoint)
-            source, target = form.source.strip(), form.target.strip()
-            words = gold_alignments.words(shelf.phrasebook(form.run), source, target)
-            return inference.trace(run, source, target, words, limits)
+        def work(token: CancelToken) -> dict[str, Any]:
+            run = runs.load(body.run, body.checkpoint)
+            token.raise_if_cancelled()
+            source, target = body.source.strip(), body.target.strip()
+            language = runs.phrasebook(body.run)
+            gold = gold_alignments.find_gold_alignment(language, source, target)
+            return inference.trace_text(run, source, target, gold, limits)
 
-        return await answer(work, request)
+        return await run_in_pool(work, request)
 
 
-def _add_traces(app: FastAPI, traces: Saved, answer: Answers, limits: Limits) -> None:
-    @app.get("/api/traces", response_model=schemas.TracesAnswer)
+def _add_trace_routes(
+    app: FastAPI, registry: TraceRegistry, run_in_pool: RunInPool, limits: Limits
+) -> None:
+    @app.get("/api/traces", response_model=schemas.TracesResponse)
     def list_traces() -> Response:
-        """List the traces named at start."""
-        return _json({"traces": traces.list()})
+        """List the traces that were named at start."""
+        return _json_response({"traces": registry.list()})
 
-    @app.get("/api/traces/{name}", response_model=schemas.TraceAnswer)
+    @app.get("/api/traces/{name}", response_model=schemas.TraceResponse)
     async def read_trace(name: Name, request: Request) -> Response:
-        """Give a trace that was named at start."""
-        return await answer(lambda _: traces.read(name), request)
+        """Return a trace that was named at start."""
+        return await run_in_pool(lambda _: registry.read(name), request)
 
-    file = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+    binary = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+    upload = {"requestBody": {"content": binary, "required": True}}
 
-    @app.post(
-        "/api/traces/open",
-        response_model=schemas.TraceAnswer,
-        openapi_extra={"requestBody": {"content": file, "required": True}},
-    )
-    async def open_trace(request: Request, number: Number = 1) -> Response:
-        """Read a trace of a file, compressed or not; nothing of it is kept."""
+    @app.post("/api/traces/open", response_model=schemas.TraceResponse, openapi_extra=upload)
+    async def open_trace(request: Request, number: TraceNumber = 1) -> Response:
+        """Return one trace of an uploaded file, gzipped or not; the file is not stored."""
         data = await request.body()
-        return await answer(lambda _: saved.opened(data, number, limits), request)
+        return await run_in_pool(lambda _: traces.open_upload(data, number, limits), request)
 
-    @app.post(
-        "/api/traces/contents",
-        response_model=schemas.TracesAnswer,
-        openapi_extra={"requestBody": {"content": file, "required": True}},
-    )
+    @app.post("/api/traces/contents", response_model=schemas.TracesResponse, openapi_extra=upload)
     async def list_contents(request: Request) -> Response:
-        """List the traces of a file, which may have one a line; nothing of it is kept."""
+        """List the traces of an uploaded file, gzipped or not; the file is not stored."""
         data = await request.body()
-        return await answer(lambda _: {"traces": saved.contents(data, limits)}, request)
+        return await run_in_pool(lambda _: {"traces": traces.list_upload(data, limits)}, request)
 
 
-def _add_playground(app: FastAPI, answer: Answers, limits: Limits) -> None:
-    @app.post("/api/attend", response_model=schemas.AttendAnswer)
-    async def attend(form: schemas.AttendForm, request: Request) -> Response:
-        """Let a few vectors look at each other, and show every step."""
-        return await answer(lambda _: playground.attend(form, limits), request)
+def _add_playground_routes(app: FastAPI, run_in_pool: RunInPool, limits: Limits) -> None:
+    @app.post("/api/attend", response_model=schemas.AttendResponse)
+    async def attend(body: schemas.AttendRequest, request: Request) -> Response:
+        """Compute attention between a few vectors, and return every step."""
+        return await run_in_pool(lambda _: playground.attend_with_steps(body, limits), request)
 
 
-def _add_pages(app: FastAPI) -> None:
+def _add_page_routes(app: FastAPI) -> None:
     @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
     def index() -> FileResponse:
         return FileResponse(STATIC / "index.html")
 
     @app.api_route("/docs", methods=["GET", "HEAD"], include_in_schema=False)
-    def read_docs() -> HTMLResponse:
-        return HTMLResponse(api_docs.page(app.openapi()))
+    def docs() -> HTMLResponse:
+        return HTMLResponse(api_docs.render_api_docs(app.openapi()))
 
     app.mount("/static", StaticFiles(directory=STATIC))
-    app.mount("/viz", StaticFiles(directory=PICTURES))
+    app.mount("/viz", StaticFiles(directory=VIZ_STATIC))
 
 
-def _json(content: Any) -> Response:
-    """Write JSON as ASCII: half of a surrogate pair, which UTF-8 cannot say, stays what it is."""
+def _json_response(content: Any) -> Response:
+    """Return JSON in ASCII, which can represent lone surrogates; reject NaN and infinity."""
     try:
         text = json.dumps(content, allow_nan=False)
-    except (ValueError, RecursionError) as problem:
-        raise Refused(422, f"what came of it cannot be said in JSON: {problem}") from problem
+    except RecursionError as error:
+        raise HTTPException(422, "the result is nested too deeply for JSON") from error
+    except ValueError as error:
+        message = "the result contains NaN or infinity, which JSON cannot represent"
+        raise HTTPException(422, message) from error
     return Response(text, media_type="application/json")

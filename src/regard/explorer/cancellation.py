@@ -1,27 +1,35 @@
-"""Work that nobody waits for any more stops at its next step."""
+"""Cancellation of work that runs in a thread: a flag that the work checks between its steps."""
 
 from threading import Event
 
 
-class Stopped(Exception):
-    """Nobody waits for this work any more."""
+class Cancelled(Exception):
+    """Raised by work that stops because its token was cancelled."""
 
 
-class Stop:
-    """A word from whoever waits to whoever works."""
+class CancelToken:
+    """Thread-safe flag by which a request asks its work to stop.
+
+    Example:
+        >>> token = CancelToken()
+        >>> token.raise_if_cancelled()
+        >>> token.cancel()
+        >>> token.is_cancelled()
+        True
+    """
 
     def __init__(self) -> None:
-        self._said = Event()
+        self._event = Event()
 
-    def say(self) -> None:
-        """Tell the work to stop."""
-        self._said.set()
+    def cancel(self) -> None:
+        """Ask the work to stop at its next check."""
+        self._event.set()
 
-    def is_set(self) -> bool:
-        """Return whether the work shall stop."""
-        return self._said.is_set()
+    def is_cancelled(self) -> bool:
+        """Return whether `cancel` was called; pass this as `should_stop` to a search."""
+        return self._event.is_set()
 
-    def check(self) -> None:
-        """Stop here, if that was said."""
-        if self._said.is_set():
-            raise Stopped
+    def raise_if_cancelled(self) -> None:
+        """Raise `Cancelled` if `cancel` was called."""
+        if self.is_cancelled():
+            raise Cancelled

@@ -1,4 +1,4 @@
-"""Whatever goes wrong, told to the browser in one sentence."""
+"""Error responses: every failed request is answered with a status and one sentence as JSON."""
 
 import re
 from typing import Any
@@ -9,73 +9,73 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from regard.errors import RegardError
-from regard.explorer.errors import Refused
-from regard.explorer.schemas import Problem
+from regard.explorer.schemas import ErrorResponse
 
-SENTENCES = {
-    400: "the request cannot be read",
-    404: "there is nothing at this address",
-    405: "this address does not know that method",
-}
-RESPONSES: dict[int | str, dict[str, Any]] = {
-    status: {"model": Problem, "description": description}
+ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorResponse, "description": description}
     for status, description in {
-        400: "The request cannot be read.",
-        401: "A token is needed.",
-        403: "The request comes from another site.",
-        404: "There is no such thing, or not now.",
-        408: "The request came too slowly.",
-        413: "The request is too large.",
-        422: "The request asks for what cannot be.",
-        500: "A mistake of the server, noted in its log.",
-        503: "The server is busy; Retry-After says when to come again.",
+        400: "The request cannot be parsed.",
+        401: "Authentication failed: a token is required.",
+        403: "The Host or Origin header is not allowed.",
+        404: "No such resource, or it cannot be read at the moment.",
+        408: "The request body took too long to arrive.",
+        413: "The request body is too large.",
+        422: "The request is invalid.",
+        500: "Internal server error; the server's log has the traceback.",
+        503: "The server is busy; Retry-After gives the seconds to wait.",
     }.items()
 }
+_ROUTER_MESSAGES = {
+    "Not Found": "no such path",
+    "Method Not Allowed": "method not allowed for this path",
+}
+_MAX_LOCATION_CHARACTERS = 80  # of each key in a message: keys come from the client
 
 
-def answer(status: int, sentence: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    """Write the answer to a request that failed."""
-    plain = " ".join(sentence.splitlines()).encode("utf-8", "replace").decode().rstrip(".")
-    return JSONResponse({"error": f"{plain}."}, status, headers)
+def error_response(
+    status: int, message: str, headers: dict[str, str] | None = None
+) -> JSONResponse:
+    """Return `{"error": message}` as one line of valid UTF-8 that ends with a full stop."""
+    line = " ".join(message.splitlines()).encode("utf-8", "replace").decode().rstrip(".")
+    return JSONResponse({"error": f"{line}."}, status, headers)
 
 
-def explain(app: FastAPI) -> None:
-    """Let an app answer everything that goes wrong with one sentence."""
-
-    @app.exception_handler(Refused)
-    async def refused(_: Request, problem: Refused) -> JSONResponse:
-        return answer(problem.status, problem.sentence, problem.headers)
-
-    @app.exception_handler(RegardError)
-    async def repairable(_: Request, problem: RegardError) -> JSONResponse:
-        return answer(422, str(problem))
-
-    @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, problem: RequestValidationError) -> JSONResponse:
-        first = problem.errors()[0]
-        return answer(400 if first["type"] == "json_invalid" else 422, sentence(first))
+def install_error_handlers(app: FastAPI) -> None:
+    """Register exception handlers that answer every error with an `ErrorResponse`."""
 
     @app.exception_handler(HTTPException)
-    async def failed(_: Request, problem: HTTPException) -> JSONResponse:
-        told = SENTENCES.get(problem.status_code, str(problem.detail))
-        return answer(problem.status_code, told, dict(problem.headers or {}))
+    async def handle_http_exception(_: Request, error: HTTPException) -> JSONResponse:
+        message = _ROUTER_MESSAGES.get(error.detail, error.detail)
+        return error_response(error.status_code, message, dict(error.headers or {}))
+
+    @app.exception_handler(RegardError)
+    async def handle_regard_error(_: Request, error: RegardError) -> JSONResponse:
+        return error_response(422, str(error))
+
+    @app.exception_handler(RequestValidationError)
+    async def handle_validation_error(_: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        status = 400 if first["type"] == "json_invalid" else 422
+        return error_response(status, validation_message(first))
 
     @app.exception_handler(Exception)
-    async def unexpected(_: Request, problem: Exception) -> JSONResponse:
-        return answer(500, "the server made a mistake; its log says which")
+    async def handle_unexpected(_: Request, error: Exception) -> JSONResponse:
+        return error_response(500, "internal server error; the server's log has the details")
 
 
-def sentence(error: dict[str, Any]) -> str:
-    """Put what pydantic found into words: where, and what would do."""
-    where = ".".join(str(part)[:80] for part in error["loc"][1:])
-    kind, told = error["type"], str(error["msg"])
+def validation_message(error: dict[str, Any]) -> str:
+    """Turn one of pydantic's errors into a sentence: which field, and what it must be."""
+    field = ".".join(str(part)[:_MAX_LOCATION_CHARACTERS] for part in error["loc"][1:])
+    kind, message = error["type"], str(error["msg"])
     if kind == "json_invalid":
-        return f"the body must be JSON, but at character {where} it is not"
+        return f"the body must be JSON, but it is invalid at character {field}"
     if kind == "missing":
-        return f"{where or 'a JSON body'} is needed"
+        return f"{field or 'a JSON body'} is required"
     if kind == "extra_forbidden":
-        return f"{where} is not known here"
+        return f"{field} is not a known field"
     if kind == "string_pattern_mismatch":
-        return f"{where} must be text without NUL"
-    told = re.sub(r"^\w+ should ", "must ", told)
-    return f"{where or 'the body'} {told}" if told.startswith("must ") else f"{where}: {told}"
+        return f"{field} must not contain NUL characters"
+    message = re.sub(r"^\w+ should ", "must ", message)
+    if message.startswith("must "):
+        return f"{field or 'the body'} {message}"
+    return f"{field}: {message}"

@@ -1,4 +1,4 @@
-"""Which words belong together, for the sentences of the phrasebook."""
+"""Gold word alignments of the phrasebook's sentence pairs."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -9,11 +9,11 @@ from regard.data import WordSpans
 from regard.data.phrasebook import AlignedPair, load_phrasebook
 from regard.demo.models import Language
 
-_LOCK = Lock()  # the phrasebook is written out once, by whoever asks first
+_LOCK = Lock()  # the first caller builds the phrasebook, others wait for it
 
 
-def words(language: str | None, source: str, target: str) -> WordSpans | None:
-    """Find the words and links of a pair, if the phrasebook of that language has it."""
+def find_gold_alignment(language: str | None, source: str, target: str) -> WordSpans | None:
+    """Return words and links of a pair if the phrasebook of that language contains it."""
     if language is None:
         return None
     with _LOCK:
@@ -21,10 +21,12 @@ def words(language: str | None, source: str, target: str) -> WordSpans | None:
     return None if phrase is None else phrase.word_spans()
 
 
-def prepare(languages: Iterable[str | None]) -> Thread:
-    """Write phrasebooks out meanwhile, so that the first who asks need not wait for seconds."""
+def preload(languages: Iterable[str | None]) -> Thread:
+    """Build phrasebooks in a background thread: the first request need not wait for seconds."""
     wanted = sorted({language for language in languages if language})
-    thread = Thread(target=lambda: [words(each, "", "") for each in wanted], daemon=True)
+    thread = Thread(
+        target=lambda: [find_gold_alignment(language, "", "") for language in wanted], daemon=True
+    )
     thread.start()
     return thread
 

@@ -1,55 +1,69 @@
-"""What a run makes of a sentence: its translations, how sure it is, and where it looks."""
+"""Inference with a run: translations with their probabilities, and traces by teacher forcing."""
 
 import math
 from dataclasses import replace
 from typing import Any
 
+from starlette.exceptions import HTTPException
+
 from regard.data import Tokenizer, WordSpans
 from regard.decoding import Translation, translate
-from regard.explorer.cancellation import Stop
-from regard.explorer.errors import Refused
-from regard.explorer.limits import LIMITS, Limits
+from regard.explorer.cancellation import CancelToken
+from regard.explorer.schemas import LIMITS, Limits
 from regard.runs import Run, assign_words, trace_translation
 from regard.viz.page import page_payload
 
 
-def translations(
+def translate_text(
     run: Run,
     text: str,
-    beam_size: int | None,
-    n_best: int,
-    stop: Stop | None = None,
+    beam_size: int | None = None,
+    n_best: int = 1,
+    token: CancelToken | None = None,
     limits: Limits = LIMITS,
 ) -> list[dict[str, Any]]:
-    """Give the best translations of a text, with the probability of each piece and word."""
-    limits, text = _within(limits, run), text.strip()  # as `translate` reads it
-    ids = _checked(run.tokenizers.source, "text", text, limits)
-    if not ids:
+    """Return the best translations of a text with the probability of each token and word.
+
+    Args:
+        run: The run whose model translates.
+        text: The text; a blank one has no translations.
+        beam_size: The run's own, or `n_best` if that is larger, when None.
+        n_best: Number of translations.
+        token: Cancels the search between two steps.
+        limits: Largest values of the arguments.
+    """
+    text = text.strip()  # as `translate` does
+    if not _encode(run.tokenizers.source, "text", text, _max_tokens(run, limits)):
         return []
-    own = min(run.settings.search.beam_size, limits.max_beam_size)
-    beam_size = max(own, n_best) if beam_size is None else beam_size
+    if beam_size is None:
+        beam_size = max(min(run.settings.search.beam_size, limits.max_beam_size), n_best)
     if n_best > beam_size:
-        raise Refused(422, f"n_best must be at most beam_size, {beam_size}, but it is {n_best}")
-    settings = replace(run.settings.search, beam_size=beam_size)
-    should_stop = None if stop is None else stop.is_set
-    (found,) = translate(
-        run.model, run.tokenizers, [text], settings, n_best=n_best, should_stop=should_stop
+        message = f"n_best must be at most beam_size, {beam_size}, but it is {n_best}"
+        raise HTTPException(422, message)
+    config = replace(run.settings.search, beam_size=beam_size)
+    (translations,) = translate(
+        run.model,
+        run.tokenizers,
+        [text],
+        config,
+        n_best=n_best,
+        should_stop=None if token is None else token.is_cancelled,
     )
-    return [_told(run, translation) for translation in found]
+    return [_translation_record(run.tokenizers.target, each) for each in translations]
 
 
-def trace(
+def trace_text(
     run: Run, source: str, target: str, words: WordSpans | None = None, limits: Limits = LIMITS
 ) -> dict[str, Any]:
-    """Record where a run looks while it is made to say the target."""
-    limits = _within(limits, run)
+    """Return a trace of the attention while the model is forced to produce the target."""
+    max_tokens = _max_tokens(run, limits)
     source, target = source.strip(), target.strip()
     for name, text, tokenizer in (
         ("source", source, run.tokenizers.source),
         ("target", target, run.tokenizers.target),
     ):
-        if not _checked(tokenizer, name, text, limits):
-            raise Refused(422, f"{name} must have a word or more, but it is empty")
+        if not _encode(tokenizer, name, text, max_tokens):
+            raise HTTPException(422, f"{name} must have at least one word, but it is empty")
     return page_payload(
         trace_translation(
             run.model, run.tokenizers, source, target, words=words, title=source, name=run.name
@@ -57,45 +71,43 @@ def trace(
     )
 
 
-def _within(limits: Limits, run: Run) -> Limits:
-    """Allow no more tokens than the run's model has positions for, one of them the start's."""
-    room = run.model.max_length
-    return limits if room is None else replace(limits, max_tokens=min(limits.max_tokens, room - 1))
+def _max_tokens(run: Run, limits: Limits) -> int:
+    """Return the longest text in tokens: the model needs a position for each, one for START."""
+    positions = run.model.max_length
+    return limits.max_tokens if positions is None else min(limits.max_tokens, positions - 1)
 
 
-def _checked(tokenizer: Tokenizer, name: str, text: str, limits: Limits) -> list[int]:
+def _encode(tokenizer: Tokenizer, name: str, text: str, max_tokens: int) -> list[int]:
     ids = tokenizer.encode(text)
-    if len(ids) > limits.max_tokens:
-        raise Refused(
-            422, f"{name} must be at most {limits.max_tokens} tokens long, but it has {len(ids)}"
-        )
+    if len(ids) > max_tokens:
+        message = f"{name} must be at most {max_tokens} tokens long, but it has {len(ids)}"
+        raise HTTPException(422, message)
     return ids
 
 
-def _told(run: Run, translation: Translation) -> dict[str, Any]:
-    tokenizer = run.tokenizers.target
-    likely = list(translation.token_log_probs[:-1])  # without EOS
+def _translation_record(tokenizer: Tokenizer, translation: Translation) -> dict[str, Any]:
+    token_log_probs = list(translation.token_log_probs[:-1])  # without EOS
     return {
         "text": translation.text,
         "score": translation.score,
         "log_prob": translation.log_prob,
         "tokens": tokenizer.convert_ids_to_tokens(translation.tokens),
-        "token_log_probs": likely,
-        "words": _words(tokenizer, translation, likely),
+        "token_log_probs": token_log_probs,
+        "words": _word_probabilities(tokenizer, translation, token_log_probs),
     }
 
 
-def _words(
-    tokenizer: Tokenizer, translation: Translation, likely: list[float]
+def _word_probabilities(
+    tokenizer: Tokenizer, translation: Translation, token_log_probs: list[float]
 ) -> list[dict[str, Any]]:
-    """Give each word the probability of all its pieces."""
+    """Return each word with the product of the probabilities of its tokens."""
     words = tokenizer.word_spans(translation.text)
-    sums = [0.0] * len(words)
-    pieces = tokenizer.offsets(translation.tokens)
-    for word, number in zip(assign_words(pieces, words), likely, strict=True):
+    log_probs = [0.0] * len(words)
+    offsets = tokenizer.offsets(translation.tokens)
+    for word, log_prob in zip(assign_words(offsets, words), token_log_probs, strict=True):
         if word is not None:
-            sums[word] += number
+            log_probs[word] += log_prob
     return [
-        {"text": translation.text[start:end], "probability": math.exp(total)}
-        for (start, end), total in zip(words, sums, strict=True)
+        {"text": translation.text[start:end], "probability": math.exp(log_prob)}
+        for (start, end), log_prob in zip(words, log_probs, strict=True)
     ]

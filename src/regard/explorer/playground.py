@@ -1,183 +1,192 @@
-"""Attention on a few vectors, every step of it in numbers; they are regard's own."""
+"""The playground: attention between a few vectors, computed by regard, with every step returned."""
 
 from typing import Any, get_args
 
 import torch
+from starlette.exceptions import HTTPException
 from torch import Tensor, nn
 
 from regard import masks
 from regard.attention import Additive, Bilinear, Gaussian, Kernel, ScaledDot, look, make_score
 from regard.attention.kernel_regression import KERNELS, PROFILES
-from regard.explorer.errors import Refused
-from regard.explorer.limits import LIMITS, Limits
-from regard.explorer.schemas import AttendForm, MaskForm, Score
+from regard.explorer.schemas import (
+    LIMITS,
+    AttendRequest,
+    Limits,
+    MaskKind,
+    MaskRequest,
+    PositionKind,
+    ScoreName,
+)
 from regard.positions import ALiBi, Rotary, Sinusoidal
 
-MASKS = ("none", "causal", "window", "lengths", "cells")
-POSITIONS = ("none", "sinusoidal", "rotary", "alibi")
-SEED = 7  # of the weights that a learned score shows
-HEADS = 8  # ALiBi's first head of so many: its slope of 1/2 is steep enough to see
+PARAMETER_SEED = 7  # of the scores that have parameters
+ALIBI_HEADS = 8  # the playground shows the first of these heads; its slope is 1/2, easy to see
 
 
-def known() -> dict[str, list[str]]:
-    """List what the playground knows by name."""
+def playground_options() -> dict[str, list[str]]:
+    """Return the names of scores, masks, positions and kernels that the playground offers."""
     return {
-        "scores": list(get_args(Score)),
-        "masks": list(MASKS),
-        "positions": list(POSITIONS),
+        "scores": list(get_args(ScoreName)),
+        "masks": list(get_args(MaskKind)),
+        "positions": list(get_args(PositionKind)),
         "kernels": list(KERNELS),
     }
 
 
 @torch.inference_mode()
-def attend(form: AttendForm, limits: Limits = LIMITS) -> dict[str, Any]:
-    """Show queries, keys, scores, mask, weights and context, step by step."""
-    queries, keys, values = _vectors(form, limits)
-    queries, keys, bias = _placed(form.positions, queries, keys)
-    score, parameters = _score(form, queries.shape[-1], keys.shape[-1])
-    mask = _mask(form.mask or MaskForm(), len(queries), len(keys))
-    raw: Tensor = score(queries, keys)
-    biased = raw / form.temperature + bias
-    allowed = torch.ones_like(raw, dtype=torch.bool) if mask is None else mask
+def attend_with_steps(request: AttendRequest, limits: Limits = LIMITS) -> dict[str, Any]:
+    """Return queries, keys, scores, mask, weights and context of one attention call.
+
+    Everything is computed in float64. Raises `HTTPException` 422 if the request's parts do not fit
+    together.
+    """
+    queries, keys, values = _vectors(request, limits)
+    queries, keys, bias = _apply_positions(request.positions, queries, keys)
+    score, parameters = _make_score(request, queries.shape[-1], keys.shape[-1])
+    mask = _make_mask(request.mask or MaskRequest(), len(queries), len(keys))
+    scores: Tensor = score(queries, keys)
     context, weights = look(
         queries,
         keys,
         values,
-        score=lambda q, k: score(q, k) / form.temperature,
+        score=lambda q, k: score(q, k) / request.temperature,
         mask=mask,
         bias=bias,
     )
+    full_mask = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask
     return {
         "queries": queries.tolist(),
         "keys": keys.tolist(),
-        "scores": _finite(raw),
-        "mask": allowed.tolist(),
-        "biased_scores": _finite(biased),
+        "scores": _to_rows(scores),
+        "mask": full_mask.tolist(),
+        "biased_scores": _to_rows(scores / request.temperature + bias),
         "weights": weights.tolist(),
         "context": context.tolist(),
-        "formula": {"name": form.score, "parameters": parameters},
+        "formula": {"name": request.score, "parameters": parameters},
     }
 
 
-def _vectors(form: AttendForm, limits: Limits) -> tuple[Tensor, Tensor, Tensor]:
-    queries, keys = _rows("queries", form.queries), _rows("keys", form.keys)
-    values = keys if form.values is None else _rows("values", form.values)
+def _vectors(request: AttendRequest, limits: Limits) -> tuple[Tensor, Tensor, Tensor]:
+    """Return queries, keys and values of a request after checking that they fit together."""
+    queries, keys = _to_tensor("queries", request.queries), _to_tensor("keys", request.keys)
+    values = keys if request.values is None else _to_tensor("values", request.values)
     if len(queries) * len(keys) > limits.max_attention_cells:
-        raise Refused(
+        raise HTTPException(
             422,
-            f"queries times keys must be at most {limits.max_attention_cells}, "
-            f"but they are {len(queries)} times {len(keys)}",
+            f"queries × keys must be at most {limits.max_attention_cells}, "
+            f"but they are {len(queries)} × {len(keys)}",
         )
     if len(values) != len(keys):
-        raise Refused(
+        raise HTTPException(
             422, f"values must be as many as keys, {len(keys)}, but there are {len(values)}"
         )
-    learned = form.score in ("bilinear", "additive")
-    if not learned and queries.shape[-1] != keys.shape[-1]:
-        raise Refused(
+    query_width, key_width = queries.shape[-1], keys.shape[-1]
+    if request.score not in ("bilinear", "additive") and query_width != key_width:
+        raise HTTPException(
             422,
-            f"queries and keys must be of equal width for the score {form.score!r}, but they have "
-            f"{queries.shape[-1]} and {keys.shape[-1]} numbers",
+            f"queries and keys must have the same width for the score {request.score!r}, "
+            f"but they have {query_width} and {key_width}",
         )
     return queries, keys, values
 
 
-def _rows(name: str, rows: list[list[float]]) -> Tensor:
+def _to_tensor(name: str, rows: list[list[float]]) -> Tensor:
     widths = sorted({len(row) for row in rows})
     if len(widths) > 1:
-        raise Refused(
-            422, f"{name} must be of one width, but some have {widths[0]} and others {widths[-1]}"
+        raise HTTPException(
+            422, f"{name} must all have the same width, but widths are {widths[0]} to {widths[-1]}"
         )
     return torch.tensor(rows, dtype=torch.float64)
 
 
-def _placed(kind: str, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Tell vectors where they stand; give the bias by distance too, zeros if there is none."""
+def _apply_positions(
+    kind: PositionKind, queries: Tensor, keys: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return queries and keys with positions encoded, and the bias of ALiBi (zero for others)."""
     bias = torch.zeros(len(queries), len(keys), dtype=torch.float64)
     if kind == "alibi":
-        bias = ALiBi(HEADS)(len(queries), len(keys), offset=0)[0, 0].double()
+        bias = ALiBi(ALIBI_HEADS)(len(queries), len(keys), offset=0)[0, 0].double()
     if kind == "sinusoidal":
         queries, keys = (Sinusoidal(rows.shape[-1])(rows) for rows in (queries, keys))
     if kind == "rotary":
         for name, rows in (("queries", queries), ("keys", keys)):
             if rows.shape[-1] % 2:
-                raise Refused(
+                raise HTTPException(
                     422,
-                    f"rotary positions turn pairs of numbers, so the width of {name} must be "
+                    f"rotary positions rotate pairs of components, so the width of {name} must be "
                     f"even, but it is {rows.shape[-1]}",
                 )
         queries, keys = (Rotary(rows.shape[-1])(rows) for rows in (queries, keys))
     return queries, keys, bias
 
 
-def _score(form: AttendForm, query_width: int, key_width: int) -> tuple[nn.Module, dict[str, Any]]:
-    """Make the score, and tell its numbers."""
-    about: dict[str, Any] = {"temperature": form.temperature}
-    if form.positions == "alibi":
-        about["slope"] = ALiBi(HEADS).slopes[0].item()
-    if form.score == "gaussian":
-        return Gaussian(form.bandwidth), about | {"bandwidth": form.bandwidth}
-    if form.score in PROFILES:
-        score = Kernel(PROFILES[form.score], form.bandwidth)
-        return score, about | {"bandwidth": form.bandwidth}
-    made = _seeded(make_score(form.score, (query_width, key_width))).double()
-    if isinstance(made, ScaledDot):
-        about["scale"] = query_width**-0.5
-    if isinstance(made, Bilinear):
-        about["W"] = made.matrix.tolist()
-    if isinstance(made, Additive):
-        about["W"] = made.project_queries.weight.tolist()
-        about["U"] = made.project_keys.weight.tolist()
-        about["v"] = made.compare.v.tolist()
-    return made, about
+def _make_score(
+    request: AttendRequest, query_width: int, key_width: int
+) -> tuple[nn.Module, dict[str, Any]]:
+    """Return the score and the parameters that its formula shows."""
+    parameters: dict[str, Any] = {"temperature": request.temperature}
+    if request.positions == "alibi":
+        parameters["slope"] = ALiBi(ALIBI_HEADS).slopes[0].item()
+    if request.score == "gaussian":
+        return Gaussian(request.bandwidth), parameters | {"bandwidth": request.bandwidth}
+    if request.score in PROFILES:
+        kernel = Kernel(PROFILES[request.score], request.bandwidth)
+        return kernel, parameters | {"bandwidth": request.bandwidth}
+    score = _initialize(make_score(request.score, (query_width, key_width))).double()
+    if isinstance(score, ScaledDot):
+        parameters["scale"] = query_width**-0.5
+    if isinstance(score, Bilinear):
+        parameters["W"] = score.matrix.tolist()
+    if isinstance(score, Additive):
+        parameters["W"] = score.project_queries.weight.tolist()
+        parameters["U"] = score.project_keys.weight.tolist()
+        parameters["v"] = score.compare.v.tolist()
+    return score, parameters
 
 
-def _seeded(score: nn.Module) -> nn.Module:
-    """Give a learned score weights that are always the same, without torch's shared chance."""
-    chance = torch.Generator().manual_seed(SEED)
-    for weights in score.parameters():
-        weights.normal_(std=weights.shape[-1] ** -0.5, generator=chance)
+def _initialize(score: nn.Module) -> nn.Module:
+    """Initialize the parameters of a score reproducibly, without touching torch's global RNG."""
+    generator = torch.Generator().manual_seed(PARAMETER_SEED)
+    for parameter in score.parameters():
+        parameter.normal_(std=parameter.shape[-1] ** -0.5, generator=generator)
     return score
 
 
-def _mask(form: MaskForm, queries: int, keys: int) -> Tensor | None:
-    """Write the mask out: True where a query may look. Query i stands on key i."""
-    if form.kind == "none":
+def _make_mask(request: MaskRequest, queries: int, keys: int) -> Tensor | None:
+    """Return the mask as a tensor, True where a query may attend; query i is aligned with key i."""
+    if request.kind == "none":
         return None
-    if form.kind == "cells":
-        return _cells(form.cells, queries, keys)
-    if form.kind == "causal":
+    if request.kind == "cells":
+        return _cell_mask(request.cells, queries, keys)
+    if request.kind == "causal":
         mask = masks.causal(align="first")
-    elif form.kind == "window":
-        mask = masks.window(_needed("size", form.size), align="first")
+    elif request.kind == "window":
+        if request.size is None:
+            raise HTTPException(422, "mask.size is required for a window mask")
+        mask = masks.window(request.size, align="first")
     else:
-        mask = masks.lengths(_lengths(form.lengths, queries, keys))
+        mask = masks.lengths(_mask_lengths(request.lengths, queries, keys))
     return mask.to_tensor(queries, keys)
 
 
-def _needed(name: str, value: int | None) -> int:
-    if value is None:
-        raise Refused(422, f"mask.{name} is needed for this kind of mask")
-    return value
-
-
-def _lengths(counts: list[int] | None, queries: int, keys: int) -> int | list[int]:
-    if counts is None or len(counts) not in (1, queries) or max(counts) > keys:
-        raise Refused(
+def _mask_lengths(lengths: list[int] | None, queries: int, keys: int) -> int | list[int]:
+    if lengths is None or len(lengths) not in (1, queries) or max(lengths) > keys:
+        raise HTTPException(
             422,
-            f"mask.lengths must be one number or one for each of {queries} queries, "
+            f"mask.lengths must be one integer or one for each of {queries} queries, "
             f"from 0 to {keys}, the number of keys",
         )
-    return counts[0] if len(counts) == 1 else counts
+    return lengths[0] if len(lengths) == 1 else lengths
 
 
-def _cells(cells: list[list[bool]] | None, queries: int, keys: int) -> Tensor:
+def _cell_mask(cells: list[list[bool]] | None, queries: int, keys: int) -> Tensor:
     if cells is None or [len(row) for row in cells] != [keys] * queries:
-        raise Refused(422, f"mask.cells must be {queries} rows of {keys} cells, true or false")
+        raise HTTPException(422, f"mask.cells must be {queries} rows of {keys} booleans")
     return torch.tensor(cells)
 
 
-def _finite(numbers: Tensor) -> list[list[float | None]]:
-    """Give rows of numbers, with None for minus infinity, which JSON cannot say."""
-    rows: list[list[float]] = numbers.tolist()
-    return [[None if n == -torch.inf else n for n in row] for row in rows]
+def _to_rows(scores: Tensor) -> list[list[float | None]]:
+    """Return scores as lists, with None for minus infinity, which JSON cannot represent."""
+    rows: list[list[float]] = scores.tolist()
+    return [[None if score == -torch.inf else score for score in row] for row in rows]

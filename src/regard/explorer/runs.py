@@ -1,4 +1,4 @@
-"""The runs that were named at start: the only ones that can be reached, loaded when needed."""
+"""Registry of the served runs: only runs named at start can be reached; models load on demand."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -8,114 +8,113 @@ from threading import Lock
 from typing import Any
 
 import torch
+from starlette.exceptions import HTTPException
 
 from regard.data import Tokenizers
 from regard.errors import RegardError
-from regard.explorer.errors import Refused
 from regard.explorer.training_log import last_step
 from regard.models import build
 from regard.runs import Run, RunFolder, load
 from regard.training.checkpoint import Checkpoints
 
-LOADED = 6  # models kept in memory: the latest that were asked for
+MAX_LOADED_MODELS = 6  # in memory: the most recently used ones
 FINAL = "final"
 
-Signature = tuple[tuple[int, int, int] | None, ...]
+Fingerprint = tuple[tuple[int, int, int] | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """Weights that a run had at a step."""
+class RunCheckpoint:
+    """Parameters of a run at a training step."""
 
     id: str
     step: int
     path: Path
 
 
-class Shelf:
-    """Run folders by name; what is loaded is loaded anew when its files were rewritten."""
+class RunRegistry:
+    """Run folders by name, with an LRU cache of models that reloads files that have changed.
 
-    def __init__(self, paths: Sequence[Path]) -> None:
-        names = distinct(path.resolve().name for path in paths)
+    Args:
+        paths: The run folders; their names are made unique.
+        max_loaded_models: Size of the cache.
+    """
+
+    def __init__(self, paths: Sequence[Path], max_loaded_models: int = MAX_LOADED_MODELS) -> None:
+        names = unique_names(path.resolve().name for path in paths)
         self._folders = {name: RunFolder(path) for name, path in zip(names, paths, strict=True)}
-        self._loaded: OrderedDict[tuple[str, Path], tuple[Signature, Run]] = OrderedDict()
-        self._facts: dict[str, tuple[Signature, dict[str, Any]]] = {}
-        self._loading, self._reading = Lock(), Lock()
+        self._max_loaded_models = max_loaded_models
+        self._loaded: OrderedDict[tuple[str, Path], tuple[Fingerprint, Run]] = OrderedDict()
+        self._infos: dict[str, tuple[Fingerprint, dict[str, Any]]] = {}
+        self._load_lock, self._info_lock = Lock(), Lock()
         for name in names:
-            self._facts[name] = _signature(self._folders[name]), self._read_facts(name)
+            self._infos[name] = _fingerprint(self._folders[name]), self._read_info(name)
 
     @property
     def names(self) -> list[str]:
-        """The names of the runs, in the order they were given."""
+        """Names of the runs, in the order of the paths."""
         return list(self._folders)
 
     def folder(self, name: str) -> RunFolder:
-        """Give the folder of a run that was named at start, if it is still there."""
+        """Return the folder of a run, or raise 404."""
         if name not in self._folders:
             known = ", ".join(map(repr, self._folders)) or "none"
-            raise Refused(404, f"no run is called {name!r}; the runs named at start: {known}")
+            raise HTTPException(404, f"no run is named {name!r}; available: {known}")
         folder = self._folders[name]
         if not folder.path.is_dir():
-            raise Refused(404, f"the run {name!r} is no longer there: its folder was removed")
+            raise HTTPException(404, f"the run {name!r} is gone: its folder was removed")
         return folder
 
-    def facts(self, name: str) -> dict[str, Any]:
-        """Tell what a run is; of one that was removed, what it was."""
-        folder = self._folders[name]
-        signature = _signature(folder)
-        with self._reading:
-            if self._facts[name][0] != signature:
+    def info(self, name: str) -> dict[str, Any]:
+        """Return a summary of a run; of one that cannot be read now, the last known one."""
+        fingerprint = _fingerprint(self._folders[name])
+        with self._info_lock:
+            if self._infos[name][0] != fingerprint:
                 try:
-                    self._facts[name] = signature, self._read_facts(name)
+                    self._infos[name] = fingerprint, self._read_info(name)
                 except RegardError:  # removed, or just being rewritten
-                    return self._facts[name][1] | {"ready": False}
-            return self._facts[name][1]
+                    return self._infos[name][1] | {"ready": False}
+            return self._infos[name][1]
 
-    def run(self, name: str, checkpoint: str | None = None) -> Run:
-        """Give a run, with the weights it ended with or with those of a checkpoint."""
+    def load(self, name: str, checkpoint: str | None = None) -> Run:
+        """Return a run with its final parameters or with those of a checkpoint."""
         folder = self.folder(name)
-        weights = folder.model if checkpoint is None else self._weights(name, checkpoint)
-        signature = _signature(folder, weights)
-        with self._loading:
-            kept = self._loaded.get((name, weights))
-            if kept is None or kept[0] != signature:
-                kept = signature, self._load(name, folder, weights)
-            self._loaded[name, weights] = kept
-            self._loaded.move_to_end((name, weights))
-            while len(self._loaded) > LOADED:
+        path = folder.model if checkpoint is None else self._checkpoint_path(name, checkpoint)
+        fingerprint = _fingerprint(folder, path)
+        with self._load_lock:
+            entry = self._loaded.get((name, path))
+            if entry is None or entry[0] != fingerprint:
+                entry = fingerprint, _load_run(name, folder, path)
+            self._loaded[name, path] = entry
+            self._loaded.move_to_end((name, path))
+            while len(self._loaded) > self._max_loaded_models:
                 self._loaded.popitem(last=False)
-            return kept[1]
+            return entry[1]
 
-    def checkpoints(self, name: str) -> list[Checkpoint]:
-        """List the weights that a run has kept, in order of steps; the final ones come last."""
+    def checkpoints(self, name: str) -> list[RunCheckpoint]:
+        """Return the checkpoints of a run in order of steps, the final parameters last."""
         folder = self.folder(name)
-        states = Checkpoints(folder.checkpoints)
-        found = {step: states.parameters_path(step) for step in states.parameter_steps()}
-        found |= folder.snapshots
-        kept = [Checkpoint(f"step-{step}", step, found[step]) for step in sorted(found)]
+        saved = Checkpoints(folder.checkpoints)
+        paths = {step: saved.parameters_path(step) for step in saved.parameter_steps()}
+        paths |= folder.snapshots
+        checkpoints = [RunCheckpoint(f"step-{step}", step, paths[step]) for step in sorted(paths)]
         if folder.model.exists():
-            last = max([last_step(folder), *found])
-            kept.append(Checkpoint(FINAL, last, folder.model))
-        return kept
+            step = max([last_step(folder), *paths])
+            checkpoints.append(RunCheckpoint(FINAL, step, folder.model))
+        return checkpoints
 
     def phrasebook(self, name: str) -> str | None:
-        """Tell which language of the phrasebook a run learned, if it learned from it."""
-        language: str | None = self.facts(name)["phrasebook"]
+        """Return the target language of a run that was trained on the phrasebook, else None."""
+        language: str | None = self.info(name)["phrasebook"]
         return language
 
-    def _weights(self, name: str, checkpoint: str) -> Path:
-        for kept in self.checkpoints(name):
-            if kept.id == checkpoint:
-                return kept.path
-        raise Refused(404, f"the run {name!r} has no checkpoint {checkpoint!r}")
+    def _checkpoint_path(self, name: str, checkpoint: str) -> Path:
+        for candidate in self.checkpoints(name):
+            if candidate.id == checkpoint:
+                return candidate.path
+        raise HTTPException(404, f"the run {name!r} has no checkpoint {checkpoint!r}")
 
-    def _load(self, name: str, folder: RunFolder, weights: Path) -> Run:
-        try:
-            return load(folder.path, weights=weights)
-        except RegardError as problem:
-            raise Refused(404, f"the run {name!r} cannot be read now: {problem}") from problem
-
-    def _read_facts(self, name: str) -> dict[str, Any]:
+    def _read_info(self, name: str) -> dict[str, Any]:
         folder = self._folders[name]
         settings, origin = folder.read_settings()
         model = settings.model
@@ -124,53 +123,60 @@ class Shelf:
             "kind": model.kind,
             "layers": model.layers,
             "heads": model.heads if model.kind == "transformer" else int(model.use_attention),
-            "parameters": _parameters(folder),
+            "parameters": _count_parameters(folder),
             "beam_size": settings.search.beam_size,
-            "phrasebook": _language(origin),
+            "phrasebook": _phrasebook_language(origin),
             "ready": folder.model.exists(),
         }
 
 
-def distinct(names: Iterable[str]) -> list[str]:
-    """Number names that come again: run, run-2, run-3; what cannot be written becomes a ?."""
-    found: list[str] = []
+def unique_names(names: Iterable[str]) -> list[str]:
+    """Number repeated names (run, run-2, run-3) and replace what UTF-8 cannot encode by `?`."""
+    unique: list[str] = []
     for name in names:
-        plain = name.encode("utf-8", "replace").decode() or "run"
-        name, number = plain, 1
-        while name in found:
+        base = name.encode("utf-8", "replace").decode() or "run"
+        candidate, number = base, 1
+        while candidate in unique:
             number += 1
-            name = f"{plain}-{number}"
-        found.append(name)
-    return found
+            candidate = f"{base}-{number}"
+        unique.append(candidate)
+    return unique
 
 
-def _parameters(folder: RunFolder) -> int:
-    """Count the weights of a run, without reading them."""
+def _load_run(name: str, folder: RunFolder, path: Path) -> Run:
+    try:
+        return load(folder.path, weights=path)
+    except RegardError as error:
+        message = f"the run {name!r} cannot be read at the moment: {error}"
+        raise HTTPException(404, message) from error
+
+
+def _count_parameters(folder: RunFolder) -> int:
+    """Return the number of a model's parameters without reading them; 0 without a tokenizer."""
     if not folder.tokenizer.exists():
         return 0
     with torch.device("meta"):
         model = build(
             folder.read_settings()[0].model, Tokenizers.load(folder.tokenizer).vocab_sizes
         )
-    return sum(weight.numel() for weight in model.parameters())
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
-def _language(origin: dict[str, Any]) -> str | None:
-    """Return the language of the phrasebook that a run was trained on; None for other data."""
+def _phrasebook_language(origin: dict[str, Any]) -> str | None:
+    """Return the target language of a run's phrasebook; None if it was trained on other data."""
     dataset = origin.get("dataset")
     if not isinstance(dataset, dict) or dataset.get("name") != "phrasebook":
         return None
     return str(dataset["language"]) if dataset.get("language") in ("fr", "zh") else None
 
 
-def _signature(folder: RunFolder, weights: Path | None = None) -> Signature:
-    """Tell files from those of the same names that were written later."""
-    return tuple(
-        _stamp(path) for path in (folder.settings, folder.tokenizer, weights or folder.model)
-    )
+def _fingerprint(folder: RunFolder, parameters: Path | None = None) -> Fingerprint:
+    """Return modification time, size and inode of a run's files, which change with them."""
+    paths = (folder.settings, folder.tokenizer, parameters or folder.model)
+    return tuple(_file_stamp(path) for path in paths)
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+def _file_stamp(path: Path) -> tuple[int, int, int] | None:
     try:
         status = path.stat()
     except OSError:

@@ -1,21 +1,42 @@
-"""What the browser may send, and what it gets: the forms of every request and answer."""
+"""Pydantic models of every request and response body, and the limits of a request.
+
+The OpenAPI document at `/openapi.json` is generated from these models, and the tests hold the
+server to it.
+"""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from regard.explorer.limits import LIMITS
 
-LARGEST = 1e6  # of a number in the playground: its square and their sum stay finite
-ROWS, WIDTH = 512, 128  # vectors of the playground, and numbers in one
+class Limits(BaseModel):
+    """Largest values that a request may have; a request beyond them is rejected with a message."""
+
+    model_config = ConfigDict(frozen=True)
+
+    max_characters: int = 1000  # of a text
+    max_tokens: int = 200  # of a text
+    max_beam_size: int = 12
+    max_n_best: int = 12
+    max_body_bytes: int = 1 << 18
+    max_trace_bytes: int = 1 << 24  # of an uploaded file of traces, compressed and decompressed
+    max_traces_per_file: int = 200
+    max_attention_cells: int = 20_000  # queries × keys of the playground
+
+
+LIMITS = Limits()
+
+MAX_MAGNITUDE = 1e6  # of a vector's components: squares and their sums stay finite
+MAX_VECTORS, MAX_WIDTH = 512, 128
+MAX_NAME_CHARACTERS = 255
 
 Text = Annotated[str, Field(max_length=LIMITS.max_characters, pattern="^[^\\u0000]*$")]
-Name = Annotated[str, Field(max_length=255)]
-Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False)]
-Positive = Annotated[float, Field(ge=1e-6, le=LARGEST, allow_inf_nan=False)]
-Vector = Annotated[list[Number], Field(min_length=1, max_length=WIDTH)]
-Vectors = Annotated[list[Vector], Field(min_length=1, max_length=ROWS)]
-Score = Literal[
+Name = Annotated[str, Field(max_length=MAX_NAME_CHARACTERS)]
+Component = Annotated[float, Field(ge=-MAX_MAGNITUDE, le=MAX_MAGNITUDE, allow_inf_nan=False)]
+PositiveNumber = Annotated[float, Field(ge=1e-6, le=MAX_MAGNITUDE, allow_inf_nan=False)]
+Vector = Annotated[list[Component], Field(min_length=1, max_length=MAX_WIDTH)]
+Vectors = Annotated[list[Vector], Field(min_length=1, max_length=MAX_VECTORS)]
+ScoreName = Literal[
     "dot",
     "scaled_dot",
     "cosine",
@@ -28,94 +49,86 @@ Score = Literal[
     "additive",
 ]
 MaskKind = Literal["none", "causal", "window", "lengths", "cells"]
-Positions = Literal["none", "sinusoidal", "rotary", "alibi"]
-Rows = list[list[float]]
+PositionKind = Literal["none", "sinusoidal", "rotary", "alibi"]
+Matrix = list[list[float]]
+ScoreMatrix = list[list[float | None]]
 
 
-class Form(BaseModel):
-    """A request: nothing is guessed, and nothing is ignored."""
+class StrictRequest(BaseModel):
+    """Base of the requests: types are not coerced and unknown fields are rejected."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
-class TranslateForm(Form):
+class TranslateRequest(StrictRequest):
     """A text to translate."""
 
     run: Name
     text: Text
-    beam_size: int | None = Field(default=None, ge=1, le=LIMITS.max_beam_size)
+    beam_size: int | None = Field(
+        default=None, ge=1, le=LIMITS.max_beam_size, description="the run's own if null"
+    )
     n_best: int = Field(default=1, ge=1, le=LIMITS.max_n_best)
 
 
-class TraceForm(Form):
-    """A sentence, and what the model shall say."""
+class TraceRequest(StrictRequest):
+    """A sentence and the translation to trace, by teacher forcing."""
 
     run: Name
     source: Text
     target: Text
-    checkpoint: Name | None = None
+    checkpoint: Name | None = Field(default=None, description="the final parameters if null")
 
 
-class MaskForm(Form):
-    """Which queries may look at which keys."""
+class MaskRequest(StrictRequest):
+    """An attention mask; `size` belongs to window, `lengths` to lengths, `cells` to cells."""
 
     kind: MaskKind = "none"
-    size: int | None = Field(default=None, ge=0, le=ROWS)
-    lengths: list[Annotated[int, Field(ge=0, le=ROWS)]] | None = Field(
-        default=None, max_length=ROWS
+    size: int | None = Field(default=None, ge=0, le=MAX_VECTORS)
+    lengths: list[Annotated[int, Field(ge=0, le=MAX_VECTORS)]] | None = Field(
+        default=None, max_length=MAX_VECTORS
     )
-    cells: list[Annotated[list[bool], Field(max_length=ROWS)]] | None = Field(
-        default=None, max_length=ROWS
+    cells: list[Annotated[list[bool], Field(max_length=MAX_VECTORS)]] | None = Field(
+        default=None, max_length=MAX_VECTORS, description="query × key; true means may attend"
     )
 
 
-class AttendForm(Form):
-    """Vectors, and how they look at each other."""
+class AttendRequest(StrictRequest):
+    """Vectors and the attention between them."""
 
     queries: Vectors
     keys: Vectors
-    values: Vectors | None = None
-    score: Score
-    bandwidth: Positive = 1.0
-    temperature: Positive = 1.0
-    mask: MaskForm | None = None
-    positions: Positions = "none"
+    values: Vectors | None = Field(default=None, description="the keys if null")
+    score: ScoreName
+    bandwidth: PositiveNumber = 1.0
+    temperature: PositiveNumber = 1.0
+    mask: MaskRequest | None = None
+    positions: PositionKind = "none"
 
 
-class Problem(BaseModel):
-    """What is wrong, in one sentence."""
+class ErrorResponse(BaseModel):
+    """Why a request failed, in one sentence."""
 
     error: str
 
 
-class RunFacts(BaseModel):
-    """What a run is."""
+class RunInfo(BaseModel):
+    """Summary of a run."""
 
     name: str
     kind: Literal["transformer", "recurrent"]
     layers: int
     heads: int
-    parameters: int = Field(description="0 until the run has its vocabulary")
+    parameters: int = Field(description="0 until the run has a vocabulary")
     beam_size: int
-    phrasebook: Literal["fr", "zh"] | None
-    ready: bool = Field(description="whether there are weights to translate with")
+    phrasebook: Literal["fr", "zh"] | None = Field(
+        description="target language if the run was trained on the phrasebook"
+    )
+    ready: bool = Field(description="whether the run has parameters to translate with")
 
 
-class LimitsAnswer(BaseModel):
-    """The most of everything."""
-
-    max_characters: int
-    max_tokens: int
-    max_beam_size: int
-    max_n_best: int
-    max_body_bytes: int
-    max_trace_bytes: int
-    max_traces_per_file: int
-    max_attention_cells: int
-
-
-class PlaygroundAnswer(BaseModel):
-    """What the playground knows by name."""
+class PlaygroundOptions(BaseModel):
+    """Choices of the playground."""
 
     scores: list[str]
     masks: list[str]
@@ -123,75 +136,75 @@ class PlaygroundAnswer(BaseModel):
     kernels: list[str]
 
 
-class RunsAnswer(BaseModel):
-    """The runs named at start, the limits, and what the playground knows."""
+class RunsResponse(BaseModel):
+    """The served runs, the limits, and the choices of the playground."""
 
-    runs: list[RunFacts]
-    limits: LimitsAnswer
-    playground: PlaygroundAnswer
+    runs: list[RunInfo]
+    limits: Limits
+    playground: PlaygroundOptions
 
 
-class LogAnswer(BaseModel):
-    """Lines of a run's log, and where the next ones begin."""
+class LogResponse(BaseModel):
+    """Records of a training log, and the byte offset at which the next ones begin."""
 
     records: list[dict[str, Any]]
     next_offset: int
     finished: bool
 
 
-class Checkpoint(BaseModel):
-    """Weights that a run had at a step."""
+class CheckpointInfo(BaseModel):
+    """Parameters of a run at a training step."""
 
     id: str
     step: int
 
 
-class CheckpointsAnswer(BaseModel):
-    """Weights that can be looked through, in order of steps."""
+class CheckpointsResponse(BaseModel):
+    """Checkpoints in order of steps."""
 
-    checkpoints: list[Checkpoint]
+    checkpoints: list[CheckpointInfo]
 
 
-class Word(BaseModel):
-    """A word, and how sure the model was of it."""
+class WordProbability(BaseModel):
+    """A word and the probability of all its tokens."""
 
     text: str
     probability: float
 
 
-class TranslationAnswer(BaseModel):
-    """One translation, piece by piece."""
+class TranslationResponse(BaseModel):
+    """A translation with the log-probability of each token."""
 
     text: str
-    score: float
+    score: float = Field(description="log-probability with the length penalty applied")
     log_prob: float
     tokens: list[str]
     token_log_probs: list[float]
-    words: list[Word]
+    words: list[WordProbability]
 
 
-class TranslateAnswer(BaseModel):
+class TranslateResponse(BaseModel):
     """Translations, best first."""
 
-    translations: list[TranslationAnswer]
+    translations: list[TranslationResponse]
 
 
-class SavedTrace(BaseModel):
-    """A trace of a file."""
+class TraceInfo(BaseModel):
+    """Name, title and model of a trace."""
 
     name: str
     title: str
     model: str
 
 
-class TracesAnswer(BaseModel):
-    """Traces that can be asked for."""
+class TracesResponse(BaseModel):
+    """Traces that can be requested by name."""
 
-    traces: list[SavedTrace]
+    traces: list[TraceInfo]
 
 
-class Numbers(BaseModel):
-    """Numbers as unsigned integers in base64, times a scale."""
+class QuantizedArray(BaseModel):
+    """Array of unsigned integers in base64, to be multiplied by a scale."""
 
     shape: list[int]
     bits: Literal[8, 16, 32]
@@ -199,58 +212,59 @@ class Numbers(BaseModel):
     data: str
 
 
-class TokensAnswer(BaseModel):
-    """One side of attention."""
+class TokenListResponse(BaseModel):
+    """Tokens of one axis of attention."""
 
     pieces: list[str]
     words: list[int | None] | None = None
     special: list[int]
     padding: list[int]
-    log_probabilities: list[float | None] | None = None
+    log_probs: list[float | None] | None = None
 
 
-class LookAnswer(BaseModel):
-    """Where the heads of one module looked: whole weights, or what they were reduced to."""
+class AttentionMapResponse(BaseModel):
+    """Attention weights of one module: complete, or summarized if they are many."""
 
     name: str
     kind: Literal["self", "causal", "cross"]
     queries: str
     keys: str
     call: int
-    place: str
+    call_site: str
     heads: list[int]
-    sizes: list[int]
-    weights: Numbers | None = None
-    reduced: dict[str, Numbers] | None = None
+    shape: list[int]
+    weights: QuantizedArray | None = None
+    summary: dict[str, QuantizedArray] | None = None
+    value_norms: QuantizedArray | None = None
 
 
-class TraceAnswer(BaseModel):
-    """A trace, in the form that `regard.trace` describes."""
+class TraceResponse(BaseModel):
+    """A trace in the file format of `regard.trace`."""
 
     format: Literal["regard trace"]
-    version: Literal[1]
+    version: Literal[2]
     title: str
     model: str
-    tokens: dict[str, TokensAnswer]
+    tokens: dict[str, TokenListResponse]
     gold: list[list[int]] | None = None
-    looks: list[LookAnswer]
+    maps: list[AttentionMapResponse]
 
 
-class Formula(BaseModel):
-    """A score's name, and its numbers."""
+class ScoreFormula(BaseModel):
+    """Name of a score and its parameters."""
 
     name: str
     parameters: dict[str, Any]
 
 
-class AttendAnswer(BaseModel):
-    """Every step of attention, in numbers; null is minus infinity."""
+class AttendResponse(BaseModel):
+    """Every step of attention; null stands for minus infinity."""
 
-    queries: Rows
-    keys: Rows
-    scores: list[list[float | None]]
-    mask: list[list[bool]]
-    biased_scores: list[list[float | None]]
-    weights: Rows
-    context: Rows
-    formula: Formula
+    queries: Matrix = Field(description="with positions applied")
+    keys: Matrix = Field(description="with positions applied")
+    scores: ScoreMatrix
+    mask: list[list[bool]] = Field(description="true means may attend")
+    biased_scores: ScoreMatrix = Field(description="scores / temperature + bias, before the mask")
+    weights: Matrix
+    context: Matrix
+    formula: ScoreFormula

@@ -1,77 +1,87 @@
-"""How long the server waits for heads to come and answers to go: who is slow holds no socket."""
+"""Timeouts of connections, so that slow clients hold no sockets (slowloris attacks).
+
+Uvicorn has a timeout between requests (`timeout_keep_alive`), but none for a client that sends its
+headers too slowly or does not read its response. `BodyLimitMiddleware` limits the time of bodies.
+"""
 
 import asyncio
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-SECONDS = 10.0  # in which a head must have come in whole; the door waits for the rest of a request
-TAKING = 30.0  # seconds in which a client must take some of its answer,
-SOME = 1 << 14  # so many bytes, or the rest
+HEADER_TIMEOUT_SECONDS = 10.0  # within which the headers of a request must have arrived
+WRITE_TIMEOUT_SECONDS = 30.0  # within which a client must read some of its response:
+MIN_WRITE_BYTES = 1 << 14  # this much, or what is left
 
 
-class Impatient(H11Protocol):
-    """Uvicorn's HTTP, but a connection without a whole head is closed when its time is up.
+class TimeoutH11Protocol(H11Protocol):
+    """Uvicorn's HTTP/1.1 protocol with a timeout for request headers and one for writing.
 
-    Between two requests uvicorn's own limit holds, until the first byte of the second. A client
-    that does not read its answers is let go, too, and the request it holds ends.
+    The header timeout starts with the connection; for further requests on the same connection,
+    with the first byte. A client that does not read its response is disconnected, and its request
+    ends.
     """
 
-    seconds, taking = SECONDS, TAKING
-    _deadline: asyncio.TimerHandle | None = None
-    _reading: asyncio.TimerHandle | None = None
+    header_timeout_seconds = HEADER_TIMEOUT_SECONDS
+    write_timeout_seconds = WRITE_TIMEOUT_SECONDS
+    _header_timer: asyncio.TimerHandle | None = None
+    _write_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait, from the first moment on."""
+        """Start the header timer."""
         super().connection_made(transport)
-        transport.set_write_buffer_limits(0)  # tell of every byte that waits to be taken
-        self._wait()
+        transport.set_write_buffer_limits(0)  # pause_writing as soon as anything is buffered
+        self._start_header_timer()
 
     def data_received(self, data: bytes) -> None:
-        """Take some bytes; as long as they make no whole head, the time goes on."""
+        """Parse some bytes; the timer runs until they complete the headers."""
         super().data_received(data)
         if self.conn.their_state is h11.IDLE:
-            self._wait()
+            self._start_header_timer()
         else:
-            self._rest()
+            self._stop_header_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
-        self._rest()
-        self._taken()
+        """Stop the timers."""
+        self._stop_header_timer()
+        self._stop_write_timer()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Begin to wait for the client to take what was written."""
+        """Start the write timer: the client has not read all that was written."""
         super().pause_writing()
-        self._offer()
+        self._start_write_timer()
 
     def resume_writing(self) -> None:
-        """Wait no more: all was taken."""
-        self._taken()
+        """Stop the write timer: the client has read everything."""
+        self._stop_write_timer()
         super().resume_writing()
 
-    def _wait(self) -> None:
-        if self._deadline is None:
-            self._deadline = self.loop.call_later(self.seconds, self.transport.close)
+    def _start_header_timer(self) -> None:
+        if self._header_timer is None:
+            self._header_timer = self.loop.call_later(
+                self.header_timeout_seconds, self.transport.close
+            )
 
-    def _rest(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+    def _stop_header_timer(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
 
-    def _offer(self) -> None:
-        left = self.transport.get_write_buffer_size()
-        self._reading = self.loop.call_later(self.taking, self._look_what_is_taken, left)
+    def _start_write_timer(self) -> None:
+        buffered = self.transport.get_write_buffer_size()
+        self._write_timer = self.loop.call_later(
+            self.write_timeout_seconds, self._check_write_progress, buffered
+        )
 
-    def _look_what_is_taken(self, before: int) -> None:
-        """Go on with a client that is slow but reads, and let go of one that does not."""
-        if before - self.transport.get_write_buffer_size() >= SOME:
-            self._offer()
+    def _check_write_progress(self, buffered_before: int) -> None:
+        """Wait further for a client that is slow but reads; disconnect one that does not."""
+        if buffered_before - self.transport.get_write_buffer_size() >= MIN_WRITE_BYTES:
+            self._start_write_timer()
         else:
             self.transport.abort()
 
-    def _taken(self) -> None:
-        if self._reading is not None:
-            self._reading.cancel()
-            self._reading = None
+    def _stop_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None

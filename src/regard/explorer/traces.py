@@ -1,121 +1,172 @@
-"""Traces from files: those named at start, and those that are dropped on the page."""
+"""Traces from files: those named at start, and those that a browser uploads.
 
+A file holds one trace as JSON, or one trace per line (JSON Lines), as `regard translate --traces`
+writes them; either may be gzipped.
+"""
+
+import json
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from starlette.exceptions import HTTPException
+
 from regard.errors import RegardError
-from regard.explorer import trace_files
-from regard.explorer.errors import Refused
-from regard.explorer.limits import LIMITS, Limits
-from regard.explorer.runs import distinct
+from regard.explorer.runs import unique_names
+from regard.explorer.schemas import LIMITS, Limits
 from regard.trace import Trace, read_trace_text
 from regard.viz.page import page_payload
 
-KNOWN = 20  # names in a sentence
+MAX_LISTED_NAMES = 20  # in an error message
+MAX_JSONL_CHARACTERS = 1 << 26  # of a file with several traces
 
 
-class Saved:
-    """The traces that were named at start, read when they are asked for."""
+class TraceRegistry:
+    """The traces of the files that were named at start, read again for each request."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        found = [(path, number, trace) for path in paths for number, trace in _all(path)]
-        names = distinct(_name(path, number) for path, number, _ in found)
-        self._places = {
-            name: (path, number or 1) for name, (path, number, _) in zip(names, found, strict=True)
+        entries = [(path, number, trace) for path in paths for number, trace in _read_all_of(path)]
+        names = unique_names(_trace_name(path, number) for path, number, _ in entries)
+        self._sources = {
+            name: (path, number or 1)
+            for name, (path, number, _) in zip(names, entries, strict=True)
         }
-        self._about = [
-            _about(name, trace) for name, (_, _, trace) in zip(names, found, strict=True)
+        self._infos = [
+            _trace_info(name, trace) for name, (_, _, trace) in zip(names, entries, strict=True)
         ]
 
     def list(self) -> list[dict[str, str]]:
-        """Tell the name, title and model of each."""
-        return self._about
+        """Return name, title and model of each trace."""
+        return self._infos
 
     def read(self, name: str) -> dict[str, Any]:
-        """Give a trace as JSON."""
-        if name not in self._places:
-            known = ", ".join(map(repr, list(self._places)[:KNOWN])) or "none"
-            raise Refused(404, f"no trace is called {name!r}; the traces named at start: {known}")
-        path, number = self._places[name]
+        """Return a trace for the page, or raise 404."""
+        if name not in self._sources:
+            known = ", ".join(map(repr, list(self._sources)[:MAX_LISTED_NAMES])) or "none"
+            raise HTTPException(404, f"no trace is named {name!r}; available: {known}")
+        path, number = self._sources[name]
         try:
-            return _drawn(trace_files.trace(read_trace_text(path), number))
-        except RegardError as problem:
-            raise Refused(404, f"the trace {name!r} cannot be read now: {problem}") from problem
+            return _to_page(parse_trace(read_trace_text(path), number))
+        except RegardError as error:
+            message = f"the trace {name!r} cannot be read at the moment: {error}"
+            raise HTTPException(404, message) from error
 
 
-def opened(data: bytes, number: int = 1, limits: Limits = LIMITS) -> dict[str, Any]:
-    """Read a trace of a file that was sent, packed or not; nothing of it is kept."""
-    with _refusing():
-        return _drawn(trace_files.trace(_text(data, limits), number, limits))
+def open_upload(data: bytes, number: int = 1, limits: Limits = LIMITS) -> dict[str, Any]:
+    """Return one trace of an uploaded file for the page; traces are numbered from 1."""
+    with _http_errors():
+        return _to_page(parse_trace(_decode(data, limits), number, limits))
 
 
-def contents(data: bytes, limits: Limits = LIMITS) -> list[dict[str, str]]:
-    """Tell the title and model of each trace of a file that was sent; their names are numbers."""
-    with _refusing():
-        found = trace_files.traces(_text(data, limits), limits)
-        return [_about(str(number), trace) for number, trace in enumerate(found, 1)]
+def list_upload(data: bytes, limits: Limits = LIMITS) -> list[dict[str, str]]:
+    """Return number (as the name), title and model of each trace of an uploaded file."""
+    with _http_errors():
+        traces = parse_traces(_decode(data, limits), limits)
+        return [_trace_info(str(number), trace) for number, trace in enumerate(traces, 1)]
+
+
+def parse_traces(text: str, limits: Limits = LIMITS) -> list[Trace]:
+    """Return all traces of a file's text."""
+    documents = _split_documents(text, limits)
+    return [_parse_document(documents, number) for number in range(1, len(documents) + 1)]
+
+
+def parse_trace(text: str, number: int, limits: Limits = LIMITS) -> Trace:
+    """Return one trace of a file's text; traces are numbered from 1."""
+    documents = _split_documents(text, limits)
+    if number > len(documents):
+        raise RegardError(f"trace {number} does not exist: the file has {len(documents)}")
+    return _parse_document(documents, number)
+
+
+def _split_documents(text: str, limits: Limits) -> list[str]:
+    """Return the JSON documents: one per line if the first line is one, else the whole text."""
+    # only "\n" ends a line: JSON strings may contain the other characters of str.splitlines()
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(lines) < 2 or not _is_json(lines[0]):
+        return [text]
+    max_traces = limits.max_traces_per_file
+    if len(lines) > max_traces or len(text) > MAX_JSONL_CHARACTERS:
+        raise RegardError(
+            f"a file may hold at most {max_traces} traces with {MAX_JSONL_CHARACTERS} characters "
+            f"in total, but this one holds {len(lines)} with {len(text)}; split the file"
+        )
+    return lines
+
+
+def _is_json(line: str) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _parse_document(documents: list[str], number: int) -> Trace:
+    try:
+        return Trace.from_json(documents[number - 1])
+    except RegardError as error:
+        prefix = f"trace {number} of {len(documents)}: " if len(documents) > 1 else ""
+        raise RegardError(f"{prefix}{error}") from error
 
 
 @contextmanager
-def _refusing() -> Iterator[None]:
-    """Say in a sentence why something sent is no trace."""
+def _http_errors() -> Iterator[None]:
+    """Turn the errors of a malformed upload into 422."""
     try:
         yield
-    except UnicodeDecodeError as problem:
-        raise Refused(422, "a trace must be text in UTF-8, but these bytes are not") from problem
-    except RegardError as problem:
-        raise Refused(422, str(problem)) from problem
-    except (ValueError, RecursionError) as problem:  # a number or a nesting without end
-        raise Refused(422, f"a trace must be JSON that can be read: {problem}") from problem
+    except UnicodeDecodeError as error:
+        raise HTTPException(422, "a trace must be UTF-8 text, but these bytes are not") from error
+    except RegardError as error:
+        raise HTTPException(422, str(error)) from error
+    except (ValueError, RecursionError) as error:  # e.g. a number of 5,000 digits, deep nesting
+        raise HTTPException(422, f"a trace must be JSON that can be parsed: {error}") from error
 
 
-def _drawn(trace: Trace) -> dict[str, Any]:
-    """Give what the page draws; a trace whose parts make no sense together is refused."""
+def _to_page(trace: Trace) -> dict[str, Any]:
+    """Return what the page draws; reject a trace whose parts are inconsistent."""
     try:
         return page_payload(trace)
-    except (ValueError, TypeError, KeyError, IndexError, OverflowError) as problem:
-        raise RegardError(f"the trace cannot be drawn: {problem}") from problem
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
+        raise RegardError(f"the trace cannot be drawn: {error}") from error
 
 
-def _text(data: bytes, limits: Limits) -> str:
-    return _unpacked(data, limits).decode("utf-8")
+def _decode(data: bytes, limits: Limits) -> str:
+    return _decompress(data, limits.max_trace_bytes).decode("utf-8")
 
 
-def _unpacked(data: bytes, limits: Limits) -> bytes:
-    """Unpack what is compressed, but no more of it than a trace may have."""
+def _decompress(data: bytes, max_bytes: int) -> bytes:
+    """Decompress gzipped data; stop at the limit, so that no zip bomb fills the memory."""
     if data[:2] != b"\x1f\x8b":
         return data
-    reader = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    decompressor = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
-        text = reader.decompress(data, limits.max_trace_bytes + 1)
-    except zlib.error as problem:
-        raise Refused(422, f"the trace cannot be unpacked: {problem}") from problem
-    if len(text) > limits.max_trace_bytes:
-        raise Refused(
-            413, f"a trace must have at most {limits.max_trace_bytes} bytes when it is unpacked"
-        )
-    if not reader.eof:
-        raise Refused(422, "the trace breaks off: it cannot be unpacked to its end")
-    return text
+        content = decompressor.decompress(data, max_bytes + 1)
+    except zlib.error as error:
+        raise HTTPException(422, f"the trace cannot be decompressed: {error}") from error
+    if len(content) > max_bytes:
+        raise HTTPException(413, f"a trace must have at most {max_bytes} bytes when decompressed")
+    if not decompressor.eof:
+        raise HTTPException(422, "the compressed trace is truncated")
+    return content
 
 
-def _all(path: Path) -> list[tuple[int | None, Trace]]:
-    """Give the traces of a file, numbered if they are several."""
+def _read_all_of(path: Path) -> list[tuple[int | None, Trace]]:
+    """Return the traces of a file, numbered if there are several."""
     text = read_trace_text(path)
     try:
-        found = trace_files.traces(text)
-    except RegardError as problem:
-        raise RegardError(f"{path}: {problem}") from problem
-    return list(enumerate(found, 1)) if len(found) > 1 else [(None, found[0])]
+        traces = parse_traces(text)
+    except RegardError as error:
+        raise RegardError(f"{path}: {error}") from error
+    return list(enumerate(traces, 1)) if len(traces) > 1 else [(None, traces[0])]
 
 
-def _name(path: Path, number: int | None) -> str:
+def _trace_name(path: Path, number: int | None) -> str:
     name = path.name.removesuffix(".gz").removesuffix(".json").removesuffix(".jsonl")
     return name if number is None else f"{name} {number}"
 
 
-def _about(name: str, trace: Trace) -> dict[str, str]:
+def _trace_info(name: str, trace: Trace) -> dict[str, str]:
     return {"name": name, "title": trace.title, "model": trace.model}

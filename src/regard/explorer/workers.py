@@ -1,86 +1,126 @@
-"""The line in front of the model: a few workers, a few who wait, and nobody for ever."""
+"""Bounded worker pool with a queue and a deadline, for requests that run a model."""
 
 import asyncio
+import math
 import os
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Lock
+from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
+import anyio
+import anyio.to_thread
 import torch
+from starlette.exceptions import HTTPException
 from starlette.types import Receive
 
-from regard.explorer.cancellation import Stop
-from regard.explorer.errors import Refused
+from regard.explorer.cancellation import CancelToken
 
 Result = TypeVar("Result")
 
-WORKERS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2, 4)
-WAITING = 16  # requests that may wait for a worker
-SECONDS = 30.0  # until a request has its answer, waiting included
+NUM_WORKERS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2, 4)
+MAX_QUEUED_REQUESTS = 16
+REQUEST_TIMEOUT_SECONDS = 30.0  # from arrival to response, time in the queue included
 
 
-class Line:
-    """Workers with a thread each, and a bounded line of requests that wait for one."""
+class WorkerPool:
+    """Runs work in threads: a few at a time, a bounded number waiting, each with a deadline.
+
+    Args:
+        workers: How much work may run at the same time.
+        queue_size: Requests that may wait for a worker; further ones get 503 at once.
+        timeout_seconds: Time after which a request gets 503, whether it runs or waits.
+    """
 
     def __init__(
-        self, workers: int = WORKERS, waiting: int = WAITING, seconds: float = SECONDS
+        self,
+        workers: int = NUM_WORKERS,
+        queue_size: int = MAX_QUEUED_REQUESTS,
+        timeout_seconds: float = REQUEST_TIMEOUT_SECONDS,
     ) -> None:
-        self._room = workers + waiting
-        self._seconds = seconds
-        self._inside = 0
-        self._lock = Lock()
-        # many small steps: threads that share each of them would wait for one another
-        self._pool = ThreadPoolExecutor(workers, "work", lambda: torch.set_num_threads(1))
+        self._max_requests = workers + queue_size
+        self._timeout_seconds = timeout_seconds
+        self._workers = anyio.CapacityLimiter(workers)
+        # work that was abandoned still occupies a worker but no longer counts for anyio,
+        # so `_workers` limits the threads, and anyio does not
+        self._threads = anyio.CapacityLimiter(math.inf)
 
-    async def do(self, work: Callable[[Stop], Result], receive: Receive) -> Result:
-        """Have the work done, unless the line is full, the client leaves or time is up."""
-        stop = Stop()
-        job = self._enter(work, stop)
-        done = asyncio.wrap_future(job)
-        done.add_done_callback(_seen)
-        gone = asyncio.ensure_future(_leaves(receive))
+    @property
+    def num_requests(self) -> int:
+        """Requests that run or wait, and abandoned work that has not stopped yet."""
+        statistics = self._workers.statistics()
+        return statistics.borrowed_tokens + statistics.tasks_waiting
+
+    async def run(self, work: Callable[[CancelToken], Result], receive: Receive) -> Result:
+        """Run work in a worker thread and return its result.
+
+        When the deadline passes or the client disconnects, the token that the work gets is
+        cancelled and the request leaves the pool at once; its thread is free again when the work
+        has noticed.
+
+        Args:
+            work: Function of a cancellation token, which it should check now and then.
+            receive: The request's ASGI channel, on which a disconnect is announced.
+
+        Raises:
+            HTTPException: 503 with Retry-After if the queue is full or the deadline has passed;
+                499 if the client has disconnected.
+        """
+        if self.num_requests >= self._max_requests:
+            raise HTTPException(
+                503, "the server is busy; try again in a moment", {"Retry-After": "1"}
+            )
+        token = CancelToken()
+        outcome = Future[Result]()
         try:
-            either: set[asyncio.Future[Any]] = {done, gone}
-            await asyncio.wait(either, timeout=self._seconds, return_when=asyncio.FIRST_COMPLETED)
-            if done.done():
-                return done.result()
+            with anyio.move_on_after(self._timeout_seconds) as deadline:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(_cancel_on_disconnect, receive, tasks.cancel_scope)
+                    await self._run_in_thread(work, token, outcome)
+                    tasks.cancel_scope.cancel()
         finally:
-            stop.say()
-            job.cancel()  # drops it, if it has not begun
-            gone.cancel()
-        raise Refused(503, f"this took longer than {self._seconds:g} seconds", retry_after=5)
+            is_done = outcome.done()
+            token.cancel()
+            outcome.cancel()  # has no effect on work that has begun
+        if is_done:
+            return outcome.result()
+        if deadline.cancelled_caught:
+            message = f"the request took longer than {self._timeout_seconds:g} seconds"
+            raise HTTPException(503, message, {"Retry-After": "5"})
+        raise HTTPException(499, "the client has disconnected")
 
-    def close(self) -> None:
-        """Let the workers finish what they do, and go."""
-        self._pool.shutdown(cancel_futures=True)
+    async def _run_in_thread(
+        self, work: Callable[[CancelToken], Result], token: CancelToken, outcome: Future[Result]
+    ) -> None:
+        """Wait for a worker and run the work; the worker is released when the outcome is known."""
+        loop = asyncio.get_running_loop()
 
-    def _enter(self, work: Callable[[Stop], Result], stop: Stop) -> Future[Result]:
-        with self._lock:
-            if self._inside >= self._room:
-                raise Refused(503, "the server is busy; come again in a moment", retry_after=1)
-            self._inside += 1
-        job = self._pool.submit(_begin, work, stop)
-        job.add_done_callback(self._leave)
-        return job
+        def release_worker(_: "Future[Any]") -> None:
+            with suppress(RuntimeError):  # the loop is closed: the server has stopped
+                loop.call_soon_threadsafe(self._workers.release_on_behalf_of, token)
 
-    def _leave(self, _: "Future[Result]") -> None:
-        with self._lock:
-            self._inside -= 1
-
-
-def _begin(work: Callable[[Stop], Result], stop: Stop) -> Result:
-    stop.check()
-    return work(stop)
+        await self._workers.acquire_on_behalf_of(token)
+        outcome.add_done_callback(release_worker)
+        await anyio.to_thread.run_sync(
+            _execute, work, token, outcome, abandon_on_cancel=True, limiter=self._threads
+        )
 
 
-async def _leaves(receive: Receive) -> None:
-    """Wait until the client has left."""
+def _execute(
+    work: Callable[[CancelToken], Result], token: CancelToken, outcome: "Future[Result]"
+) -> None:
+    """Run the work in this thread and record its outcome."""
+    if not outcome.set_running_or_notify_cancel():
+        return
+    # one thread for each worker: decoding is many small steps, which gain nothing from more
+    torch.set_num_threads(1)
+    try:
+        outcome.set_result(work(token))
+    except BaseException as error:
+        outcome.set_exception(error)
+
+
+async def _cancel_on_disconnect(receive: Receive, scope: anyio.CancelScope) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-def _seen(done: "asyncio.Future[Result]") -> None:
-    """Look at what went wrong, so that asyncio does not report it as forgotten."""
-    if not done.cancelled():
-        done.exception()
+    scope.cancel()
