@@ -29,7 +29,7 @@ RUN_HERE = {
 }
 # commands run by another test
 RUN_ELSEWHERE = {
-    "regard explore run other": "explorer/test_server.py::test_two_runs_are_served_side_by_side",
+    "regard explore run other": "explorer/test_server.py::test_explore_serves_two_runs",
     'regard look --hf MODEL "a text"': "cli/test_look.py::test_look_draws_a_hugging_face_model",
     "torchrun --nproc-per-node 2 -m regard train …": (
         "training/test_trainer.py::test_two_processes_learn_what_one_does"

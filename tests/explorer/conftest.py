@@ -1,193 +1,125 @@
-"""One small run, trained once, and the app that shows it."""
+"""Clients, servers and browser pages of the explorer."""
 
-import faulthandler
 import re
 import shutil
-import socket
-import sys
-import threading
-from contextlib import contextmanager
 
-import jaxtyping
 import pytest
-import uvicorn
 from starlette.testclient import TestClient
 
-from helpers.tiny_corpus import SMALL, corpus
-from regard.config import parse_assignment
+from helpers.explorer import serve_in_thread
 from regard.data import phrasebook
-from regard.demo import models
-from regard.explorer import gold_alignments
-from regard.explorer.app import create_app
-from regard.explorer.middleware import Address, Door
-from regard.explorer.runs import Shelf
-from regard.explorer.server import _config
-from regard.explorer.traces import Saved
-from regard.explorer.workers import Line
+from regard.explorer import (
+    RunRegistry,
+    ServerAddress,
+    TraceRegistry,
+    WorkerPool,
+    create_app,
+    gold_alignments,
+    secure_app,
+)
 from regard.runs import load
-from regard.training import train
 
 PORT = 8765
-SERVER_ENDS = 120  # seconds, on a busy machine, too
-SOURCE, TARGET = "the old cat sees the dog", "le chat vieux voit le chien"
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory):
-    """The folder of a run that has learned a little; read it, and leave it as it is."""
-    path = tmp_path_factory.mktemp("explorer") / "small"
-    jaxtyping.config.update("jaxtyping_disable", True)
-    try:
-        named = corpus("phrasebook fr", models.dataset("fr"))
-        updates = [
-            *SMALL,
-            parse_assignment("train.snapshots=true"),
-            parse_assignment("train.steps=60"),
-        ]
-        train(named, path, updates=updates, echo=lambda line: None)
-    finally:
-        jaxtyping.config.update("jaxtyping_disable", False)
-    return path
+def run(tiny_run):
+    return load(tiny_run)
 
 
 @pytest.fixture(scope="session")
-def run(trained):
-    return load(trained)
-
-
-@pytest.fixture(scope="session")
-def few():
-    """A short phrasebook for each language."""
+def small_phrasebooks():
+    """A phrasebook of a few pairs for each language."""
     return {to: phrasebook.load_phrasebook(to, train=6, valid=3, test=3) for to in ("fr", "zh")}
 
 
 @pytest.fixture(autouse=True)
-def book(few, monkeypatch):
-    """Let the explorer read the short phrasebook, as it would the long one."""
+def phrasebooks(small_phrasebooks, monkeypatch):
+    """Let the explorer read the small phrasebooks, since the full ones take seconds."""
     gold_alignments._phrases.cache_clear()
-    monkeypatch.setattr(gold_alignments, "load_phrasebook", few.__getitem__)
-    yield few
+    monkeypatch.setattr(gold_alignments, "load_phrasebook", small_phrasebooks.__getitem__)
+    yield small_phrasebooks
     gold_alignments._phrases.cache_clear()
 
 
 @pytest.fixture
-def copied(trained, tmp_path):
-    """A copy of the run that a test may spoil."""
-    return shutil.copytree(trained, tmp_path / "copy")
+def run_copy(tiny_run, tmp_path):
+    """A copy of the run that a test may modify."""
+    return shutil.copytree(tiny_run, tmp_path / "copy")
 
 
 @pytest.fixture
-def line():
-    line = Line(workers=2)
-    yield line
-    line.close()
+def make_client():
+    """Return a function that builds a client of the app, like a browser on the same machine."""
 
-
-@pytest.fixture
-def visit(line):
-    """Open the app on some runs and traces, as a browser on the same machine would."""
-
-    def enter(*runs, traces=(), token=None, **options):
-        app = create_app(Shelf(runs), Saved(traces), line)
-        door = Door(app, Address("127.0.0.1", PORT), token, **options)
+    def make(*runs, traces=(), token=None, **options):
+        app = create_app(RunRegistry(runs), TraceRegistry(traces), WorkerPool(workers=2))
         return TestClient(
-            door,
+            secure_app(app, ServerAddress("127.0.0.1", PORT), token, **options),
             base_url=f"http://127.0.0.1:{PORT}",
             raise_server_exceptions=False,
             follow_redirects=False,
         )
 
-    return enter
+    return make
 
 
 @pytest.fixture
-def client(visit, trained):
-    return visit(trained)
-
-
-def refusal(response, status):
-    """Expect a refusal, and give its sentence."""
-    assert response.status_code == status, response.text
-    assert response.headers["content-type"] == "application/json"
-    told = response.json()
-    assert list(told) == ["error"] and told["error"].endswith(".")
-    assert "Traceback" not in told["error"] and "\n" not in told["error"]
-    return told["error"]
-
-
-@pytest.fixture
-def refused():
-    return refusal
-
-
-@contextmanager
-def serving(runs, traces=()):
-    """A real server of the app, on a port of its own; gives its address."""
-    line = Line(workers=2)
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()  # who comes before the thread has begun waits, and is not refused
-        port = listener.getsockname()[1]
-        app = create_app(Shelf(runs), Saved(traces), line)
-        door = Door(app, Address("127.0.0.1", port), None)
-        server = uvicorn.Server(_config(door))
-        options = {"kwargs": {"sockets": [listener]}, "daemon": True}
-        thread = threading.Thread(target=server.run, **options)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{port}/"
-        finally:
-            server.should_exit = True
-            thread.join(SERVER_ENDS)
-            if thread.is_alive():
-                faulthandler.dump_traceback(sys.__stderr__)
-                pytest.fail(f"the server did not end within {SERVER_ENDS} seconds")
-            line.close()
+def client(make_client, tiny_run):
+    return make_client(tiny_run)
 
 
 @pytest.fixture(scope="session")
-def plain(trained, tmp_path_factory):
-    """The same run as if it had not learned from the phrasebook, which takes long to write out."""
-    path = shutil.copytree(trained, tmp_path_factory.mktemp("plain") / "small")
+def run_without_phrasebook(tiny_run, tmp_path_factory):
+    """The same run as if trained on other data: the full phrasebook takes seconds to build."""
+    path = shutil.copytree(tiny_run, tmp_path_factory.mktemp("other_data") / "tiny")
     settings = (path / "settings.json").read_text("utf-8")
     (path / "settings.json").write_text(
-        settings.replace('"name": "phrasebook"', '"name": "small"'), "utf-8"
+        settings.replace('"name": "phrasebook"', '"name": "other"'), "utf-8"
     )
     return path
 
 
 @pytest.fixture(scope="session")
-def site(plain):
-    """The explorer of one run under two names."""
-    with serving([plain, plain]) as url:
+def explorer_url(run_without_phrasebook):
+    """URL of an explorer with one run under two names."""
+    with serve_in_thread([run_without_phrasebook, run_without_phrasebook]) as url:
         yield url
 
 
 @pytest.fixture
-def served():
-    """Start a server of other runs and traces."""
-    return serving
+def serve_explorer():
+    """Return a context manager that serves other runs and traces."""
+    return serve_in_thread
 
 
 @pytest.fixture
-def browse(chromium):
-    """Open an address in a new browser that reaches nothing else; it has `asked` and `errors`."""
+def open_page(chromium):
+    """Return a function that opens a URL in a new browser context without other network access.
+
+    The page has two more attributes: `requests`, the requested URLs, and `errors`.
+    """
     contexts = []
 
-    def enter(url, **options):
-        home = re.match(r"https?://[^/]+/", url)[0]
+    def open_url(url, **options):
+        origin = re.match(r"https?://[^/]+/", url)[0]
         options = {"locale": "en-US", "viewport": {"width": 1200, "height": 900}} | options
         context = chromium.new_context(**options)
         contexts.append(context)
-        window = context.new_page()
-        window.asked, window.errors = [], []
-        window.on("request", lambda request: window.asked.append(request.url))
-        window.on("pageerror", lambda error: window.errors.append(str(error)))
-        window.on("console", lambda said: said.type == "error" and window.errors.append(said.text))
-        context.route(lambda asked: not asked.startswith(home), lambda route: route.abort())
-        window.goto(url)
-        return window
+        page = context.new_page()
+        page.requests, page.errors = [], []
+        page.on("request", lambda request: page.requests.append(request.url))
+        page.on("pageerror", lambda error: page.errors.append(str(error)))
+        page.on("console", lambda entry: entry.type == "error" and page.errors.append(entry.text))
+        context.route(lambda target: not target.startswith(origin), lambda route: route.abort())
+        page.goto(url)
+        return page
 
-    yield enter
+    yield open_url
     for context in contexts:
         context.close()

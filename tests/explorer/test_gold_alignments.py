@@ -1,36 +1,42 @@
+import pytest
+
 from regard.explorer import gold_alignments
+from regard.explorer.gold_alignments import find_gold_alignment
 
 
-def test_a_phrase_of_any_part_has_the_links_of_the_book(book):
-    for language, parts in book.items():
-        for phrase in (parts.train[0], parts.valid[1], parts.test[2]):
-            assert (
-                gold_alignments.words(language, phrase.source, phrase.target) == phrase.word_spans()
-            )
+def test_every_split_of_the_phrasebook_has_gold_alignments(phrasebooks):
+    for language, book in phrasebooks.items():
+        for phrase in (book.train[0], book.valid[1], book.test[2]):
+            gold = find_gold_alignment(language, phrase.source, phrase.target)
+            assert gold == phrase.word_spans()
 
 
-def test_another_pair_another_language_or_no_phrasebook_has_none(book):
-    one, two = book["fr"].test[:2]
-    assert gold_alignments.words("fr", one.source, two.target) is None
-    assert gold_alignments.words("zh", one.source, one.target) is None
-    assert gold_alignments.words(None, one.source, one.target) is None
+def test_other_pairs_and_languages_have_no_gold_alignment(phrasebooks):
+    first, second = phrasebooks["fr"].test[:2]
+    assert find_gold_alignment("fr", first.source, second.target) is None
+    assert find_gold_alignment("zh", first.source, first.target) is None
+    assert find_gold_alignment(None, first.source, first.target) is None
 
 
-def test_a_trace_of_a_phrase_carries_its_links(book, client):
-    phrase = book["fr"].test[0]
-    form = {"run": "small", "source": phrase.source, "target": phrase.target}
-    told = client.post("/api/traces", json=form).json()
-    assert told["gold"] == sorted(map(list, phrase.links))
-    assert max(word for word in told["tokens"]["source"]["words"] if word is not None) == (
-        len(phrase.source_words) - 1
-    )
-    other = client.post("/api/traces", json=form | {"target": "Bonjour."}).json()
-    assert "gold" not in other
+@pytest.mark.parametrize("pattern", ["{}", " {} ", "{}\n"])
+def test_trace_of_a_phrasebook_pair_contains_its_links(phrasebooks, client, pattern):
+    phrase = phrasebooks["fr"].test[0]
+    source, target = pattern.format(phrase.source), pattern.format(phrase.target)
+    body = {"run": "tiny", "source": source, "target": target}
+    trace = client.post("/api/traces", json=body).json()
+    assert trace["gold"] == sorted(map(list, phrase.links))
+    words = [word for word in trace["tokens"]["source"]["words"] if word is not None]
+    assert max(words) == len(phrase.source_words) - 1
 
 
-def test_who_asks_later_finds_the_phrasebook_written_out(book, monkeypatch):
+def test_trace_of_another_pair_has_no_links(phrasebooks, client):
+    body = {"run": "tiny", "source": phrasebooks["fr"].test[0].source, "target": "Bonjour."}
+    assert "gold" not in client.post("/api/traces", json=body).json()
+
+
+def test_preloaded_phrasebook_is_not_built_again(phrasebooks, monkeypatch):
     gold_alignments._phrases.cache_clear()
-    gold_alignments.prepare(["fr", None, "fr"]).join()
-    monkeypatch.setattr(gold_alignments, "load_phrasebook", None)  # nobody may ask for it again
-    phrase = book["fr"].test[0]
-    assert gold_alignments.words("fr", phrase.source, phrase.target) == phrase.word_spans()
+    gold_alignments.preload(["fr", None, "fr"]).join()
+    monkeypatch.setattr(gold_alignments, "load_phrasebook", None)  # calling it would fail
+    phrase = phrasebooks["fr"].test[0]
+    assert find_gold_alignment("fr", phrase.source, phrase.target) == phrase.word_spans()

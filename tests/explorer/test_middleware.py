@@ -1,21 +1,31 @@
-import asyncio
 import http.client
 import socket
 
+import anyio
 import pytest
 
-from regard.explorer import middleware as door_file
-from regard.explorer.limits import LIMITS
-from regard.explorer.middleware import HEADERS, Address, Door
+from helpers.explorer import SCRIPT_PATH, error_message
+from regard.explorer import ServerAddress, secure_app
+from regard.explorer.middleware import (
+    SECURITY_HEADERS,
+    BodyLimitMiddleware,
+    ConcurrencyLimitMiddleware,
+)
+from regard.explorer.schemas import LIMITS
 
 PORT = 8765
+ADDRESS = ServerAddress("127.0.0.1", PORT)
 TOKEN = "a-token-of-many-letters"
+CONTENT_LENGTH = (b"content-length", b"900000")
+
+
+# ---- host and origin check ----
 
 
 @pytest.mark.parametrize(
     "host", ["127.0.0.1:8765", "localhost:8765", "LocalHost:8765", "[::1]:8765"]
 )
-def test_the_server_answers_to_its_own_names(client, host):
+def test_loopback_host_names_are_allowed(client, host):
     assert client.get("/api/runs", headers={"host": host}).status_code == 200
 
 
@@ -34,32 +44,43 @@ def test_the_server_answers_to_its_own_names(client, host):
         "",
     ],
 )
-def test_it_answers_to_no_other_name(client, refused, host):
-    assert "has no other name" in refused(client.get("/api/runs", headers={"host": host}), 403)
+def test_other_host_is_403(client, host):
+    message = error_message(client.get("/api/runs", headers={"host": host}), 403)
+    assert message == f"Host header {host!r} is not allowed; open http://127.0.0.1:8765/."
 
 
-def test_the_pages_own_origin_may_ask_and_no_other(client, refused):
-    form = {"run": "small", "text": "the cat"}
-    for origin in ("http://127.0.0.1:8765", "HTTP://127.0.0.1:8765"):
-        answer = client.post("/api/translate", json=form, headers={"origin": origin})
-        assert answer.status_code == 200
-    for origin in ("http://evil.example", "null", "https://127.0.0.1:8765", "http://127.0.0.1:80"):
-        answer = client.post("/api/translate", json=form, headers={"origin": origin})
-        assert "another site" in refused(answer, 403)
-        assert "access-control-allow-origin" not in answer.headers
-
-
-def test_a_named_host_is_a_name_too_and_anywhere_is_every_address_in_numbers():
-    assert Address("attention.example", 80).is_called("attention.example")
-    assert not Address("attention.example", 80).is_called("other.example")
-    anywhere = Address("0.0.0.0", PORT)
-    assert anywhere.is_called(f"192.168.7.9:{PORT}") and anywhere.is_called(f"[fe80::1]:{PORT}")
-    assert anywhere.is_called(f"{socket.gethostname()}:{PORT}")
-    assert not anywhere.is_called(f"evil.example:{PORT}")
+@pytest.mark.parametrize("origin", ["http://127.0.0.1:8765", "HTTP://127.0.0.1:8765"])
+def test_same_origin_request_is_allowed(client, origin):
+    body = {"run": "tiny", "text": "the cat"}
+    response = client.post("/api/translate", json=body, headers={"origin": origin})
+    assert response.status_code == 200
 
 
 @pytest.mark.parametrize(
-    ("host", "private", "url"),
+    "origin", ["http://evil.example", "null", "https://127.0.0.1:8765", "http://127.0.0.1:80"]
+)
+def test_cross_origin_request_is_403(client, origin):
+    body = {"run": "tiny", "text": "the cat"}
+    response = client.post("/api/translate", json=body, headers={"origin": origin})
+    assert "cross-origin request" in error_message(response, 403)
+    assert "access-control-allow-origin" not in response.headers
+
+
+def test_configured_host_name_is_allowed():
+    assert ServerAddress("attention.example", 80).allows_host("attention.example")
+    assert not ServerAddress("attention.example", 80).allows_host("other.example")
+
+
+def test_wildcard_host_allows_ip_addresses_and_the_host_name_only():
+    address = ServerAddress("0.0.0.0", PORT)
+    assert address.allows_host(f"192.168.7.9:{PORT}")
+    assert address.allows_host(f"[fe80::1]:{PORT}")
+    assert address.allows_host(f"{socket.gethostname()}:{PORT}")
+    assert not address.allows_host(f"evil.example:{PORT}")
+
+
+@pytest.mark.parametrize(
+    ("host", "is_loopback", "url"),
     [
         ("127.0.0.1", True, "http://127.0.0.1:8765/"),
         ("localhost", True, "http://localhost:8765/"),
@@ -68,66 +89,90 @@ def test_a_named_host_is_a_name_too_and_anywhere_is_every_address_in_numbers():
         ("0.0.0.0", False, f"http://{socket.gethostname()}:8765/"),
     ],
 )
-def test_only_loopback_is_private(host, private, url):
-    assert (Address(host, PORT).private, Address(host, PORT).url) == (private, url)
+def test_server_address_url_and_loopback(host, is_loopback, url):
+    address = ServerAddress(host, PORT)
+    assert (address.is_loopback, address.url) == (is_loopback, url)
 
 
-def test_every_answer_forbids_the_page_what_it_does_not_need(client):
-    for path in ("/api/runs", "/nothing", "/viz/viewer.js", "/docs", "/openapi.json"):
+# ---- security headers ----
+
+
+def test_every_response_has_the_security_headers(client):
+    for path in ("/api/runs", "/nothing", SCRIPT_PATH, "/docs", "/openapi.json"):
         headers = client.get(path).headers
-        assert {name: headers[name] for name in HEADERS} == HEADERS
+        assert {name: headers[name] for name in SECURITY_HEADERS} == SECURITY_HEADERS
         assert "server" not in headers
-    policy = HEADERS["Content-Security-Policy"]
+    rejected = client.get("/", headers={"host": "evil.example"})
+    assert rejected.headers.items() >= {k.lower(): v for k, v in SECURITY_HEADERS.items()}.items()
+
+
+def test_content_security_policy_allows_own_scripts_only():
+    policy = SECURITY_HEADERS["Content-Security-Policy"]
     assert "unsafe" not in policy and policy.startswith("default-src 'none'; script-src 'self';")
+
+
+def test_api_responses_are_not_cached_and_files_are_revalidated(client):
     assert client.get("/api/runs").headers["cache-control"] == "no-store"
-    assert client.get("/viz/viewer.js").headers["cache-control"] == "no-cache"
+    assert client.get(SCRIPT_PATH).headers["cache-control"] == "no-cache"
 
 
-@pytest.mark.parametrize("path", ["/", "/api/runs", "/viz/viewer.js", "/openapi.json", "/docs"])
-@pytest.mark.parametrize("given", [None, "", "wrong", TOKEN + "x", TOKEN.upper()])
-def test_without_the_token_nothing_is_shown(visit, trained, refused, path, given):
-    client = visit(trained, token=TOKEN)
-    headers = {} if given is None else {"authorization": f"Bearer {given}"}
-    assert refused(client.get(path, headers=headers), 401).startswith("a token is needed")
-    if given is not None:
-        client.cookies.set(f"regard-{PORT}", given)
-        assert client.get(path, params={"token": given}).status_code == 401
+# ---- token authentication ----
 
 
-def test_the_token_opens_as_a_header_or_as_a_cookie_from_the_first_visit(visit, trained):
-    client = visit(trained, token=TOKEN)
+@pytest.mark.parametrize("path", ["/", "/api/runs", SCRIPT_PATH, "/openapi.json", "/docs"])
+@pytest.mark.parametrize("token", [None, "", "wrong", TOKEN + "x", TOKEN.upper()])
+def test_missing_or_wrong_token_is_401(make_client, tiny_run, path, token):
+    client = make_client(tiny_run, token=TOKEN)
+    headers = {} if token is None else {"authorization": f"Bearer {token}"}
+    message = error_message(client.get(path, headers=headers), 401)
+    assert message.startswith("a token is required")
+    if token is not None:
+        client.cookies.set(f"regard-{PORT}", token)
+        assert client.get(path, params={"token": token}).status_code == 401
+
+
+def test_bearer_token_authenticates(make_client, tiny_run):
+    client = make_client(tiny_run, token=TOKEN)
     bearer = {"authorization": f"Bearer {TOKEN}"}
     assert client.get("/api/runs", headers=bearer).status_code == 200
+
+
+def test_login_link_sets_cookie_and_redirects_without_the_token(make_client, tiny_run):
+    client = make_client(tiny_run, token=TOKEN)
     assert client.get("/api/runs", params={"token": TOKEN}).status_code == 401
-    first = client.get("/", params={"token": TOKEN, "run": "small"})
-    assert (first.status_code, first.headers["location"]) == (303, "/?run=small")
-    cookie = first.headers["set-cookie"]
+    login = client.get("/", params={"token": TOKEN, "run": "tiny"})
+    assert (login.status_code, login.headers["location"]) == (303, "/?run=tiny")
+    cookie = login.headers["set-cookie"]
+    assert cookie.startswith(f"regard-{PORT}=")
     assert "HttpOnly" in cookie and "SameSite=strict" in cookie
     assert client.get("/api/runs").status_code == 200
 
 
-def test_a_strange_token_is_just_wrong(visit, trained, refused):
-    client = visit(trained, token=TOKEN)
-    for given in (b"Bearer \xff\xfe", b"Bearer", b"Basic " + TOKEN.encode(), b"bearer  " * 99):
-        refused(client.get("/api/runs", headers={b"authorization": given}), 401)
+def test_malformed_authorization_header_is_401(make_client, tiny_run):
+    client = make_client(tiny_run, token=TOKEN)
+    for value in (b"Bearer \xff\xfe", b"Bearer", b"Basic " + TOKEN.encode(), b"bearer  " * 99):
+        error_message(client.get("/api/runs", headers={b"authorization": value}), 401)
 
 
-@pytest.mark.parametrize("announced", [True, False])
-def test_a_request_that_is_too_large_is_refused(client, refused, announced):
+# ---- concurrency, body limit and timeout ----
+
+
+@pytest.mark.parametrize("has_length", [True, False])
+def test_body_over_the_limit_is_413(client, has_length):
     body = b" " * (LIMITS.max_body_bytes + 1)
-    content = body if announced else iter([body[:1000], body[1000:]])
-    answer = client.post("/api/translate", content=content)
-    assert ("content-length" in answer.request.headers) == announced
-    assert f"at most {LIMITS.max_body_bytes} bytes" in refused(answer, 413)
-    assert answer.headers["connection"] == "close"
+    content = body if has_length else iter([body[:1000], body[1000:]])
+    response = client.post("/api/translate", content=content)
+    assert ("content-length" in response.request.headers) == has_length
+    assert f"at most {LIMITS.max_body_bytes} bytes" in error_message(response, 413)
+    assert response.headers["connection"] == "close"
 
 
-def ask(door, receive, *headers, path="/api/translate"):
-    """Send a request by hand, and give the status of the answer, if there is one."""
-    sent = []
+async def post(app, receive, *headers, path="/api/translate"):
+    """Call an ASGI app and return the status and headers of its response, or None."""
+    messages = []
 
     async def send(message):
-        sent.append(message)
+        messages.append(message)
 
     scope = {
         "type": "http",
@@ -136,81 +181,131 @@ def ask(door, receive, *headers, path="/api/translate"):
         "query_string": b"",
         "headers": [(b"host", b"127.0.0.1:8765"), *headers],
     }
-    asyncio.run(door(scope, receive, send))
-    return [message["status"] for message in sent if message["type"] == "http.response.start"]
+    await app(scope, receive, send)
+    for message in messages:
+        if message["type"] == "http.response.start":
+            return message["status"], dict(message["headers"])
+    return None
 
 
-async def never_asked(*_):
-    raise AssertionError("no request should have come so far")
+async def unreachable(*_):
+    raise AssertionError("the request should have been rejected before")
 
 
-def test_a_request_that_does_not_come_to_its_end_reaches_nobody():
-    async def drips():
-        await asyncio.sleep(0.001)
+async def receive_nothing():
+    await anyio.sleep_forever()
+
+
+@pytest.mark.anyio
+async def test_body_that_arrives_too_slowly_is_408():
+    async def receive():
+        await anyio.sleep(0.001)
         return {"type": "http.request", "body": b" ", "more_body": True}
 
-    assert ask(Door(never_asked, Address("127.0.0.1", PORT), seconds=0.05), drips) == [408]
+    app = secure_app(unreachable, ADDRESS, body_timeout_seconds=0.05)
+    status, _ = await post(app, receive)
+    assert status == 408
 
 
-def test_a_client_that_leaves_halfway_is_not_answered():
-    parts = [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
+@pytest.mark.anyio
+async def test_client_that_disconnects_while_sending_gets_no_response():
+    messages = [
+        {"type": "http.request", "body": b"{", "more_body": True},
+        {"type": "http.disconnect"},
+    ]
 
-    async def breaks_off():
-        return parts.pop(0)
+    async def receive():
+        return messages.pop(0)
 
-    assert ask(Door(never_asked, Address("127.0.0.1", PORT)), breaks_off) == []
-
-
-def test_two_hosts_are_none():
-    async def nothing():
-        return {"type": "http.request"}
-
-    again = (b"host", b"127.0.0.1:8765")
-    assert ask(Door(never_asked, Address("127.0.0.1", PORT)), nothing, again) == [403]
+    assert await post(secure_app(unreachable, ADDRESS), receive) is None
 
 
-@pytest.mark.parametrize("announced", [True, False])
-def test_a_request_that_is_too_large_is_read_to_its_end_before_it_is_refused(announced):
-    left = [b"x" * 100_000] * 9
-
-    async def sends():
-        return {"type": "http.request", "body": left.pop(), "more_body": bool(left)}
-
-    headers = [(b"content-length", b"900000")] if announced else []
-    assert ask(Door(never_asked, Address("127.0.0.1", PORT)), sends, *headers) == [413]
-    assert left == []
+@pytest.mark.anyio
+async def test_repeated_host_header_is_403():
+    status, _ = await post(
+        secure_app(unreachable, ADDRESS), unreachable, (b"host", b"127.0.0.1:8765")
+    )
+    assert status == 403
 
 
-def test_no_more_of_it_is_read_than_has_a_bound(monkeypatch):
-    monkeypatch.setattr(door_file, "REST", 1000)
-    read = []
+@pytest.mark.anyio
+@pytest.mark.parametrize("has_length", [True, False])
+async def test_too_large_body_is_read_to_its_end_before_413(has_length):
+    chunks = [b"x" * 100_000] * 9
 
-    async def sends_without_end():
-        read.append(100)
+    async def receive():
+        return {"type": "http.request", "body": chunks.pop(), "more_body": bool(chunks)}
+
+    headers = [CONTENT_LENGTH] if has_length else []
+    status, _ = await post(secure_app(unreachable, ADDRESS), receive, *headers)
+    assert (status, chunks) == (413, [])
+
+
+@pytest.mark.anyio
+async def test_discarding_a_too_large_body_is_bounded():
+    received = []
+
+    async def receive():
+        received.append(100)
         return {"type": "http.request", "body": b"x" * 100, "more_body": True}
 
-    announced = (b"content-length", b"900000")
-    assert ask(Door(never_asked, Address("127.0.0.1", PORT)), sends_without_end, announced) == [413]
-    assert sum(read) == 1000
+    app = BodyLimitMiddleware(unreachable, max_discarded_bytes=1000)
+    status, _ = await post(app, receive, CONTENT_LENGTH)
+    assert (status, sum(received)) == (413, 1000)
 
 
-def test_nor_is_anybody_waited_for_who_sends_nothing_more():
-    async def sends_nothing():
-        await asyncio.Event().wait()
-
-    announced = (b"content-length", b"900000")
-    door = Door(never_asked, Address("127.0.0.1", PORT), seconds=0.05)
-    assert ask(door, sends_nothing, announced) == [413]
+@pytest.mark.anyio
+async def test_discarding_a_too_large_body_times_out():
+    app = BodyLimitMiddleware(unreachable, timeout_seconds=0.05)
+    status, _ = await post(app, receive_nothing, CONTENT_LENGTH)
+    assert status == 413
 
 
-def test_who_asks_before_sending_is_refused_at_once():
-    headers = [(b"content-length", b"900000"), (b"expect", b"100-continue")]
-    assert ask(Door(never_asked, Address("127.0.0.1", PORT)), never_asked, *headers) == [413]
+@pytest.mark.anyio
+async def test_expect_100_continue_with_too_large_body_is_413_at_once():
+    headers = [CONTENT_LENGTH, (b"expect", b"100-continue")]
+    status, _ = await post(secure_app(unreachable, ADDRESS), unreachable, *headers)
+    assert status == 413
 
 
-def test_a_client_that_sends_all_before_it_listens_hears_that_it_was_too_much(site):
-    place = site.removeprefix("http://").rstrip("/")
-    asked = http.client.HTTPConnection(place, timeout=60)
-    asked.request("POST", "/api/traces/open", body=b"x" * (LIMITS.max_trace_bytes + (1 << 20)))
-    assert asked.getresponse().status == 413
-    asked.close()
+@pytest.mark.anyio
+async def test_too_many_buffered_bytes_are_503_with_retry_after():
+    app = BodyLimitMiddleware(unreachable, max_buffered_bytes=250_000)
+    chunk = {"type": "http.request", "body": b"x" * 200_000, "more_body": True}
+    slow_messages = [chunk]
+
+    async def receive_slowly():
+        return slow_messages.pop() if slow_messages else await receive_nothing()
+
+    async def receive_chunk():
+        return chunk
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(post, app, receive_slowly)
+        await anyio.wait_all_tasks_blocked()
+        status, headers = await post(app, receive_chunk)
+        tasks.cancel_scope.cancel()
+    assert (status, headers[b"retry-after"]) == (503, b"5")
+
+
+@pytest.mark.anyio
+async def test_too_many_concurrent_requests_are_503_with_retry_after():
+    async def wait_forever(*_):
+        await anyio.sleep_forever()
+
+    app = ConcurrencyLimitMiddleware(wait_forever, max_requests=2)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(2):
+            tasks.start_soon(post, app, receive_nothing)
+        await anyio.wait_all_tasks_blocked()
+        status, headers = await post(app, receive_nothing)
+        tasks.cancel_scope.cancel()
+    assert (status, headers[b"retry-after"]) == (503, b"1")
+
+
+def test_client_that_sends_everything_before_reading_receives_413(explorer_url):
+    host = explorer_url.removeprefix("http://").rstrip("/")
+    connection = http.client.HTTPConnection(host, timeout=60)
+    connection.request("POST", "/api/traces/open", body=b"x" * (LIMITS.max_trace_bytes + (1 << 20)))
+    assert connection.getresponse().status == 413
+    connection.close()

@@ -11,6 +11,7 @@ from regard.runs import trace_translation
 from regard.trace import build_translation_trace, load_trace
 from regard.viz.detokenize import display_tokens
 
+pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 
 TEXT = "the old cat sees the dog"
@@ -51,8 +52,8 @@ def words_of(window, count):
     return found
 
 
-def test_what_is_typed_is_translated_as_the_library_does(browse, site, run):
-    window = browse(site)
+def test_what_is_typed_is_translated_as_the_library_does(open_page, explorer_url, run):
+    window = open_page(explorer_url)
     typed(window, TEXT)
     best = translate(run.model, run.tokenizers, [TEXT], run.settings.search)[0][0]
     expect(cards(window).first.locator(".card-text")).to_have_text(best.text)
@@ -65,8 +66,8 @@ def test_what_is_typed_is_translated_as_the_library_does(browse, site, run):
     assert window.errors == []
 
 
-def test_each_translation_shows_its_own_attention(browse, site):
-    window = browse(site)
+def test_each_translation_shows_its_own_attention(open_page, explorer_url):
+    window = open_page(explorer_url)
     typed(window, TEXT)
     looked(window)
     expect(cards(window)).to_have_count(4)
@@ -79,8 +80,8 @@ def test_each_translation_shows_its_own_attention(browse, site):
     expect(window.locator(".answers .status")).to_contain_text("translation 2")
 
 
-def test_a_target_can_be_forced_and_is_looked_through_word_by_word(browse, site, run):
-    window = browse(site)
+def test_a_target_can_be_forced_and_is_looked_through_word_by_word(open_page, explorer_url, run):
+    window = open_page(explorer_url)
     typed(window, TEXT)
     looked(window)
     window.get_by_label("Your own translation").fill("le chat voit le homme")
@@ -91,8 +92,8 @@ def test_a_target_can_be_forced_and_is_looked_through_word_by_word(browse, site,
     assert words_of(window, 5) == list(pieces[:5])
 
 
-def test_an_empty_text_asks_for_one(browse, site):
-    window = browse(site)
+def test_an_empty_text_asks_for_one(open_page, explorer_url):
+    window = open_page(explorer_url)
     typed(window, " ")
     expect(window.locator(".answers .status")).to_have_text(
         "Type a sentence, and its translations appear here."
@@ -100,8 +101,8 @@ def test_an_empty_text_asks_for_one(browse, site):
     expect(cards(window)).to_have_count(0)
 
 
-def test_a_busy_server_is_told_of_and_asked_again(browse, site):
-    window = browse(f"{site}#playground")
+def test_a_busy_server_is_told_of_and_asked_again(open_page, explorer_url):
+    window = open_page(f"{explorer_url}#playground")
     answers = [503]
 
     def busy(route):
@@ -117,8 +118,8 @@ def test_a_busy_server_is_told_of_and_asked_again(browse, site):
     expect(cards(window)).to_have_count(4)
 
 
-def test_a_refusal_is_a_sentence(browse, site):
-    window = browse(site)
+def test_a_refusal_is_a_sentence(open_page, explorer_url):
+    window = open_page(explorer_url)
     window.get_by_label("Sentence").evaluate("area => area.removeAttribute('maxlength')")
     typed(window, "the cat " * 500)
     problem = window.locator(".answers .status.problem")
@@ -127,17 +128,19 @@ def test_a_refusal_is_a_sentence(browse, site):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_no_page_reaches_outside_or_scrolls_sideways_on_a_phone(browse, site, page):
-    window = browse(f"{site}#{page}", viewport={"width": 360, "height": 740})
+def test_no_page_reaches_outside_or_scrolls_sideways_on_a_phone(open_page, explorer_url, page):
+    window = open_page(f"{explorer_url}#{page}", viewport={"width": 360, "height": 740})
     expect(window.locator("main > *").first).to_be_visible()
     window.wait_for_load_state("networkidle")
     assert window.evaluate("document.documentElement.scrollWidth") <= 360
     assert window.errors == []
-    assert [url for url in window.asked if not url.startswith((site, "blob:", "data:"))] == []
+    assert [
+        url for url in window.requests if not url.startswith((explorer_url, "blob:", "data:"))
+    ] == []
 
 
-def test_a_link_opens_the_same_state_again(browse, site):
-    window = browse(site)
+def test_a_link_opens_the_same_state_again(open_page, explorer_url):
+    window = open_page(explorer_url)
     typed(window, TEXT)
     looked(window)
     cards(window).nth(2).click()
@@ -148,7 +151,7 @@ def test_a_link_opens_the_same_state_again(browse, site):
     view.locator(".overview").focus()
     window.keyboard.press("ArrowRight")
     expect(view.locator(".caption")).to_contain_text("Encoder · layer 0, head 1")
-    again = browse(window.url)
+    again = open_page(window.url)
     seen = looked(again)
     expect(seen.locator(".caption")).to_have_text(view.locator(".caption").inner_text())
     expect(seen.get_by_role("button", name="Lines")).to_have_attribute("aria-pressed", "true")
@@ -156,8 +159,8 @@ def test_a_link_opens_the_same_state_again(browse, site):
     expect(again.get_by_label("Sentence")).to_have_value(TEXT)
 
 
-def test_the_language_follows_the_reader_and_the_button_and_is_remembered(browse, site):
-    window = browse(site, locale="zh-CN")
+def test_the_language_follows_the_reader_and_the_button_and_is_remembered(open_page, explorer_url):
+    window = open_page(explorer_url, locale="zh-CN")
     expect(window.locator("header nav a")).to_have_text(["翻译", "实验台", "训练", "比较", "记录"])
     window.get_by_label("句子").fill(TEXT)
     looked(window)
@@ -169,9 +172,9 @@ def test_the_language_follows_the_reader_and_the_button_and_is_remembered(browse
     expect(window.locator("html")).to_have_attribute("lang", "en")
 
 
-def test_the_theme_follows_the_reader_and_the_button_and_is_remembered(browse, site):
+def test_the_theme_follows_the_reader_and_the_button_and_is_remembered(open_page, explorer_url):
     paper = "getComputedStyle(document.body).backgroundColor"
-    window = browse(site, color_scheme="dark")
+    window = open_page(explorer_url, color_scheme="dark")
     dark = window.evaluate(paper)
     assert max(map(int, re.findall(r"\d+", dark))) < 40
     window.get_by_role("button", name="Theme").click()
@@ -181,9 +184,9 @@ def test_the_theme_follows_the_reader_and_the_button_and_is_remembered(browse, s
     assert window.evaluate(paper) == light
 
 
-def test_two_browsers_at_once_do_not_disturb_each_other(browse, site, run):
+def test_two_browsers_at_once_do_not_disturb_each_other(open_page, explorer_url, run):
     texts = ["the red dog hears the bird", "the big man likes the boat"]
-    windows = [browse(site) for _ in texts]
+    windows = [open_page(explorer_url) for _ in texts]
     for window, text in zip(windows, texts, strict=True):
         typed(window, text)
     for window, text in zip(windows, texts, strict=True):
@@ -191,8 +194,8 @@ def test_two_browsers_at_once_do_not_disturb_each_other(browse, site, run):
         expect(cards(window).first.locator(".card-text")).to_have_text(best.text)
 
 
-def test_the_trace_that_is_shown_is_saved(browse, site, tmp_path):
-    window = browse(site)
+def test_the_trace_that_is_shown_is_saved(open_page, explorer_url, tmp_path):
+    window = open_page(explorer_url)
     typed(window, TEXT)
     view = looked(window)
     with window.expect_download() as waiting:
@@ -214,11 +217,11 @@ def drop(window, name, text):
     )
 
 
-def test_a_trace_dropped_on_any_page_is_shown_and_its_words_are_text(browse, site):
+def test_a_trace_dropped_on_any_page_is_shown_and_its_words_are_text(open_page, explorer_url):
     trace = build_translation_trace(
         [EVIL, "b"], [EVIL, "c"], cross=[np.eye(2)[None]], title=EVIL, model=EVIL
     )
-    window = browse(f"{site}#playground")
+    window = open_page(f"{explorer_url}#playground")
     expect(window.locator(".grid").first).to_be_visible()
     window.on("dialog", lambda dialog: window.errors.append(dialog.message) or dialog.dismiss())
     drop(window, f"{EVIL}.json", trace.to_json())
@@ -229,8 +232,8 @@ def test_a_trace_dropped_on_any_page_is_shown_and_its_words_are_text(browse, sit
     assert window.errors == []
 
 
-def test_a_file_that_is_no_trace_gets_a_sentence(browse, site):
-    window = browse(f"{site}#traces")
+def test_a_file_that_is_no_trace_gets_a_sentence(open_page, explorer_url):
+    window = open_page(f"{explorer_url}#traces")
     expect(window.get_by_role("button", name="Open a file")).to_be_visible()
     drop(window, "odd.json", json.dumps({"format": "other"}))
     problem = window.locator(".traces .status.problem")
@@ -238,28 +241,28 @@ def test_a_file_that_is_no_trace_gets_a_sentence(browse, site):
     assert "trace" in problem.inner_text()
 
 
-def test_traces_named_at_start_are_listed_and_linked_to(browse, served, tmp_path, trained):
+def test_traces_named_at_start_are_listed_and_linked_to(open_page, serve_explorer, tmp_path):
     for name in ("one", "two"):
         trace = build_translation_trace(
             ["a"], ["b"], cross=[np.ones((1, 1, 1))], title=f"title {name}"
         )
         (tmp_path / f"{name}.json").write_text(trace.to_json(), encoding="utf-8")
-    with served([], [tmp_path / "one.json", tmp_path / "two.json"]) as url:
-        window = browse(url)  # without a run, traces come first
+    with serve_explorer([], [tmp_path / "one.json", tmp_path / "two.json"]) as url:
+        window = open_page(url)  # without a run, traces come first
         window.get_by_role("button", name="title two").click()
         expect(looked(window).locator("h2")).to_have_text("title two")
-        again = browse(window.url)
+        again = open_page(window.url)
         expect(looked(again).locator("h2")).to_have_text("title two")
         window.get_by_role("link", name="Translate").click()
         expect(window.locator("main")).to_contain_text("No run was named at start")
 
 
-def test_a_file_of_several_traces_is_a_list_to_walk_through_by_keys(browse, site):
+def test_a_file_of_several_traces_is_a_list_to_walk_through_by_keys(open_page, explorer_url):
     found = [
         build_translation_trace(["a"], [n], cross=[np.ones((1, 1, 1))], title=f"title {n}")
         for n in "xyz"
     ]
-    window = browse(f"{site}#traces")
+    window = open_page(f"{explorer_url}#traces")
     expect(window.get_by_role("button", name="Open a file")).to_be_visible()
     drop(window, "several.jsonl", "\n".join(trace.to_json() for trace in found))
     expect(looked(window).locator("h2")).to_have_text("title x")
@@ -278,4 +281,4 @@ def test_a_file_of_several_traces_is_a_list_to_walk_through_by_keys(browse, site
     expect(looked(window).locator("h2")).to_have_text("title y")
     assert window.errors == []
     drop(window, "many.jsonl", "\n".join([found[0].to_json()] * 201))
-    expect(window.locator(".traces .status.problem")).to_contain_text("may hold 200 traces")
+    expect(window.locator(".traces .status.problem")).to_contain_text("at most 200 traces")

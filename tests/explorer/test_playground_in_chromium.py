@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 
 
@@ -14,8 +15,8 @@ def patient():
 
 
 @pytest.fixture
-def window(browse, site):
-    window = browse(f"{site}#playground", viewport={"width": 1280, "height": 1000})
+def window(open_page, explorer_url):
+    window = open_page(f"{explorer_url}#playground", viewport={"width": 1280, "height": 1000})
     expect(cells(window, 2).first).to_be_visible()
     return window
 
@@ -53,14 +54,16 @@ def softmax(scores):
 
 def check(window, allowed=True, temperature=1.0):
     """Every number on the page is that of softmax attention, computed here."""
-    for _ in range(100):  # the numbers follow the arrows, but not at once
+    for _ in range(100):  # the grids follow the arrows and settings, but not at once
         queries, keys, values = (vectors(window, plane) for plane in range(3))
         scores = queries @ keys.T / np.sqrt(2)
-        if grid(window, 0) == pytest.approx(scores, abs=0.006):
+        seen = np.where(allowed, scores / temperature, -np.inf)
+        if grid(window, 0) == pytest.approx(scores, abs=0.006) and grid(window, 1) == pytest.approx(
+            seen, abs=0.006
+        ):
             break
         window.wait_for_timeout(50)
     assert grid(window, 0) == pytest.approx(scores, abs=0.006)
-    seen = np.where(allowed, scores / temperature, -np.inf)
     assert grid(window, 1) == pytest.approx(seen, abs=0.006)
     weights = softmax(seen)
     assert grid(window, 2) == pytest.approx(weights, abs=0.006)
@@ -142,7 +145,7 @@ def test_the_grid_is_walked_through_by_keys(window):
     expect(window.locator(".formula-of")).to_contain_text("“train” (q₂) looks at “horse” (k₃)")
 
 
-def test_other_words_and_a_link_to_them(window, browse):
+def test_other_words_and_a_link_to_them(window, open_page):
     window.get_by_label("Words").fill("one, two three")
     expect(window.locator(".grid").nth(2).locator("tbody th")).to_have_text(["one", "two", "three"])
     tips(window, 2).first.focus()
@@ -150,7 +153,7 @@ def test_other_words_and_a_link_to_them(window, browse):
     expect(tips(window, 2).first).to_have_attribute("aria-label", re.compile(r"\(1.60, −0.05\)"))
     window.get_by_label("Score").select_option("cosine")
     expect(cells(window, 0).first).to_have_text("1.00")
-    again = browse(window.url)
+    again = open_page(window.url)
     expect(cells(again, 0).first).to_have_text("1.00")
     assert vectors(again, 2).tolist() == vectors(window, 2).tolist()
     assert grid(again, 2).tolist() == grid(window, 2).tolist()
@@ -182,8 +185,8 @@ def predicted(points, x, bandwidth):
     return heights @ points[:, 1] / heights.sum()
 
 
-def test_nadaraya_watson_follows_its_points_and_its_bandwidth(browse, site):
-    window = browse(f"{site}#playground?panel=regression&x=4")
+def test_nadaraya_watson_follows_its_points_and_its_bandwidth(open_page, explorer_url):
+    window = open_page(f"{explorer_url}#playground?panel=regression&x=4")
     said = window.locator(".formula-line")
     expect(said).to_contain_text("At x = 4.00")
     assert figure(said.inner_text().split("= ")[-1]) == pytest.approx(
@@ -205,8 +208,8 @@ def test_nadaraya_watson_follows_its_points_and_its_bandwidth(browse, site):
     assert window.locator(".bars rect").count() == len(points)
 
 
-def test_points_are_added_and_removed_by_pointer_and_keys(browse, site):
-    window = browse(f"{site}#playground?panel=regression")
+def test_points_are_added_and_removed_by_pointer_and_keys(open_page, explorer_url):
+    window = open_page(f"{explorer_url}#playground?panel=regression")
     expect(window.locator(".sample")).to_have_count(10)
     paper = window.locator(".regression").bounding_box()
     window.mouse.dblclick(paper["x"] + paper["width"] * 0.5, paper["y"] + 30)

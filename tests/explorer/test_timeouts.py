@@ -6,58 +6,53 @@ from contextlib import contextmanager
 import pytest
 import uvicorn
 
-from regard.explorer.middleware import Address, Door
-from regard.explorer.server import _config
-from regard.explorer.timeouts import Impatient
+from regard.explorer.server import uvicorn_config
+from regard.explorer.timeouts import TimeoutH11Protocol
 
-WAIT = 60  # seconds that a busy machine may take
-HEAD = b"GET / HTTP/1.1\r\nHost: here\r\n"
+WAIT_SECONDS = 60  # on a busy machine
+HEADERS = b"GET / HTTP/1.1\r\nHost: here\r\n"
+LARGE_HEADERS = HEADERS.replace(b"/", b"/large", 1)
+CHUNK = b"x" * (1 << 24)  # more than socket buffers hold for a client that does not read
+
+active_responses = []  # one entry for each large response in progress
 
 
-LONG = b"x" * (1 << 24)  # more than the system keeps for a client that does not read
-
-
-async def says_much(send):
-    """Answer at length, in parts; `busy` has one entry for each answer that is under way."""
-    busy.append("answer")
+async def send_large_response(send):
+    active_responses.append("response")
     try:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         for _ in range(8):
-            await send({"type": "http.response.body", "body": LONG, "more_body": True})
+            await send({"type": "http.response.body", "body": CHUNK, "more_body": True})
         await send({"type": "http.response.body", "body": b"hello"})
     finally:
-        busy.pop()
+        active_responses.pop()
 
 
-busy = []
-
-
-async def says_hello(scope, receive, send):
-    if scope["path"] == "/much":
-        await says_much(send)
+async def hello_app(scope, receive, send):
+    if scope["path"] == "/large":
+        await send_large_response(send)
         return
-    await send(
-        {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"5")]}
-    )
+    headers = [(b"content-length", b"5")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": b"hello"})
 
 
-class Quick(Impatient):
-    seconds = taking = 1.0
+class OneSecondProtocol(TimeoutH11Protocol):
+    header_timeout_seconds = write_timeout_seconds = 1.0
 
 
 @pytest.fixture
 def connect():
-    """Open connections to a server that waits a second for a head."""
+    """Return a context manager that connects to a server with timeouts of one second."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         config = uvicorn.Config(
-            says_hello,
-            http=Quick,
+            hello_app,
+            http=OneSecondProtocol,
             ws="none",
             lifespan="off",
             log_level="error",
-            timeout_keep_alive=WAIT,
+            timeout_keep_alive=WAIT_SECONDS,
         )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -66,84 +61,84 @@ def connect():
             time.sleep(0.01)
 
         @contextmanager
-        def enter():
-            with socket.create_connection(listener.getsockname(), timeout=WAIT) as connection:
+        def open_connection():
+            with socket.create_connection(listener.getsockname(), WAIT_SECONDS) as connection:
                 yield connection
 
-        yield enter
+        yield open_connection
         server.should_exit = True
         thread.join()
 
 
-def answered(connection):
-    """Read one answer, or nothing if the connection was closed."""
-    found = b""
-    while not found.endswith(b"hello"):
-        part = connection.recv(1000)
-        if not part:
-            return found
-        found += part
-    return found
+def read_response(connection):
+    """Return one response, or what was received before the connection was closed."""
+    received = b""
+    while not received.endswith(b"hello"):
+        chunk = connection.recv(1000)
+        if not chunk:
+            return received
+        received += chunk
+    return received
 
 
-def test_who_sends_a_head_byte_by_byte_without_end_is_let_go(connect):
+def test_client_that_sends_headers_byte_by_byte_is_disconnected(connect):
     with connect() as connection:
-        began = time.monotonic()
-        with pytest.raises(OSError):  # the other side is gone
-            while time.monotonic() - began < WAIT:
+        start = time.monotonic()
+        with pytest.raises(OSError):  # closed by the server
+            while time.monotonic() - start < WAIT_SECONDS:
                 connection.sendall(b"G")
                 time.sleep(0.1)
-        assert time.monotonic() - began >= 1
+        assert time.monotonic() - start >= 1
 
 
-def test_who_says_nothing_at_all_is_let_go(connect):
+def test_silent_client_is_disconnected(connect):
     with connect() as connection:
         assert connection.recv(1) == b""
 
 
-def test_the_time_of_a_second_head_begins_with_its_first_byte(connect):
+def test_header_timeout_of_a_later_request_starts_with_its_first_byte(connect):
     with connect() as connection:
         for _ in range(2):
-            connection.sendall(HEAD + b"\r\n")
-            assert answered(connection).endswith(b"\r\n\r\nhello")
-            time.sleep(1.5)  # nobody is let go for thinking about what to ask next
-        connection.sendall(HEAD)
+            connection.sendall(HEADERS + b"\r\n")
+            assert read_response(connection).endswith(b"\r\n\r\nhello")
+            time.sleep(1.5)  # an idle connection stays open
+        connection.sendall(HEADERS)
         assert connection.recv(1) == b""
 
 
-def test_a_head_that_is_slow_but_in_time_is_answered(connect):
+def test_headers_that_arrive_in_time_are_answered(connect):
     with connect() as connection:
-        connection.sendall(HEAD)
+        connection.sendall(HEADERS)
         time.sleep(0.2)
         connection.sendall(b"\r\n")
-        assert answered(connection).endswith(b"hello")
+        assert read_response(connection).endswith(b"hello")
 
 
-def test_who_does_not_read_the_answer_is_let_go_and_its_request_ends(connect):
+def test_client_that_does_not_read_is_disconnected_and_its_request_ends(connect):
     with connect() as connection:
-        connection.sendall(HEAD.replace(b"/", b"/much", 1) + b"\r\n")
-        while not busy:
+        connection.sendall(LARGE_HEADERS + b"\r\n")
+        while not active_responses:
             time.sleep(0.01)
-        began = time.monotonic()
-        while busy:
-            assert time.monotonic() - began < WAIT
+        start = time.monotonic()
+        while active_responses:
+            assert time.monotonic() - start < WAIT_SECONDS
             time.sleep(0.01)
-        with pytest.raises(ConnectionError):  # what is left of the answer is not waited for
+        with pytest.raises(ConnectionError):  # the rest of the response is not sent
             while connection.recv(1 << 20):
                 pass
             raise ConnectionError
 
 
-def test_who_reads_slowly_but_reads_gets_the_whole_answer(connect):
+def test_client_that_reads_slowly_receives_the_whole_response(connect):
     with connect() as connection:
-        connection.sendall(HEAD.replace(b"/", b"/much", 1) + b"Connection: close\r\n\r\n")
-        read, began = 0, time.monotonic()
-        while part := connection.recv(1 << 20):
-            read += len(part)
-            if time.monotonic() - began < 3:
+        connection.sendall(LARGE_HEADERS + b"Connection: close\r\n\r\n")
+        received, start = 0, time.monotonic()
+        while chunk := connection.recv(1 << 20):
+            received += len(chunk)
+            if time.monotonic() - start < 3:
                 time.sleep(0.1)
-        assert read > 8 * len(LONG)
+        assert received > 8 * len(CHUNK)
 
 
-def test_the_explorer_is_served_so():
-    assert _config(Door(says_hello, Address())).http is Impatient
+def test_server_uses_the_protocol_with_timeouts():
+    assert uvicorn_config(hello_app).http is TimeoutH11Protocol

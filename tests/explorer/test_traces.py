@@ -5,11 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from starlette.exceptions import HTTPException
 
+from helpers.explorer import error_message
 from regard.errors import RegardError
-from regard.explorer.errors import Refused
-from regard.explorer.limits import LIMITS, Limits
-from regard.explorer.traces import Saved, opened
+from regard.explorer import TraceRegistry, traces
+from regard.explorer.schemas import LIMITS, Limits
+from regard.explorer.traces import open_upload, parse_trace, parse_traces
 from regard.trace import build_translation_trace, load_trace
 from regard.viz.page import page_payload
 
@@ -17,186 +19,244 @@ FIXTURE = Path(__file__).parents[1] / "fixtures" / "trace.json"
 RECORD = json.loads(FIXTURE.read_text("utf-8"))
 
 
-def plain(value):
+def make_trace(title):
+    return build_translation_trace(
+        ["a", title], ["c"], cross=[np.full((1, 1, 2), 0.5)], title=title
+    )
+
+
+JSONL = "".join(f"{make_trace(title).to_json()}\n" for title in ("x", "\u2028 y \x85", "z"))
+
+
+def as_json(value):
     return json.loads(json.dumps(value))
 
 
-def send(client, data):
+def upload(client, data):
     return client.post("/api/traces/open", content=data)
 
 
-def test_traces_named_at_start_are_listed_and_given(visit, tmp_path, refused):
+@pytest.fixture
+def jsonl_file(tmp_path):
+    """A file of three traces, as `regard translate --traces` writes it."""
+    path = tmp_path / "several.jsonl"
+    path.write_text("".join(f"{make_trace(title).to_json()}\n" for title in "xyz"), "utf-8")
+    return path
+
+
+# ---- files: one trace, or one per line ----
+
+
+def test_each_line_of_a_file_is_a_trace():
+    assert [trace.title for trace in parse_traces(JSONL)] == ["x", "\u2028 y \x85", "z"]
+    assert parse_trace(JSONL, 2).tokens["source"].pieces == ("a", "\u2028 y \x85")
+    assert len(parse_traces(JSONL.replace("\n", "\r\n\r\n"))) == 3
+
+
+def test_indented_json_is_one_trace():
+    text = json.dumps(json.loads(make_trace("x").to_json()), indent=2)
+    assert text.count("\n") > 20
+    assert [trace.title for trace in parse_traces(text)] == ["x"]
+
+
+def test_malformed_line_is_named_by_its_number():
+    with pytest.raises(RegardError, match="trace 3 of 3: a trace must be JSON"):
+        parse_traces(JSONL[:-9])
+    with pytest.raises(RegardError, match="trace 2 of 2: this is JSON, but not a trace"):
+        parse_trace(make_trace("x").to_json() + "\n{}", 2)
+
+
+def test_number_beyond_the_last_trace_is_an_error():
+    with pytest.raises(RegardError, match="trace 4 does not exist: the file has 3"):
+        parse_trace(JSONL, 4)
+
+
+def test_too_many_traces_in_a_file_are_an_error():
+    assert len(parse_traces(JSONL, Limits(max_traces_per_file=3))) == 3
+    with pytest.raises(RegardError, match="at most 2 traces .* this one holds 3 with"):
+        parse_trace(JSONL, 1, Limits(max_traces_per_file=2))
+
+
+def test_total_size_limits_files_of_several_traces_only(monkeypatch):
+    monkeypatch.setattr(traces, "MAX_JSONL_CHARACTERS", 100)
+    with pytest.raises(RegardError, match="with 100 characters in total"):
+        parse_traces(JSONL)
+    assert len(parse_traces(make_trace("x").to_json())) == 1
+
+
+# ---- traces named at start ----
+
+
+def test_registered_traces_are_listed_and_served(make_client, tmp_path):
     other = tmp_path / "other.json.gz"
-    build_translation_trace(["a", "b"], ["c"], cross=[np.full((1, 1, 2), 0.5)], title="two").save(
-        other
-    )
-    client = visit(traces=[FIXTURE, other, other])
+    make_trace("two").save(other)
+    client = make_client(traces=[FIXTURE, other, other])
     assert client.get("/api/traces").json()["traces"] == [
         {"name": "trace", "title": RECORD["title"], "model": RECORD["model"]},
         {"name": "other", "title": "two", "model": ""},
         {"name": "other-2", "title": "two", "model": ""},
     ]
     for name, path in (("trace", FIXTURE), ("other-2", other)):
-        given = client.get(f"/api/traces/{name}").json()
-        assert given == plain(page_payload(load_trace(path)))
-    assert "no trace is called" in refused(client.get("/api/traces/nobody"), 404)
-    refused(client.get("/api/traces/..%2f..%2fetc%2fpasswd"), 404)
-    other.unlink()
-    assert "cannot be read now" in refused(client.get("/api/traces/other"), 404)
+        response = client.get(f"/api/traces/{name}").json()
+        assert response == as_json(page_payload(load_trace(path)))
 
 
-@pytest.fixture
-def several(tmp_path):
-    """A file as `regard translate --traces` writes it."""
-    found = [
-        build_translation_trace(["a"], [n], cross=[np.ones((1, 1, 1))], title=n) for n in "xyz"
-    ]
-    path = tmp_path / "several.jsonl"
-    path.write_text("".join(f"{trace.to_json()}\n" for trace in found), encoding="utf-8")
-    return path
+def test_unregistered_trace_is_404(make_client):
+    client = make_client(traces=[FIXTURE])
+    message = error_message(client.get("/api/traces/unknown"), 404)
+    assert message == "no trace is named 'unknown'; available: 'trace'."
+    error_message(client.get("/api/traces/..%2f..%2fetc%2fpasswd"), 404)
 
 
-def test_a_file_named_at_start_may_hold_several_traces(visit, several, refused):
-    client = visit(traces=[several, FIXTURE])
-    listed = client.get("/api/traces").json()["traces"]
-    assert [(trace["name"], trace["title"]) for trace in listed] == [
+def test_removed_trace_file_is_404(make_client, tmp_path):
+    path = tmp_path / "removed.json"
+    make_trace("x").save(path)
+    client = make_client(traces=[path])
+    path.unlink()
+    message = error_message(client.get("/api/traces/removed"), 404)
+    assert "cannot be read at the moment" in message
+
+
+def test_registered_file_may_hold_several_traces(make_client, jsonl_file):
+    client = make_client(traces=[jsonl_file, FIXTURE])
+    infos = client.get("/api/traces").json()["traces"]
+    assert [(info["name"], info["title"]) for info in infos] == [
         ("several 1", "x"),
         ("several 2", "y"),
         ("several 3", "z"),
         ("trace", RECORD["title"]),
     ]
-    given = client.get("/api/traces/several 2").json()
-    assert given["tokens"]["target"]["pieces"] == ["y"]
-    several.write_text("")
-    assert "cannot be read now" in refused(client.get("/api/traces/several 2"), 404)
+    trace = client.get("/api/traces/several 2").json()
+    assert trace["tokens"]["source"]["pieces"] == ["a", "y"]
+    jsonl_file.write_text("")
+    message = error_message(client.get("/api/traces/several 2"), 404)
+    assert "cannot be read at the moment" in message
 
 
-@pytest.mark.parametrize("packed", [bytes, gzip.compress])
-def test_a_file_that_is_sent_may_hold_several_traces(visit, several, packed, refused):
-    client, data = visit(), packed(several.read_bytes())
-    listed = client.post("/api/traces/contents", content=data).json()["traces"]
-    assert [trace["name"] for trace in listed] == ["1", "2", "3"]
-    assert [trace["title"] for trace in listed] == ["x", "y", "z"]
-    for number in (1, 3):
-        given = client.post("/api/traces/open", content=data, params={"number": number}).json()
-        assert given["title"] == "xyz"[number - 1]
-    beyond = client.post("/api/traces/open", content=data, params={"number": 4})
-    assert "the file has 3" in refused(beyond, 422)
-    refused(client.post("/api/traces/open", content=data, params={"number": 0}), 422)
-
-
-def test_more_traces_than_can_be_listed_are_refused_with_a_sentence(visit, several, refused):
-    line = several.read_text("utf-8").splitlines()[0]
-    many = "\n".join([line] * (LIMITS.max_traces_per_file + 1))
-    answer = visit().post("/api/traces/contents", content=many.encode())
-    assert f"a file may hold {LIMITS.max_traces_per_file} traces" in refused(answer, 422)
-    several.write_text(many, encoding="utf-8")
-    with pytest.raises(RegardError, match=r"several\.jsonl: a file may hold"):
-        Saved([several])
-
-
-def test_a_file_that_is_no_trace_is_refused_at_the_start(tmp_path):
+def test_invalid_trace_file_is_an_error_at_start(tmp_path):
     (tmp_path / "no.json").write_text("{}")
     with pytest.raises(RegardError, match="not a trace"):
-        Saved([tmp_path / "no.json"])
+        TraceRegistry([tmp_path / "no.json"])
 
 
-@pytest.mark.parametrize("packed", [bytes, gzip.compress])
-def test_a_trace_that_is_sent_is_read_whether_packed_or_not(visit, packed):
-    answer = send(visit(), packed(FIXTURE.read_bytes()))
-    assert answer.status_code == 200
-    assert answer.json() == plain(page_payload(load_trace(FIXTURE)))
+# ---- uploads ----
 
 
-def changed(**parts):
-    return json.dumps(RECORD | parts).encode()
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_uploaded_trace_may_be_gzipped_or_not(make_client, compress):
+    response = upload(make_client(), compress(FIXTURE.read_bytes()))
+    assert response.status_code == 200
+    assert response.json() == as_json(page_payload(load_trace(FIXTURE)))
 
 
-def weights(**parts):
-    looks = plain(RECORD["maps"])
-    looks[0]["weights"] |= parts
-    return changed(maps=looks)
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_uploaded_file_may_hold_several_traces(make_client, jsonl_file, compress):
+    client, data = make_client(), compress(jsonl_file.read_bytes())
+    infos = client.post("/api/traces/contents", content=data).json()["traces"]
+    assert [(info["name"], info["title"]) for info in infos] == [("1", "x"), ("2", "y"), ("3", "z")]
+    for number in (1, 3):
+        response = client.post("/api/traces/open", content=data, params={"number": number})
+        assert response.json()["title"] == "xyz"[number - 1]
+    for number, message in ((4, "the file has 3"), (0, "number must be")):
+        response = client.post("/api/traces/open", content=data, params={"number": number})
+        assert message in error_message(response, 422)
 
 
-def tokens(**parts):
-    return changed(tokens=RECORD["tokens"] | {"source": RECORD["tokens"]["source"] | parts})
+def test_file_of_too_many_traces_is_rejected(make_client, jsonl_file):
+    line = jsonl_file.read_text("utf-8").splitlines()[0]
+    text = "\n".join([line] * (LIMITS.max_traces_per_file + 1))
+    response = make_client().post("/api/traces/contents", content=text.encode())
+    expected = f"a file may hold at most {LIMITS.max_traces_per_file} traces"
+    assert expected in error_message(response, 422)
+    jsonl_file.write_text(text, encoding="utf-8")
+    with pytest.raises(RegardError, match=r"several\.jsonl: a file may hold"):
+        TraceRegistry([jsonl_file])
 
 
-def look(**parts):
-    return changed(maps=[RECORD["maps"][0] | parts, *RECORD["maps"][1:]])
+def with_fields(**fields):
+    return json.dumps(RECORD | fields).encode()
+
+
+def with_weights(**fields):
+    maps = as_json(RECORD["maps"])
+    maps[0]["weights"] |= fields
+    return with_fields(maps=maps)
+
+
+def with_tokens(**fields):
+    source = RECORD["tokens"]["source"] | fields
+    return with_fields(tokens=RECORD["tokens"] | {"source": source})
+
+
+def with_map(**fields):
+    return with_fields(maps=[RECORD["maps"][0] | fields, *RECORD["maps"][1:]])
 
 
 HOSTILE = {
-    "nothing": b"",
+    "empty": b"",
     "not JSON": b"GIF89a",
-    "not UTF-8": b"\xff\xfe{}",
-    "torn": FIXTURE.read_bytes()[:-40],
-    "torn and packed": gzip.compress(FIXTURE.read_bytes())[:-40],
-    "spoilt and packed": b"\x1f\x8b\x08\x00garbage",
+    "invalid UTF-8": b"\xff\xfe{}",
+    "truncated": FIXTURE.read_bytes()[:-40],
+    "truncated gzip": gzip.compress(FIXTURE.read_bytes())[:-40],
+    "damaged gzip": b"\x1f\x8b\x08\x00garbage",
     "a number": b"7",
-    "deep": b"[" * 200_000,
-    "another version": changed(version=1),
-    "looks that are no list": changed(maps=7),
-    "no tokens": changed(tokens={}),
-    "gold of words that are not there": changed(gold=[[90, 90]]),
-    "gold that is no pairs": changed(gold=[["a"]]),
-    "gold without end": changed(gold=[[float("inf"), 0]]),
-    "a call without end": look(call=float("inf")),
-    "numbers that are too few": weights(data="AAAA"),
-    "numbers that are not base64": weights(data="\u2603"),
-    "a negative scale": weights(scale=-1.0),
-    "a scale without end": weights(scale=float("inf")),
-    "a scale that is no number": weights(scale=float("nan")),
-    "a shape without end": weights(shape=[10**30, 10**30, 10**30]),
-    "a negative shape": weights(shape=[-1, -5, 5]),
-    "bits that are no bits": weights(bits=12),
-    "words that are texts": tokens(words=["a"] * 5),
-    "probabilities that are texts": tokens(log_probs=["a"] * 5),
-    "probabilities that are no numbers": tokens(log_probs=[float("nan")] * 5),
-    "specials that are texts": tokens(special=["a"]),
-    "specials that are lists": tokens(special=[[]]),
-    "pieces that are numbers": tokens(pieces=[1, 2, 3, 4, 5]),
-    "a number too long to read": b'{"format": "regard trace", "version": ' + b"9" * 5000 + b"}",
+    "deeply nested": b"[" * 200_000,
+    "other version": with_fields(version=1),
+    "maps not a list": with_fields(maps=7),
+    "no tokens": with_fields(tokens={}),
+    "gold links of missing words": with_fields(gold=[[90, 90]]),
+    "gold links not pairs": with_fields(gold=[["a"]]),
+    "infinite gold link": with_fields(gold=[[float("inf"), 0]]),
+    "infinite call": with_map(call=float("inf")),
+    "too few weights": with_weights(data="AAAA"),
+    "weights not base64": with_weights(data="\u2603"),
+    "negative scale": with_weights(scale=-1.0),
+    "infinite scale": with_weights(scale=float("inf")),
+    "NaN scale": with_weights(scale=float("nan")),
+    "huge shape": with_weights(shape=[10**30, 10**30, 10**30]),
+    "negative shape": with_weights(shape=[-1, -5, 5]),
+    "unknown bit width": with_weights(bits=12),
+    "words as strings": with_tokens(words=["a"] * 5),
+    "log-probabilities as strings": with_tokens(log_probs=["a"] * 5),
+    "NaN log-probabilities": with_tokens(log_probs=[float("nan")] * 5),
+    "special positions as strings": with_tokens(special=["a"]),
+    "special positions as lists": with_tokens(special=[[]]),
+    "pieces as numbers": with_tokens(pieces=[1, 2, 3, 4, 5]),
+    "huge integer": b'{"format": "regard trace", "version": ' + b"9" * 5000 + b"}",
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_what_is_no_trace_is_refused_with_a_sentence(visit, refused, unchecked, name):
-    refused(send(visit(), HOSTILE[name]), 422)
+def test_malformed_upload_is_422(make_client, unchecked, name):
+    error_message(upload(make_client(), HOSTILE[name]), 422)
 
 
-def test_half_a_surrogate_pair_comes_back_as_it_came(visit):
-    answer = send(visit(), tokens(pieces=["\ud800", "a", "\0", "</script>", "\u202e"]))
-    assert answer.json()["tokens"]["source"]["pieces"] == [
-        "\ud800",
-        "a",
-        "\0",
-        "</script>",
-        "\u202e",
-    ]
+def test_lone_surrogate_is_returned_unchanged(make_client):
+    pieces = ["\ud800", "a", "\0", "</script>", "\u202e"]
+    response = upload(make_client(), with_tokens(pieces=pieces))
+    assert response.json()["tokens"]["source"]["pieces"] == pieces
 
 
-def test_a_small_file_that_unpacks_to_a_large_one_is_refused_before_it_is_large():
+def test_zip_bomb_is_413_before_it_is_decompressed():
     bomb = gzip.compress(b" " * 10_000_000)
     assert len(bomb) < 20_000
-    with pytest.raises(Refused, match="at most 100000 bytes when it is unpacked") as problem:
-        opened(bomb, limits=Limits(max_trace_bytes=100_000))
-    assert problem.value.status == 413
+    with pytest.raises(HTTPException, match="at most 100000 bytes when decompressed") as error:
+        open_upload(bomb, limits=Limits(max_trace_bytes=100_000))
+    assert error.value.status_code == 413
 
 
-def test_a_trace_that_is_too_large_is_refused_but_one_larger_than_other_requests_is_read(
-    visit, refused
-):
-    client = visit()
-    spaces = b" " * (2 * LIMITS.max_body_bytes)
-    assert send(client, FIXTURE.read_bytes() + spaces).status_code == 200
-    assert "at most" in refused(send(client, b" " * (LIMITS.max_trace_bytes + 1)), 413)
+def test_uploads_have_their_own_body_limit(make_client):
+    client = make_client()
+    padding = b" " * (2 * LIMITS.max_body_bytes)
+    assert upload(client, FIXTURE.read_bytes() + padding).status_code == 200
+    assert "at most" in error_message(upload(client, b" " * (LIMITS.max_trace_bytes + 1)), 413)
 
 
-def test_many_weights_are_reduced_to_what_a_page_can_draw(visit):
+def test_large_weights_are_summarized_for_the_page(make_client):
     rows = np.full((4, 900, 900), 1 / 900, dtype=np.float32)
     trace = build_translation_trace([str(n) for n in range(900)], ["a"], encoder=[rows])
     data = gzip.compress(trace.to_json().encode())
-    (look,) = send(visit(), data).json()["maps"]
-    assert "weights" not in look and look["shape"] == [4, 900, 900]
-    assert len(base64.b64decode(look["summary"]["tiles"]["data"])) < 4 * 900 * 900
+    (attention_map,) = upload(make_client(), data).json()["maps"]
+    assert "weights" not in attention_map and attention_map["shape"] == [4, 900, 900]
+    tiles = base64.b64decode(attention_map["summary"]["tiles"]["data"])
+    assert len(tiles) < 4 * 900 * 900

@@ -9,6 +9,7 @@ import pytest
 from regard.runs import trace_translation
 from regard.trace import merge_subwords
 
+pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 
 TEXT, TARGET = "the old cat sees the dog", "le chat vieux voit le chien"
@@ -19,13 +20,15 @@ def patient():
     expect.set_options(timeout=60_000)  # a busy machine takes its time
 
 
-def test_curves_go_on_as_lines_are_written(browse, served, plain, tmp_path):
-    path = shutil.copytree(plain, tmp_path / "live")
+def test_curves_go_on_as_lines_are_written(
+    open_page, serve_explorer, run_without_phrasebook, tmp_path
+):
+    path = shutil.copytree(run_without_phrasebook, tmp_path / "live")
     (path / "README.md").unlink()  # a card is written at the end
     log = path / "log.jsonl"
     log.write_text('{"step": 1, "seconds": 2.0, "train_loss": 9.5, "valid_loss": 9.25}\n')
-    with served([path]) as url:
-        window = browse(f"{url}#training")
+    with serve_explorer([path]) as url:
+        window = open_page(f"{url}#training")
         expect(window.locator(".live-line")).to_contain_text("Training: step 1.")
         expect(window.locator(".chart-legend").first).to_contain_text("validation 9.25")
         before = window.locator(".chart .curve").first.get_attribute("d")
@@ -43,10 +46,12 @@ def test_curves_go_on_as_lines_are_written(browse, served, plain, tmp_path):
         assert window.errors == []
 
 
-def test_curves_are_read_off_by_keys(browse, site, plain):
-    records = [json.loads(line) for line in (plain / "log.jsonl").read_text().splitlines()]
+def test_curves_are_read_off_by_keys(open_page, explorer_url, run_without_phrasebook):
+    records = [
+        json.loads(line) for line in (run_without_phrasebook / "log.jsonl").read_text().splitlines()
+    ]
     told = [record for record in records if "valid_loss" in record]
-    window = browse(f"{site}#training")
+    window = open_page(f"{explorer_url}#training")
     legend = window.locator(".chart-legend").first
     expect(legend).to_contain_text(f"step {told[-1]['step']}")
     window.locator(".chart").first.focus()
@@ -56,9 +61,9 @@ def test_curves_are_read_off_by_keys(browse, site, plain):
     expect(legend).to_contain_text(f"validation {loss} step {told[-3]['step']}")
 
 
-def test_a_head_is_seen_at_each_checkpoint(browse, site):
-    link = f"{site}#training?source={TEXT}&target={TARGET}".replace(" ", "+")
-    window = browse(link)
+def test_a_head_is_seen_at_each_checkpoint(open_page, explorer_url):
+    link = f"{explorer_url}#training?source={TEXT}&target={TARGET}".replace(" ", "+")
+    window = open_page(link)
     slider, frame = window.get_by_label("Checkpoint"), window.locator(".through .frame")
     expect(slider).to_be_enabled()
     expect(window.locator(".through .sentence")).not_to_be_empty()
@@ -72,7 +77,7 @@ def test_a_head_is_seen_at_each_checkpoint(browse, site):
     window.wait_for_timeout(500)
     assert frame.screenshot() != last
     step = told.inner_text()
-    again = browse(window.url)
+    again = open_page(window.url)
     expect(again.locator(".slider.long output")).to_have_text(step)
 
 
@@ -82,9 +87,9 @@ def compared(window):
     return window.locator(".compare .sentence")
 
 
-def test_two_heads_are_compared_cell_by_cell(browse, site, run):
+def test_two_heads_are_compared_cell_by_cell(open_page, explorer_url, run):
     sides = "&".join(f"{side}.text={TEXT}&{side}.target={TARGET}&{side}.layer=0" for side in "ab")
-    window = browse(f"{site}#compare?{sides}&a.head=0&b.head=1".replace(" ", "+"))
+    window = open_page(f"{explorer_url}#compare?{sides}&a.head=0&b.head=1".replace(" ", "+"))
     said = compared(window)
     window.locator(".map .stage").last.focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
@@ -107,9 +112,9 @@ def place_of(window, trace):
     return names["target"].index(query), names["source"].index(key)
 
 
-def test_what_cannot_be_subtracted_is_said(browse, site):
-    link = f"{site}#compare?a.text={TEXT}&a.target={TARGET}&b.text=the+cat&b.target=le+chat"
-    window = browse(link.replace(" ", "+"))
+def test_what_cannot_be_subtracted_is_said(open_page, explorer_url):
+    link = f"{explorer_url}#compare?a.text={TEXT}&a.target={TARGET}&b.text=the+cat&b.target=le+chat"
+    window = open_page(link.replace(" ", "+"))
     reason = window.locator(".compare .hint")
     expect(reason).to_contain_text("There is no difference to show: one has 7 × 6 cells")
     expect(window.locator(".map:visible")).to_have_count(2)
@@ -119,19 +124,21 @@ def test_what_cannot_be_subtracted_is_said(browse, site):
     expect(reason).to_have_text("Both look alike, cell by cell.")
 
 
-def test_two_runs_are_compared(browse, site):
+def test_two_runs_are_compared(open_page, explorer_url):
     sides = "&".join(f"{side}.text={TEXT}&{side}.target={TARGET}&{side}.head=0" for side in "ab")
-    window = browse(f"{site}#compare?{sides}&a.run=small&b.run=small-2".replace(" ", "+"))
+    window = open_page(f"{explorer_url}#compare?{sides}&a.run=tiny&b.run=tiny-2".replace(" ", "+"))
     compared(window)
     runs = window.get_by_label("Run")
-    expect(runs.nth(1)).to_have_value("small-2")
+    expect(runs.nth(1)).to_have_value("tiny-2")
     expect(window.locator(".compare .hint")).to_have_text("Both look alike, cell by cell.")
 
 
-def test_a_run_that_is_removed_is_told_of(browse, served, plain, tmp_path):
-    path = shutil.copytree(plain, tmp_path / "gone")
-    with served([path]) as url:
-        window = browse(f"{url}#translate")
+def test_a_run_that_is_removed_is_told_of(
+    open_page, serve_explorer, run_without_phrasebook, tmp_path
+):
+    path = shutil.copytree(run_without_phrasebook, tmp_path / "gone")
+    with serve_explorer([path]) as url:
+        window = open_page(f"{url}#translate")
         expect(window.get_by_label("Sentence")).to_be_visible()
         shutil.rmtree(path)
         window.get_by_label("Sentence").fill(TEXT)

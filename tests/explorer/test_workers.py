@@ -1,181 +1,238 @@
-import asyncio
-from threading import Event, current_thread
+import threading
 
+import anyio
 import httpx2
 import pytest
 import torch
+from starlette.exceptions import HTTPException
 
-from regard.explorer import app as app_file
-from regard.explorer.app import create_app
-from regard.explorer.cancellation import Stopped
-from regard.explorer.errors import Refused
-from regard.explorer.runs import Shelf
-from regard.explorer.traces import Saved
-from regard.explorer.workers import Line
+from regard.explorer import RunRegistry, TraceRegistry, WorkerPool, create_app, inference
+from regard.explorer.cancellation import Cancelled
 
-WAIT = 120  # seconds until a test that hangs fails
+WAIT_SECONDS = 120  # until a test that hangs fails
+
+pytestmark = pytest.mark.anyio
 
 
-async def stays():
-    await asyncio.Event().wait()
+@pytest.fixture(autouse=True)
+async def time_limit():
+    with anyio.fail_after(WAIT_SECONDS):
+        yield
 
 
-async def leaves():
+@pytest.fixture
+def pool():
+    return WorkerPool(workers=2)
+
+
+async def stay_connected():
+    await anyio.sleep_forever()
+
+
+async def disconnect():
     return {"type": "http.disconnect"}
 
 
-def run(coroutine):
-    return asyncio.run(asyncio.wait_for(coroutine, WAIT))
+async def wait_until(condition):
+    with anyio.fail_after(WAIT_SECONDS):
+        while not condition():
+            await anyio.sleep(0.001)
 
 
-async def until(holds):
-    while not holds():
-        await asyncio.sleep(0.001)
+async def collect(results, function, *arguments):
+    """Append the result or the HTTPException of an async function to a list."""
+    try:
+        results.append(await function(*arguments))
+    except HTTPException as error:
+        results.append(error)
 
 
-def test_work_is_done_by_a_worker_that_computes_alone(line):
-    async def ask():
-        return await line.do(lambda _: (current_thread().name, torch.get_num_threads()), stays)
-
-    name, threads = run(ask())
-    assert name.startswith("work") and threads == 1
+def run_until_cancelled(token):
+    while True:
+        token.raise_if_cancelled()
 
 
-def test_what_goes_wrong_in_the_work_is_told_to_who_asked(line):
-    def fail(stop):
+async def test_work_runs_in_a_thread_with_one_torch_thread(pool):
+    def work(_):
+        return threading.current_thread(), torch.get_num_threads()
+
+    thread, num_threads = await pool.run(work, stay_connected)
+    assert thread is not threading.main_thread() and num_threads == 1
+
+
+async def test_exception_of_the_work_is_raised(pool):
+    def fail(_):
         raise ZeroDivisionError("in the work")
 
     with pytest.raises(ZeroDivisionError, match="in the work"):
-        run(line.do(fail, stays))
+        await pool.run(fail, stay_connected)
 
 
-def test_who_comes_to_a_full_line_is_sent_away_and_may_come_again():
-    line, go_on = Line(workers=1, waiting=1), Event()
+async def test_http_exception_of_the_work_is_raised_unchanged(pool):
+    def fail(_):
+        raise HTTPException(422, "invalid")
 
-    async def ask():
-        first = asyncio.ensure_future(line.do(lambda _: go_on.wait(WAIT) and "first", stays))
-        second = asyncio.ensure_future(line.do(lambda _: "second", stays))
-        await asyncio.sleep(0)  # both are in the line now
-        with pytest.raises(Refused, match="busy") as problem:
-            await line.do(lambda _: "third", stays)
-        go_on.set()
-        assert (await first, await second) == ("first", "second")
-        return problem.value, await line.do(lambda _: "third", stays)
-
-    refusal, answer = run(ask())
-    assert (refusal.status, refusal.headers) == (503, {"Retry-After": "1"})
-    assert answer == "third"
-    line.close()
+    with pytest.raises(HTTPException, match="invalid") as error:
+        await pool.run(fail, stay_connected)
+    assert error.value.status_code == 422
 
 
-def test_work_whose_client_left_before_it_began_is_never_begun():
-    line, go_on, begun = Line(workers=1, waiting=1), Event(), []
-
-    async def ask():
-        first = asyncio.ensure_future(line.do(lambda _: go_on.wait(WAIT), stays))
-        await asyncio.sleep(0)
-        with pytest.raises(Refused):
-            await line.do(lambda _: begun.append("second"), leaves)
-        await line_has_room()
-        go_on.set()
-        await first
-
-    async def line_has_room():
-        await until(lambda: line._inside == 1)  # who left makes room for others
-
-    run(ask())
-    line.close()
-    assert begun == []
+async def test_full_queue_is_503_with_retry_after_until_it_drains():
+    pool, proceed, results = WorkerPool(workers=1, queue_size=1), threading.Event(), []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(collect, results, pool.run, lambda _: proceed.wait(), stay_connected)
+        tasks.start_soon(collect, results, pool.run, lambda _: "second", stay_connected)
+        await wait_until(lambda: pool.num_requests == 2)
+        with pytest.raises(HTTPException, match="busy") as error:
+            await pool.run(lambda _: "third", stay_connected)
+        proceed.set()
+    assert (error.value.status_code, error.value.headers) == (503, {"Retry-After": "1"})
+    assert results == [True, "second"]
+    assert await pool.run(lambda _: "third", stay_connected) == "third"
 
 
-def test_work_whose_client_leaves_stops_at_its_next_step(line):
-    begun, ended, left = Event(), [], asyncio.Event()
+async def test_pool_without_queue_accepts_as_many_requests_as_workers():
+    pool, proceed, results = WorkerPool(workers=2, queue_size=0), threading.Event(), []
+    async with anyio.create_task_group() as tasks:
+        for _ in range(2):
+            tasks.start_soon(collect, results, pool.run, lambda _: proceed.wait(), stay_connected)
+        await wait_until(lambda: pool.num_requests == 2)
+        await collect(results, pool.run, lambda _: "third", stay_connected)
+        proceed.set()
+    assert [result for result in results if result is True] == [True, True]
+    assert [result.status_code for result in results if result is not True] == [503]
 
-    def work(stop):
+
+async def test_no_more_work_runs_at_once_than_there_are_workers():
+    pool, lock, running, peak = WorkerPool(workers=2), threading.Lock(), [], []
+
+    def work(_):
+        with lock:
+            running.append(1)
+            peak.append(len(running))
+        threading.Event().wait(0.02)
+        with lock:
+            running.pop()
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(8):
+            tasks.start_soon(pool.run, work, stay_connected)
+    assert max(peak) == 2 and len(peak) == 8
+
+
+async def test_queued_work_of_a_disconnected_client_never_runs():
+    pool, proceed, results, begun = WorkerPool(1, queue_size=1), threading.Event(), [], []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(collect, results, pool.run, lambda _: proceed.wait(), stay_connected)
+        await wait_until(lambda: pool.num_requests == 1)
+        with pytest.raises(HTTPException, match="disconnected"):
+            await pool.run(lambda _: begun.append("second"), disconnect)
+        assert pool.num_requests == 1  # its place in the queue is free
+        proceed.set()
+    assert (results, begun) == ([True], [])
+
+
+async def test_work_of_a_disconnected_client_is_cancelled(pool):
+    begun, cancelled, disconnected = threading.Event(), [], anyio.Event()
+
+    def work(token):
         begun.set()
         try:
-            while True:
-                stop.check()
-        except Stopped:
-            ended.append("stopped")
+            run_until_cancelled(token)
+        except Cancelled:
+            cancelled.append(True)
             raise
 
-    async def leaves_soon():
-        await left.wait()
-        return {"type": "http.disconnect"}
+    async def receive():
+        await disconnected.wait()
+        return await disconnect()
 
-    async def ask():
-        asked = asyncio.ensure_future(line.do(work, leaves_soon))
-        await until(begun.is_set)
-        left.set()
-        with pytest.raises(Refused):
-            await asked
-        await until(lambda: ended)
-
-    run(ask())
-    assert ended == ["stopped"]
+    results = []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(collect, results, pool.run, work, receive)
+        await wait_until(begun.is_set)
+        disconnected.set()
+    assert results[0].status_code == 499
+    await wait_until(lambda: pool.num_requests == 0)
+    assert cancelled == [True]
 
 
-def test_work_that_takes_too_long_is_stopped_and_told_of():
-    line, ended = Line(workers=1, seconds=0.05), []
-
-    def work(stop):
-        try:
-            while True:
-                stop.check()
-        finally:
-            ended.append("stopped")
-
-    async def ask():
-        with pytest.raises(Refused, match="longer than 0.05 seconds") as problem:
-            await line.do(work, stays)
-        await until(lambda: ended)
-        return problem.value
-
-    assert run(ask()).status == 503
-    line.close()
+async def test_missed_deadline_is_503_and_cancels_the_work():
+    pool = WorkerPool(workers=1, timeout_seconds=0.05)
+    with pytest.raises(HTTPException, match="longer than 0.05 seconds") as error:
+        await pool.run(run_until_cancelled, stay_connected)
+    assert (error.value.status_code, error.value.headers) == (503, {"Retry-After": "5"})
+    await wait_until(lambda: pool.num_requests == 0)
 
 
-def test_a_full_line_is_503_with_retry_after_and_others_are_answered(trained, monkeypatch):
-    line, go_on = Line(workers=1, waiting=1), Event()
-    transport = httpx2.ASGITransport(create_app(Shelf([trained]), Saved([]), line))
-    monkeypatch.setattr(app_file.inference, "translations", lambda *_: go_on.wait(WAIT) and [])
-    form = {"run": "small", "text": "the cat"}
-
-    async def ask():
-        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            asked = [
-                asyncio.ensure_future(client.post("/api/translate", json=form)) for _ in "abcde"
-            ]
-            await until(lambda: sum(each.done() for each in asked) == 3)
-            assert (await client.get("/api/runs")).status_code == 200  # needs no worker
-            go_on.set()
-            return await asyncio.gather(*asked)
-
-    answers = run(ask())
-    line.close()
-    assert sorted(answer.status_code for answer in answers) == [200, 200, 503, 503, 503]
-    for answer in answers:
-        sent_away = answer.status_code == 503
-        assert ("retry-after" in answer.headers, "busy" in answer.text) == (sent_away, sent_away)
+async def test_deadline_includes_the_time_in_the_queue():
+    pool, proceed, results = WorkerPool(1, timeout_seconds=0.05), threading.Event(), []
+    async with anyio.create_task_group() as tasks:
+        for _ in range(2):
+            tasks.start_soon(collect, results, pool.run, lambda _: proceed.wait(), stay_connected)
+    assert [error.status_code for error in results] == [503, 503]
+    proceed.set()
+    await wait_until(lambda: pool.num_requests == 0)
 
 
-def test_clients_at_once_get_their_own_answers(trained, line):
-    transport = httpx2.ASGITransport(create_app(Shelf([trained]), Saved([]), line))
+async def test_abandoned_work_keeps_its_worker_until_it_ends():
+    pool, proceed = WorkerPool(1, queue_size=0, timeout_seconds=0.05), threading.Event()
+    with pytest.raises(HTTPException, match="longer than"):
+        await pool.run(lambda _: proceed.wait(), stay_connected)
+    with pytest.raises(HTTPException, match="busy"):
+        await pool.run(lambda _: None, stay_connected)
+    proceed.set()
+    await wait_until(lambda: pool.num_requests == 0)
+    assert await pool.run(lambda _: "done", stay_connected) == "done"
+
+
+@pytest.fixture
+def make_http_client(tiny_run):
+    def make(pool):
+        app = create_app(RunRegistry([tiny_run]), TraceRegistry([]), pool)
+        return httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://localhost")
+
+    return make
+
+
+async def test_full_queue_answers_503_and_other_routes_still_respond(make_http_client, monkeypatch):
+    proceed, responses = threading.Event(), []
+    monkeypatch.setattr(inference, "translate_text", lambda *_: proceed.wait() and [])
+    body = {"run": "tiny", "text": "the cat"}
+
+    async def translate(client):
+        responses.append(await client.post("/api/translate", json=body))
+
+    async with (
+        make_http_client(WorkerPool(workers=1, queue_size=1)) as client,
+        anyio.create_task_group() as tasks,
+    ):
+        for _ in range(5):
+            tasks.start_soon(translate, client)
+        await wait_until(lambda: len(responses) == 3)
+        assert (await client.get("/api/runs")).status_code == 200  # needs no worker
+        proceed.set()
+    assert sorted(response.status_code for response in responses) == [200, 200, 503, 503, 503]
+    for response in responses:
+        is_rejected = response.status_code == 503
+        assert ("retry-after" in response.headers) == is_rejected
+        assert ("busy" in response.text) == is_rejected
+
+
+async def test_concurrent_clients_get_their_own_results(make_http_client, pool):
     texts = ["the cat", "the old dog sees the boat", "red", "a man hears the bird", "the big cat"]
+    concurrent, sequential = {}, {}
 
-    async def ask(together):
-        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+    async def request(client, text, results):
+        translate = await client.post("/api/translate", json={"run": "tiny", "text": text})
+        body = {"run": "tiny", "source": text, "target": text}
+        trace = await client.post("/api/traces", json=body)
+        results[text] = translate.json(), trace.json()
 
-            async def answers(text):
-                translated = await client.post(
-                    "/api/translate", json={"run": "small", "text": text}
-                )
-                form = {"run": "small", "source": text, "target": text}
-                return translated.json(), (await client.post("/api/traces", json=form)).json()
-
-            if together:
-                return await asyncio.gather(*map(answers, texts))
-            return [await answers(text) for text in texts]
-
-    assert run(ask(together=True)) == run(ask(together=False))
+    async with make_http_client(pool) as client:
+        async with anyio.create_task_group() as tasks:
+            for text in texts:
+                tasks.start_soon(request, client, text, concurrent)
+        for text in texts:
+            await request(client, text, sequential)
+    assert concurrent == sequential and len(concurrent) == len(texts)

@@ -237,8 +237,8 @@ class BodyLimitMiddleware(_RequestMiddleware):
     """Size limit and timeout of request bodies.
 
     A body is read completely before the app sees the request, so that slow clients occupy no
-    worker. Bodies that are too large get 413, slow ones 408; 503 while all bodies that are being
-    read exceed `MAX_BUFFERED_BYTES` together.
+    worker. Bodies that are too large get 413, slow ones 408; 503 if all bodies that are being
+    read exceed `max_buffered_bytes` together.
     """
 
     def __init__(
@@ -247,11 +247,13 @@ class BodyLimitMiddleware(_RequestMiddleware):
         limits: Limits = LIMITS,
         timeout_seconds: float = BODY_TIMEOUT_SECONDS,
         max_discarded_bytes: int = MAX_DISCARDED_BYTES,
+        max_buffered_bytes: int = MAX_BUFFERED_BYTES,
     ) -> None:
         super().__init__(app)
         self._limits = limits
         self._timeout_seconds = timeout_seconds
         self._max_discarded_bytes = max_discarded_bytes
+        self._max_buffered_bytes = max_buffered_bytes
         self._buffered_bytes = 0
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -292,7 +294,7 @@ class BodyLimitMiddleware(_RequestMiddleware):
                     if message.get("more_body"):
                         await self._discard_body(receive)
                     raise _body_too_large(max_bytes)
-                if self._buffered_bytes > MAX_BUFFERED_BYTES:
+                if self._buffered_bytes > self._max_buffered_bytes:
                     raise HTTPException(503, "too many large requests", {"Retry-After": "5"})
                 if not message.get("more_body"):
                     return bytes(body)

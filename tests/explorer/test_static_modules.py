@@ -1,4 +1,4 @@
-"""The page's own modules: their pure parts in node, and what all of them keep to."""
+"""The page's JavaScript modules: unit tests in node, and rules that the policy requires."""
 
 import re
 import shutil
@@ -10,19 +10,20 @@ import pytest
 from regard.explorer.app import STATIC
 
 TESTS = Path(__file__).parent / "static"
+MODULES = sorted(STATIC.rglob("*.js"))
 
 
-def test_the_modules_pass_their_own_tests():
+def test_modules_pass_their_node_tests():
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed: the explorer's modules were not tested")
     tests = sorted(TESTS.glob("*.test.mjs"))
-    ran = subprocess.run([node, "--test", *tests], capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stdout[-4000:]
+    result = subprocess.run([node, "--test", *tests], capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout[-4000:]
 
 
-@pytest.mark.parametrize("module", sorted(STATIC.rglob("*.js")), ids=lambda path: path.name)
-def test_a_module_is_plain_short_and_says_what_it_holds(module):
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.relative_to(STATIC).as_posix())
+def test_module_is_documented_short_and_writes_no_markup(module):
     text = module.read_text("utf-8")
     assert text.startswith("/** ")
     assert text.count("\n") < 250
@@ -30,7 +31,7 @@ def test_a_module_is_plain_short_and_says_what_it_holds(module):
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
 
 
-def test_the_page_has_nothing_inline_that_its_policy_would_refuse():
+def test_index_page_has_nothing_inline_that_the_policy_forbids():
     html = (STATIC / "index.html").read_text("utf-8")
     assert not re.search(r"\son\w+=|\sstyle=|<style|javascript:", html)
     assert re.findall(r"<script[^>]*>(.*?)</script>", html, re.DOTALL) == [""]
