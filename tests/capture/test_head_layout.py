@@ -1,4 +1,4 @@
-"""Heads that share an axis with the batch, as textbooks and older libraries write them."""
+"""Heads folded into the batch axis, as textbooks and older libraries write them."""
 
 import math
 
@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn.functional import scaled_dot_product_attention, softmax
 
 from regard import watch
-from regard.capture.head_layout import NO_HEADS, Heads, folded
+from regard.capture.head_layout import NO_HEADS, HeadLayout, folded_layout
 
 HEADS, WIDTH, LENGTH = 4, 12, 5
 
@@ -33,10 +33,10 @@ def position_first(rows):
     return rows.view(rows.shape[0], rows.shape[1] * HEADS, -1).transpose(0, 1)
 
 
-FOLDS = [batch_first, batch_first_copied, heads_first_copied, position_first]
+FOLDINGS = [batch_first, batch_first_copied, heads_first_copied, position_first]
 
 
-class Folding(nn.Module):
+class FoldedAttention(nn.Module):
     """Multi-head attention in three axes, by products or by torch's kernel."""
 
     def __init__(self, fold, fused=False, masked=False):
@@ -57,7 +57,7 @@ class Folding(nn.Module):
         return torch.bmm(softmax(scores, dim=-1), values)
 
 
-def by_the_formula(model, rows):
+def weights_by_formula(model, rows):
     queries, keys, _ = model.project(rows).chunk(3, dim=-1)
     queries, keys = (x.unflatten(-1, (HEADS, -1)).transpose(1, 2) for x in (queries, keys))
     scores = queries @ keys.mT / math.sqrt(WIDTH / HEADS)
@@ -66,34 +66,34 @@ def by_the_formula(model, rows):
     return scores.softmax(dim=-1)
 
 
-@pytest.mark.parametrize("batch", [1, 3, HEADS])  # as many sentences as heads are not confused
+@pytest.mark.parametrize("batch", [1, 3, HEADS])  # as many batch items as heads
 @pytest.mark.parametrize("fused", [False, True])
-@pytest.mark.parametrize("fold", FOLDS)
+@pytest.mark.parametrize("fold", FOLDINGS)
 @torch.no_grad()
-def test_heads_folded_into_the_batch_are_told_apart(fold, fused, batch):
-    model, rows = Folding(fold, fused), torch.randn(batch, LENGTH, WIDTH) * 3
-    with watch(model) as seen:
+def test_heads_folded_into_the_batch_are_unfolded(fold, fused, batch):
+    model, rows = FoldedAttention(fold, fused), torch.randn(batch, LENGTH, WIDTH) * 3
+    with watch(model) as capture:
         watched = model(rows)
     assert torch.equal(watched, model(rows))
-    (look,) = seen
-    torch.testing.assert_close(look.weights, by_the_formula(model, rows))
-    assert look.kind == "self" and look.norms.shape == (batch, HEADS, LENGTH)
+    (captured,) = capture
+    torch.testing.assert_close(captured.weights, weights_by_formula(model, rows))
+    assert captured.kind == "self" and captured.value_norms.shape == (batch, HEADS, LENGTH)
 
 
 @pytest.mark.parametrize("fused", [False, True])
 @pytest.mark.parametrize("fold", [batch_first, position_first])
 @torch.no_grad()
-def test_with_a_mask_too(fold, fused):
-    model, rows = Folding(fold, fused, masked=True), torch.randn(3, LENGTH, WIDTH) * 3
-    with watch(model) as seen:
+def test_masked_folded_heads_are_unfolded(fold, fused):
+    model, rows = FoldedAttention(fold, fused, masked=True), torch.randn(3, LENGTH, WIDTH) * 3
+    with watch(model) as capture:
         model(rows)
-    torch.testing.assert_close(seen[0].weights, by_the_formula(model, rows))
-    assert seen[0].kind == "causal"
+    torch.testing.assert_close(capture[0].weights, weights_by_formula(model, rows))
+    assert capture[0].kind == "causal"
 
 
 @torch.no_grad()
-def test_projected_together_and_unbound():
-    class Unbinding(Folding):
+def test_joint_projection_that_is_unbound_is_unfolded():
+    class JointProjection(FoldedAttention):
         def forward(self, rows):
             joint = self.project(rows).reshape(len(rows), LENGTH, 3, HEADS, -1)
             joint = joint.permute(2, 0, 3, 1, 4).reshape(3, len(rows) * HEADS, LENGTH, -1)
@@ -101,29 +101,29 @@ def test_projected_together_and_unbound():
             scores = (queries * math.sqrt(HEADS / WIDTH)) @ keys.transpose(-2, -1)
             return softmax(scores, dim=-1) @ values
 
-    model, rows = Unbinding(None), torch.randn(3, LENGTH, WIDTH) * 3
-    with watch(model) as seen:
+    model, rows = JointProjection(None), torch.randn(3, LENGTH, WIDTH) * 3
+    with watch(model) as capture:
         model(rows)
-    torch.testing.assert_close(seen[0].weights, by_the_formula(model, rows))
+    torch.testing.assert_close(capture[0].weights, weights_by_formula(model, rows))
 
 
 @torch.no_grad()
-def test_one_head_after_another_is_a_head_and_a_batch():
-    class Looping(Folding):
+def test_heads_computed_in_a_loop_are_single_heads():
+    class LoopOverHeads(FoldedAttention):
         def forward(self, rows):
             parts = (x.chunk(HEADS, dim=-1) for x in self.project(rows).chunk(3, dim=-1))
             return [softmax(q @ k.mT, dim=-1) @ v for q, k, v in zip(*parts, strict=True)]
 
-    model = Looping(None)
-    with watch(model) as seen:
+    model = LoopOverHeads(None)
+    with watch(model) as capture:
         model(torch.randn(HEADS, LENGTH, WIDTH))
-    assert [look.sizes for look in seen] == [(HEADS, LENGTH, LENGTH)] * HEADS
-    assert {look.every for look in seen} == {1}
+    assert [x.weights.shape for x in capture] == [(HEADS, 1, LENGTH, LENGTH)] * HEADS
+    assert {x.num_heads for x in capture} == {1}
 
 
 @torch.no_grad()
-def test_more_positions_of_less_width_are_no_heads():
-    class Finer(nn.Module):
+def test_reshape_to_more_positions_makes_no_heads():
+    class FinerPositions(nn.Module):
         def __init__(self):
             super().__init__()
             self.project = nn.Linear(WIDTH, WIDTH)
@@ -132,14 +132,14 @@ def test_more_positions_of_less_width_are_no_heads():
             rows = self.project(rows).view(len(rows), 2 * LENGTH, -1)
             return softmax(rows @ rows.mT, dim=-1) @ rows
 
-    model = Finer()
-    with watch(model) as seen:
+    model = FinerPositions()
+    with watch(model) as capture:
         model(torch.randn(2, LENGTH, WIDTH))
-    assert seen[0].every == 1 and seen[0].sizes == (2, 2 * LENGTH, 2 * LENGTH)
+    assert capture[0].weights.shape == (2, 1, 2 * LENGTH, 2 * LENGTH)
 
 
-class Along(nn.Module):
-    """One head along time, whose sentences and patches share an axis."""
+class TemporalAttention(nn.Module):
+    """One head along time, with the patches folded into the batch."""
 
     def __init__(self):
         super().__init__()
@@ -153,8 +153,8 @@ class Along(nn.Module):
         )
 
 
-class Windows(nn.Module):
-    """One head within windows of what a convolution gave, whose positions come last."""
+class WindowAttention(nn.Module):
+    """One head within windows of a convolution's output, whose positions come last."""
 
     def __init__(self):
         super().__init__()
@@ -167,58 +167,58 @@ class Windows(nn.Module):
         return softmax(windows @ windows.mT, dim=-1) @ windows
 
 
-@pytest.mark.parametrize("model", [Along, Windows])
+@pytest.mark.parametrize("model", [TemporalAttention, WindowAttention])
 @pytest.mark.parametrize("patches", [3, 5])
 @torch.no_grad()
-def test_what_else_shares_an_axis_with_the_batch_is_no_head(model, patches):
+def test_other_axes_folded_into_the_batch_are_no_heads(model, patches):
     model = model()
-    with watch(model) as seen:
+    with watch(model) as capture:
         model(torch.randn(2, 4, patches, WIDTH))
-    assert seen[0].every == 1
+    assert capture[0].num_heads == 1
 
 
 @pytest.mark.parametrize("batch", [2, HEADS])
 @torch.no_grad()
-def test_heads_that_are_taken_one_by_one_are_no_longer_folded(batch):
-    class Chunks(Folding):
+def test_chunks_of_folded_heads_are_single_heads(batch):
+    class ChunkedHeads(FoldedAttention):
         def forward(self, rows):
             parts = (self.fold(x).chunk(HEADS) for x in self.project(rows).chunk(3, dim=-1))
             return [softmax(q @ k.mT, dim=-1) @ v for q, k, v in zip(*parts, strict=True)]
 
-    model = Chunks(heads_first_copied)
-    with watch(model) as seen:
+    model = ChunkedHeads(heads_first_copied)
+    with watch(model) as capture:
         model(torch.randn(batch, LENGTH, WIDTH))
-    assert [look.weights.shape[:2] for look in seen] == [(batch, 1)] * HEADS
+    assert [x.weights.shape[:2] for x in capture] == [(batch, 1)] * HEADS
 
 
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("fused", [False, True])
 @torch.no_grad()
-def test_heads_before_the_batch_are_brought_behind_it(fused, masked):
-    class First(Folding):
+def test_leading_heads_are_moved_behind_the_batch(fused, masked):
+    class LeadingHeads(FoldedAttention):
         def forward(self, rows):
             queries, keys, values = (
                 x.unflatten(-1, (HEADS, -1)).permute(2, 0, 1, 3)
                 for x in self.project(rows).chunk(3, dim=-1)
             )
-            seen = torch.ones(LENGTH, LENGTH).tril().bool()
+            visible = torch.ones(LENGTH, LENGTH).tril().bool()
             if self.fused:
-                mask = seen.expand(1, len(rows), -1, -1) if self.masked else None
+                mask = visible.expand(1, len(rows), -1, -1) if self.masked else None
                 return scaled_dot_product_attention(queries, keys, values, mask)
             scores = queries @ keys.mT / math.sqrt(WIDTH / HEADS)
-            scores = scores.masked_fill(~seen, -torch.inf) if self.masked else scores
+            scores = scores.masked_fill(~visible, -torch.inf) if self.masked else scores
             return softmax(scores, dim=-1) @ values
 
-    model, rows = First(None, fused, masked), torch.randn(3, LENGTH, WIDTH) * 3
-    with watch(model) as seen:
+    model, rows = LeadingHeads(None, fused, masked), torch.randn(3, LENGTH, WIDTH) * 3
+    with watch(model) as capture:
         model(rows)
-    torch.testing.assert_close(seen[0].weights, by_the_formula(model, rows))
-    assert seen[0].norms.shape == (3, HEADS, LENGTH)
+    torch.testing.assert_close(capture[0].weights, weights_by_formula(model, rows))
+    assert capture[0].value_norms.shape == (3, HEADS, LENGTH)
 
 
 @torch.no_grad()
-def test_heads_of_a_text_without_a_batch_are_heads():
-    class Alone(Folding):
+def test_heads_of_unbatched_attention_are_heads():
+    class UnbatchedAttention(FoldedAttention):
         def forward(self, rows):
             queries, keys, values = (
                 x.view(LENGTH, HEADS, -1).transpose(0, 1)
@@ -227,28 +227,28 @@ def test_heads_of_a_text_without_a_batch_are_heads():
             scores = queries @ keys.mT / math.sqrt(WIDTH / HEADS)
             return softmax(scores, dim=-1) @ values
 
-    model, rows = Alone(None), torch.randn(LENGTH, WIDTH) * 3
-    with watch(model) as seen:
+    model, rows = UnbatchedAttention(None), torch.randn(LENGTH, WIDTH) * 3
+    with watch(model) as capture:
         model(rows)
-    torch.testing.assert_close(seen[0].weights, by_the_formula(model, rows[None]))
+    torch.testing.assert_close(capture[0].weights, weights_by_formula(model, rows[None]))
 
 
-def test_heads_are_followed_axis_by_axis():
+def test_layout_is_followed_from_split_to_fold_and_back():
     rows = torch.randn(2, 5, 12)
-    parted = rows.view(2, 5, 4, 3)
-    heads = NO_HEADS.after("view", rows, parted)
-    assert heads == Heads(4, -2)
-    turned = parted.transpose(1, 2)
-    heads = heads.after("transpose", parted, turned)
-    assert heads == Heads(4, -3)
-    joined = turned.flatten(0, 1)
-    assert heads.after("flatten", turned, joined) == folded(4)
-    assert folded(4).after("view", joined, turned) == Heads(4, -3)
-    assert folded(4).after("contiguous", joined, joined) == folded(4)
+    split = rows.view(2, 5, 4, 3)
+    layout = NO_HEADS.through("view", rows, split)
+    assert layout == HeadLayout(4, -2)
+    transposed = split.transpose(1, 2)
+    layout = layout.through("transpose", split, transposed)
+    assert layout == HeadLayout(4, -3)
+    folded = transposed.flatten(0, 1)
+    assert layout.through("flatten", transposed, folded) == folded_layout(4)
+    assert folded_layout(4).through("view", folded, transposed) == HeadLayout(4, -3)
+    assert folded_layout(4).through("contiguous", folded, folded) == folded_layout(4)
 
 
-def test_one_query_of_a_step_is_not_taken_for_a_head():
+def test_single_query_is_not_confused_with_a_head():
     scores = torch.randn(8, 1, 6)
-    apart = scores.view(2, 4, 1, 6)
-    assert folded(4).after("view", scores, apart) == Heads(4, -3)
-    assert NO_HEADS.after("view", scores, apart) == NO_HEADS
+    unfolded = scores.view(2, 4, 1, 6)
+    assert folded_layout(4).through("view", scores, unfolded) == HeadLayout(4, -3)
+    assert NO_HEADS.through("view", scores, unfolded) == NO_HEADS

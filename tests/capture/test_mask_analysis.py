@@ -3,61 +3,80 @@ import torch
 from torch import nn
 from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 
-from regard.capture.mask_analysis import hidden_from_all, hides_later, plain
+from regard.capture.mask_analysis import (
+    as_tensor,
+    fully_masked_keys,
+    is_causal,
+    is_causal_sampled,
+    visible_to_any,
+)
 
 
-def stairs(queries, keys, offset=0):
+def causal_mask(queries, keys, offset=0):
     return torch.ones(queries, keys, dtype=torch.bool).tril(offset)[None, None]
 
 
-def padded(*lengths, keys=5):
+def padding_mask(*lengths, keys=5):
     return (torch.arange(keys) < torch.tensor(lengths)[:, None])[:, None, None]
 
 
-@pytest.mark.parametrize("stretched", [True, False])
-def test_padding_is_not_what_comes_later(stretched):
-    for lengths in ([1, 5], [1], [1, 1]):
-        mask = padded(*lengths).expand(-1, 3, 5, -1)
-        assert not hides_later(mask if stretched else mask.contiguous(), 0), lengths
+@pytest.mark.parametrize("expanded", [True, False])
+@pytest.mark.parametrize("lengths", [[1, 5], [1], [1, 1]])
+def test_padding_mask_is_not_causal(lengths, expanded):
+    mask = padding_mask(*lengths).expand(-1, 3, 5, -1)
+    assert not is_causal(mask if expanded else mask.contiguous(), 0)
 
 
-def test_every_sentence_and_head_is_asked():
-    mask = stairs(5, 5).repeat(2, 3, 1, 1)
-    assert hides_later(mask, 0)
-    assert hides_later(mask & padded(1, 5), 0)
+def test_every_batch_item_and_head_must_be_causal():
+    mask = causal_mask(5, 5).repeat(2, 3, 1, 1)
+    assert is_causal(mask, 0)
+    assert is_causal(mask & padding_mask(1, 5), 0)
     mask[1, 2, 0, 4] = True
-    assert not hides_later(mask, 0)
+    assert not is_causal(mask, 0)
 
 
-def test_later_is_counted_from_where_the_first_query_stands():
-    assert hides_later(stairs(3, 7, 4), 4)
-    assert not hides_later(stairs(3, 7, 4), 0)
+def test_later_keys_are_counted_from_the_offset():
+    assert is_causal(causal_mask(3, 7, 4), 4)
+    assert not is_causal(causal_mask(3, 7, 4), 0)
 
 
-def test_keys_that_were_added_stand_nowhere():
-    mask = stairs(5, 6)
+def test_extra_keys_may_be_visible_in_a_causal_mask():
+    mask = causal_mask(5, 6)
     mask[..., 5] = True
-    assert hides_later(mask, 0, added=1) and not hides_later(mask, 0)
+    assert is_causal(mask, 0, extra_keys=1) and not is_causal(mask, 0)
 
 
-@pytest.mark.parametrize("least", [None, -torch.inf, -1e4, torch.finfo(torch.float32).min])
-def test_keys_that_nobody_may_see_are_hidden(least):
-    mask = (padded(2, 5) & stairs(5, 5)).expand(2, 3, 5, 5)
-    if least is not None:
-        mask = torch.zeros(2, 3, 5, 5).masked_fill(~mask, least)
-    assert hidden_from_all(mask).tolist() == [[False] * 2 + [True] * 3, [False] * 5]
+@pytest.mark.parametrize("minimum", [None, -torch.inf, -1e4, torch.finfo(torch.float32).min])
+def test_keys_masked_for_all_queries_are_fully_masked(minimum):
+    mask = (padding_mask(2, 5) & causal_mask(5, 5)).expand(2, 3, 5, 5)
+    if minimum is not None:
+        mask = torch.zeros(2, 3, 5, 5).masked_fill(~mask, minimum)
+    assert fully_masked_keys(mask).tolist() == [[False] * 2 + [True] * 3, [False] * 5]
 
 
-def test_the_causal_biases_of_torch_are_what_they_stand_for():
-    assert torch.equal(plain(causal_upper_left(3, 5)), stairs(3, 5)[0, 0])
-    assert torch.equal(plain(causal_lower_right(3, 5)), stairs(3, 5, 2)[0, 0])
+@pytest.mark.parametrize("queries, keys, offset", [(5, 5, 0), (3, 7, 4), (600, 600, 0)])
+def test_sampled_rows_and_blocks_agree_with_the_whole_mask(queries, keys, offset):
+    mask = causal_mask(queries, keys, offset)[0, 0]
+    full = torch.ones_like(mask)
+    for rows in (mask, full):
+        sampled = is_causal_sampled(
+            lambda row, key, rows=rows: bool(rows[row, key:].any()), queries, keys, offset
+        )
+        assert sampled == is_causal(rows[None, None], offset)
+    visible = visible_to_any(lambda start, stop: mask[None, start:stop].any(1), queries)
+    assert torch.equal(visible, mask.any(0)[None])
 
 
-def test_a_mask_of_unknown_numbers_is_refused():
+def test_causal_biases_of_torch_are_materialized():
+    assert torch.equal(as_tensor(causal_upper_left(3, 5)), causal_mask(3, 5)[0, 0])
+    assert torch.equal(as_tensor(causal_lower_right(3, 5)), causal_mask(3, 5, 2)[0, 0])
+
+
+def test_mask_of_an_unknown_tensor_subclass_is_refused():
     class Strange(torch.Tensor):
         pass
 
     learned = nn.Parameter(torch.zeros(2))
-    assert plain(learned) is learned
-    with pytest.raises(TypeError, match="the mask is a Strange, whose numbers are not known"):
-        plain(torch.zeros(2).as_subclass(Strange))
+    assert as_tensor(learned) is learned
+    with pytest.raises(TypeError, match="Strange is an unknown tensor subclass"):
+        as_tensor(torch.zeros(2).as_subclass(Strange))

@@ -8,7 +8,7 @@ from regard.attention import KVCache, MultiHeadAttention
 from regard.trace import TokenList
 
 
-class Both(nn.Module):
+class EncoderDecoder(nn.Module):
     """An encoder and a decoder of one layer each."""
 
     def __init__(self):
@@ -17,127 +17,127 @@ class Both(nn.Module):
 
     def forward(self, source, target, lengths=None):
         mask = None if lengths is None else masks.lengths(lengths)
-        read = self.encoder(source, mask=mask)
-        return self.cross(self.decoder(target, mask=masks.causal()), read, mask=mask)
+        encoded = self.encoder(source, mask=mask)
+        return self.cross(self.decoder(target, mask=masks.causal()), encoded, mask=mask)
 
 
-def watched(model, *args, **kwargs):
-    with torch.no_grad(), watch(model, **kwargs) as seen:
+def run_watched(model, *args, **kwargs):
+    with torch.no_grad(), watch(model, **kwargs) as capture:
         model(*args)
-    return seen
+    return capture
 
 
-def test_a_translator_has_a_source_and_a_target():
-    seen = watched(Both(), torch.randn(2, 7, 12), torch.randn(2, 5, 12))
-    trace = seen.trace(
+def test_encoder_decoder_has_source_and_target():
+    capture = run_watched(EncoderDecoder(), torch.randn(2, 7, 12), torch.randn(2, 5, 12))
+    trace = capture.trace(
         list("abcdefg"), list("vwxyz"), batch_index=1, title="a title", gold=[(1, 2)]
     )
-    sides = [(look.kind, look.queries, look.keys) for look in trace.maps]
-    assert sides == [
+    axes = [(x.kind, x.queries, x.keys) for x in trace.maps]
+    assert axes == [
         ("self", "source", "source"),
         ("causal", "target", "target"),
         ("cross", "target", "source"),
     ]
-    assert (trace.title, trace.model, trace.gold) == ("a title", "Both", ((1, 2),))
-    np.testing.assert_array_equal(trace.maps[2].weights, seen.weights("cross")[1].numpy())
+    assert (trace.title, trace.model, trace.gold) == ("a title", "EncoderDecoder", ((1, 2),))
+    np.testing.assert_array_equal(trace.maps[2].weights, capture.weights("cross")[1].numpy())
 
 
-def test_equally_long_sides_are_told_apart():
-    seen = watched(Both(), torch.randn(2, 5, 12), torch.randn(2, 5, 12))
-    sides = [look.queries for look in seen.trace().maps]
-    assert sides == ["source", "target", "target"]
+def test_texts_of_equal_length_are_distinguished():
+    capture = run_watched(EncoderDecoder(), torch.randn(2, 5, 12), torch.randn(2, 5, 12))
+    queries = [x.queries for x in capture.trace().maps]
+    assert queries == ["source", "target", "target"]
 
 
-def test_tokens_that_are_not_given_are_numbers():
-    trace = watched(Both(), torch.randn(2, 7, 12), torch.randn(2, 5, 12)).trace()
+def test_tokens_that_are_not_given_are_numbered():
+    trace = run_watched(EncoderDecoder(), torch.randn(2, 7, 12), torch.randn(2, 5, 12)).trace()
     assert trace.tokens["target"].pieces == ("0", "1", "2", "3", "4")
-    trace = watched(MultiHeadAttention(12, 3), torch.randn(2, 3, 12)).trace()
+    trace = run_watched(MultiHeadAttention(12, 3), torch.randn(2, 3, 12)).trace()
     assert trace.tokens["text"].pieces == ("0", "1", "2")
 
 
-def test_one_text_is_called_text():
-    trace = watched(MultiHeadAttention(12, 3), torch.randn(2, 3, 12)).trace(["a", "b", "c"])
+def test_single_text_is_named_text():
+    trace = run_watched(MultiHeadAttention(12, 3), torch.randn(2, 3, 12)).trace(["a", "b", "c"])
     assert set(trace.tokens) == {"text"}
     assert trace.maps[0].value_norms.shape == (3, 3)
 
 
-@pytest.mark.parametrize("keep", ["all", "reduced"])
-def test_padding_is_what_nobody_looks_at(keep):
-    model = Both()
-    seen = watched(model, torch.randn(2, 7, 12), torch.randn(2, 5, 12), [7, 4], keep=keep)
-    assert seen.trace(batch_index=1).tokens["source"].padding == (4, 5, 6)
-    assert seen.trace(batch_index=0).tokens["source"].padding == ()
+@pytest.mark.parametrize("keep", ["all", "summary"])
+def test_fully_masked_keys_are_padding_unless_the_user_marked_it(keep):
+    model = EncoderDecoder()
+    capture = run_watched(model, torch.randn(2, 7, 12), torch.randn(2, 5, 12), [7, 4], keep=keep)
+    assert capture.trace(batch_index=1).tokens["source"].padding == (4, 5, 6)
+    assert capture.trace(batch_index=0).tokens["source"].padding == ()
     own = TokenList(tuple("abcdefg"), padding=(6,))
-    assert seen.trace(own, batch_index=1).tokens["source"].padding == (6,)
+    assert capture.trace(own, batch_index=1).tokens["source"].padding == (6,)
 
 
-def test_a_token_list_of_the_wrong_length_is_refused():
-    seen = watched(Both(), torch.randn(2, 7, 12), torch.randn(2, 5, 12))
+def test_wrong_number_of_tokens_is_refused():
+    capture = run_watched(EncoderDecoder(), torch.randn(2, 7, 12), torch.randn(2, 5, 12))
     with pytest.raises(ValueError, match="encoder has 7 queries, but there are 6 source tokens"):
-        seen.trace(list("abcdef"), list("vwxyz"))
+        capture.trace(list("abcdef"), list("vwxyz"))
     with pytest.raises(ValueError, match="decoder has 5 queries, but there are 9 target tokens"):
-        seen.trace(list("abcdefg"), list("abcdefghi"))
+        capture.trace(list("abcdefg"), list("abcdefghi"))
 
 
-def test_a_sentence_beyond_the_batch_is_refused():
-    seen = watched(MultiHeadAttention(12, 3), torch.randn(2, 3, 12))
+def test_batch_index_or_call_out_of_range_is_refused():
+    capture = run_watched(MultiHeadAttention(12, 3), torch.randn(2, 3, 12))
     with pytest.raises(RegardError, match="batch_index must be from 0 to 1"):
-        seen.trace(batch_index=2)
-    with pytest.raises(RegardError, match="no module looked in a call 3"):
-        seen.trace(call=3)
+        capture.trace(batch_index=2)
+    with pytest.raises(RegardError, match="no module has a call 3"):
+        capture.trace(call=3)
 
 
-@pytest.mark.parametrize("keep", ["all", "reduced"])
-def test_rows_before_watching_began_are_empty(keep):
+@pytest.mark.parametrize("keep", ["all", "summary"])
+def test_queries_before_the_capture_have_empty_rows(keep):
     model, rows = MultiHeadAttention(12, 3), torch.randn(1, 6, 12)
     with torch.no_grad():
         _, cache = model.step(rows[:, :4], KVCache())
-        with watch(model, keep=keep) as seen:
+        with watch(model, keep=keep) as capture:
             for n in (4, 5):
                 _, cache = model.step(rows[:, n : n + 1], cache)
-    look = seen.trace(list("abcdef")).maps[0]
-    assert look.shape == (3, 6, 6)
-    rows = look.weights if keep == "all" else look.summary.top_weights
+    attention_map = capture.trace(list("abcdef")).maps[0]
+    assert attention_map.shape == (3, 6, 6)
+    rows = attention_map.weights if keep == "all" else attention_map.summary.top_weights
     assert not rows[:, :4].any() and rows[:, 4:].any(-1).all()
 
 
-def test_texts_of_several_lengths_have_lists_of_their_own():
+def test_texts_of_several_lengths_have_separate_lists():
     model = MultiHeadAttention(12, 3)
-    with watch(model) as seen:
+    with watch(model) as capture:
         model(torch.randn(2, 3, 12))
         model(torch.randn(2, 4, 12))
-    trace = seen.trace()
+    trace = capture.trace()
     assert {name: len(tokens) for name, tokens in trace.tokens.items()} == {
         "text": 3,
         "text of 4": 4,
     }
-    assert seen.trace(list("abcd"), call=1).maps[0].shape == (3, 4, 4)
+    assert capture.trace(list("abcd"), call=1).maps[0].shape == (3, 4, 4)
 
 
-class Sharp(nn.Module):
-    """Looks so sharply that other weights are exactly 0."""
+class SharpAttention(nn.Module):
+    """Attention without projections, in which large inputs make weights exactly 0."""
 
-    def __init__(self, by_hand):
+    def __init__(self, by_softmax):
         super().__init__()
-        self.by_hand = by_hand
+        self.by_softmax = by_softmax
 
-    def forward(self, rows, may_look=None):
-        if not self.by_hand:
-            mask = None if may_look is None else may_look[:, None, None]
+    def forward(self, rows, visible=None):
+        if not self.by_softmax:
+            mask = None if visible is None else visible[:, None, None]
             return nn.functional.scaled_dot_product_attention(rows, rows, rows, mask)
         scores = rows @ rows.mT
-        if may_look is not None:
-            scores = scores.masked_fill(~may_look[:, None, None], torch.finfo(scores.dtype).min)
+        if visible is not None:
+            scores = scores.masked_fill(~visible[:, None, None], torch.finfo(scores.dtype).min)
         return scores.softmax(-1) @ rows
 
 
-@pytest.mark.parametrize("by_hand", [False, True])
-def test_padding_is_what_a_mask_hides(by_hand):
+@pytest.mark.parametrize("by_softmax", [False, True])
+def test_only_masked_keys_are_padding(by_softmax):
     rows = torch.zeros(2, 1, 5, 12)
-    rows[..., 0] = torch.tensor([1.0, 2, 3, 4, 5]) * 100  # all look at the last one
-    model = Sharp(by_hand)
-    assert watched(model, rows).trace().tokens["text"].padding == ()
+    rows[..., 0] = torch.tensor([1.0, 2, 3, 4, 5]) * 100  # all attend to the last key
+    model = SharpAttention(by_softmax)
+    assert run_watched(model, rows).trace().tokens["text"].padding == ()
     rows = torch.randn(2, 1, 5, 12)
-    seen = watched(model, rows, torch.arange(5) < torch.tensor([[3], [5]]))
-    assert seen.trace(batch_index=0).tokens["text"].padding == (3, 4)
-    assert seen.trace(batch_index=1).tokens["text"].padding == ()
+    capture = run_watched(model, rows, torch.arange(5) < torch.tensor([[3], [5]]))
+    assert capture.trace(batch_index=0).tokens["text"].padding == (3, 4)
+    assert capture.trace(batch_index=1).tokens["text"].padding == ()

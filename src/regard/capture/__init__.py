@@ -1,6 +1,73 @@
-"""Where any PyTorch model looks, seen without changing what it says."""
+"""Capture of attention: where any PyTorch model looks, without changing what it computes.
 
-from regard.capture.capture import Capture as Capture
-from regard.capture.mode import watch as watch
-from regard.capture.record import CapturedAttention as CapturedAttention
-from regard.capture.recover import recover_weights as recover_weights
+`watch(model)` is a context manager around any forward pass; `Capture` is what it yields. How it
+works, from a torch call to a picture:
+
+1. **Mode** (`mode.py`). A `TorchFunctionMode` sees every torch function, also those imported by
+   name. It runs the function unchanged and then examines arguments and result, isolated from
+   autograd and from other modes (`isolation.py`). Compiled models run eagerly meanwhile, and
+   regard's own attention notifies the mode as an observer (`observers.py`). An error while
+   capturing is noted in the `Capture` and never reaches the model.
+2. **Recognisers**. Four kinds of attention are recognised: `scaled_dot_product_attention` (that of
+   `nn.MultiheadAttention` too, by running a twin of its Python code), `flex_attention`, regard's
+   own attention, and softmax followed by a product with values (`softmax.py`), which follows each
+   softmax result through dropout, masks and reshapes.
+3. **Calls** (`calls/`). Each becomes a `CapturedCall`, which holds the inputs and recomputes any
+   block of the weights (batch, head, query, key), also where a fused kernel never computed them.
+   `mask_analysis.py` finds out whether a mask is causal and which keys are padding;
+   `head_layout.py` finds the heads where they are folded into the batch axis.
+4. **Lineage** (`lineage.py`, `call_site.py`). Where queries and keys were projected from decides
+   whether attention is "self", "causal" or "cross"; whether keys were appended to a cache decides
+   whether a call is a generation step. The Python stack names the module and line that called.
+5. **Records** (`record.py`). A `CapturedAttention` keeps the weights or their summary
+   (`summary.py`), and appends the steps of a generation that continue its keys. `capture.py` holds
+   the records of one `watch`.
+6. **Trace** (`to_trace.py`). `Capture.trace(source, target)` selects one batch item and attaches
+   tokens: the `regard.trace.Trace` that every picture and analysis reads.
+
+`recover.py` is independent of all this: `recover_weights` computes the weights of any function that
+is linear in its values, for what is not recognised.
+
+**Private names of torch**, tested with torch 2.13.0. They may change with any release; a test
+checks that this list is complete and that the installed torch has them.
+
+    mode.py
+      torch._C._current_graph_task_id                       skip recomputation in the backward pass
+      torch.overrides._get_current_function_mode_stack      leave the stack of modes in any order,
+      torch.overrides._pop_mode                             as asyncio tasks do
+      torch.overrides._push_mode
+    isolation.py
+      torch._C._len_torch_dispatch_stack                    is any dispatch mode active?
+      torch._ops._len_torch_dispatch_stack_pre_dispatch     the same during export
+      torch.utils._python_dispatch._disable_current_modes   hide recomputation from flop counters,
+                                                            selective checkpointing and export
+      torch.nn.Module._buffers                              copy a score with buffers of its own
+      torch.nn.Module._modules
+      torch._dynamo.OptimizedModule._orig_mod               the module that was compiled
+    call_site.py
+      torch._dynamo.OptimizedModule._orig_mod               leave the wrapper out of names
+      torch.nn.Module._call_impl                            recognise the frame of a module's call
+    mask_analysis.py
+      torch.nn.attention.bias.CausalBias._materialize       read causal biases as tensors
+    softmax.py
+      torch._softmax                                        recognised as a softmax
+    calls/flex.py
+      torch.nn.attention.flex_attention._vmap_for_bhqkv     evaluate score_mod and mask_mod for all
+      torch._dynamo._trace_wrapped_higher_order_op.TransformGetItemToIndex   positions at once
+    ../_support/functorch.py
+      torch._C._functorch                                   is torch.func or forward-mode
+      torch.autograd.forward_ad._current_level              differentiation active?
+
+Public names whose implementation matters: `torch.nn.functional.multi_head_attention_forward` must
+be a Python function that calls the global `has_torch_function` and takes `num_heads`, `bias_k` and
+`add_zero_attn`; the higher-order operator `flex_attention` must pass its arguments in the order of
+`FlexCall`. `torch.multiprocessing.reductions.StorageWeakRef` and
+`torch.utils.weak.WeakTensorKeyDictionary` are undocumented.
+"""
+
+from regard.capture.capture import Capture
+from regard.capture.mode import watch
+from regard.capture.record import CapturedAttention
+from regard.capture.recover import recover_weights
+
+__all__ = ["Capture", "CapturedAttention", "recover_weights", "watch"]

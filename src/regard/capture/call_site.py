@@ -1,4 +1,8 @@
-"""Which module looked, and on which line: found on the stack of calls."""
+"""Which module called attention, and on which line: read from the Python call stack.
+
+Walking up the frames needs no hooks, so it neither changes the model nor makes torch.compile
+recompile it, and costs nothing where there is no attention.
+"""
 
 import inspect
 import sys
@@ -9,120 +13,125 @@ from typing import NamedTuple
 
 from torch import nn
 
-_HOLDING = {"locals", "vars", "eval", "exec", "f_locals"}  # ways to the dict of own variables
-_CALL = nn.Module._call_impl.__code__
+_READS_LOCALS = {"locals", "vars", "eval", "exec", "f_locals"}  # names that give access to locals
+_MODULE_CALL = nn.Module._call_impl.__code__
 
 
-class Call:
-    """One call of a model, told from its other calls.
+class CallSite(NamedTuple):
+    """The module that called attention, and the file and line of its code that did."""
 
-    A call of a module makes a dict of keyword arguments that is its own. A method that makes none
-    is known by the line that called it.
+    module_name: str
+    location: str  # file:line
+    module: nn.Module
+
+
+class ModelCall:
+    """The identity of one call of the model, to tell it from its other calls.
+
+    Every call of `nn.Module.__call__` makes a dict of keyword arguments of its own. A method
+    without keyword arguments is identified by the line that called it.
     """
 
     def __init__(self, frame: FrameType) -> None:
         code, caller = frame.f_code, frame.f_back
-        self._place = (id(caller), 0 if caller is None else caller.f_lasti)
-        self._own: object = None
+        self._caller = (id(caller), 0 if caller is None else caller.f_lasti)
+        self._kwargs: object = None
         if code.co_flags & inspect.CO_VARKEYWORDS:
-            before = code.co_argcount + code.co_kwonlyargcount
-            starred = bool(code.co_flags & inspect.CO_VARARGS)
-            self._own = _variable(frame, code.co_varnames[before + starred])
+            num_named = code.co_argcount + code.co_kwonlyargcount
+            has_varargs = bool(code.co_flags & inspect.CO_VARARGS)
+            self._kwargs = _local_variable(frame, code.co_varnames[num_named + has_varargs])
 
-    def is_also(self, other: "Call") -> bool:
-        """Tell whether two looks fell into the same call."""
-        if self._own is None or other._own is None:
-            return self._place == other._place
-        return self._own is other._own
-
-
-class Site(NamedTuple):
-    """A module by its name in the model, and the file and line of its code that looked."""
-
-    name: str
-    place: str
-    module: nn.Module
+    def is_same(self, other: "ModelCall") -> bool:
+        """Return whether both are one call."""
+        if self._kwargs is None or other._kwargs is None:
+            return self._caller == other._caller
+        return self._kwargs is other._kwargs
 
 
-class Names:
-    """The modules of a model, by the names that a user knows them by."""
+class ModuleNames:
+    """The modules of a model and their dotted names, without wrappers such as `_orig_mod`."""
 
     def __init__(self, model: nn.Module) -> None:
         self._names = {
-            id(module): _plain(name) or type(module).__name__
+            id(module): _without_wrappers(name) or type(module).__name__
             for name, module in model.named_modules()
         }
 
     def all(self) -> list[str]:
-        """List the names."""
+        """Return all names."""
         return list(self._names.values())
 
-    def match(self, pattern: str) -> bool:
-        """Tell whether a pattern such as "decoder.*" fits any of the names."""
+    def any_match(self, pattern: str) -> bool:
+        """Return whether a pattern such as "decoder.*" matches any of the names."""
         return any(fnmatchcase(name, pattern) for name in self.all())
 
-    def site(self) -> Site | None:
-        """Go up the calls to the first function whose first argument is one of the modules.
+    def find_call_site(self) -> CallSite | None:
+        """Walk up the stack to the first frame whose first argument is one of the modules.
 
-        Of the functions that are handed that module, its own method is the user's code.
+        That frame may be a function that received the module; if one of the module's own methods
+        called it, the location is in that method: that is the user's code.
         """
         frame: FrameType | None = sys._getframe(1)
-        found: Site | None = None
+        site: CallSite | None = None
         while frame is not None:
             module = _first_argument(frame)
             if isinstance(module, nn.Module) and id(module) in self._names:
-                if found is None or (module is found.module and _is_method(frame)):
-                    found = self._at(frame, module)
-                if module is not found.module or _is_method(frame):
-                    return found
+                if site is None or (module is site.module and _is_method(frame)):
+                    site = self._site_at(frame, module)
+                if module is not site.module or _is_method(frame):
+                    return site
             frame = frame.f_back
-        return found
+        return site
 
-    def call(self) -> Call | None:
-        """Go up to the outermost call of one of the modules."""
+    def find_model_call(self) -> ModelCall | None:
+        """Walk up the stack to the outermost method of one of the modules."""
         frame: FrameType | None = sys._getframe(1)
         outermost: FrameType | None = None
         while frame is not None:
             if id(_first_argument(frame)) in self._names and _is_method(frame):
                 outermost = frame
             frame = frame.f_back
-        return None if outermost is None else Call(outermost)
+        return None if outermost is None else ModelCall(outermost)
 
-    def _at(self, frame: FrameType, module: nn.Module) -> Site:
-        place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-        return Site(self._names[id(module)], place, module)
+    def _site_at(self, frame: FrameType, module: nn.Module) -> CallSite:
+        location = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+        return CallSite(self._names[id(module)], location, module)
 
 
 def _first_argument(frame: FrameType) -> object:
     code = frame.f_code
     if not code.co_argcount or not code.co_flags & inspect.CO_OPTIMIZED:
         return None
-    return _called(frame) if _holds_variables(frame) else _variable(frame, code.co_varnames[0])
+    if _may_hold_locals(frame):
+        return _module_of_caller(frame)
+    return _local_variable(frame, code.co_varnames[0])
 
 
-def _holds_variables(frame: FrameType) -> bool:
-    return sys.version_info < (3, 13) and not _HOLDING.isdisjoint(frame.f_code.co_names)
+def _may_hold_locals(frame: FrameType) -> bool:
+    """Return whether the function may hold its locals() dict.
+
+    Before Python 3.13, reading `frame.f_locals` updates that very dict, which the function would
+    notice.
+    """
+    return sys.version_info < (3, 13) and not _READS_LOCALS.isdisjoint(frame.f_code.co_names)
 
 
-def _variable(frame: FrameType, name: str) -> object:
-    if _holds_variables(frame):
+def _local_variable(frame: FrameType, name: str) -> object:
+    if _may_hold_locals(frame):
         return None
     variables = frame.f_locals
     value = variables.get(name)
     if type(variables) is dict:
-        # before Python 3.13 a copy stays with the frame, and would keep its tensors alive
+        # before Python 3.13 the copy stays with the frame and would keep its tensors alive
         variables.clear()
     return value
 
 
-def _called(frame: FrameType) -> object:
-    """Ask the call of a module, instead of the function that it called, for the module.
-
-    Before Python 3.13, to read a function's variables is to write into the dict that it holds.
-    """
+def _module_of_caller(frame: FrameType) -> object:
+    """Return the module from the frame of `nn.Module._call_impl` that called this function."""
     caller = frame.f_back
-    while caller is not None and caller.f_code.co_filename == _CALL.co_filename:
-        if caller.f_code is _CALL:
+    while caller is not None and caller.f_code.co_filename == _MODULE_CALL.co_filename:
+        if caller.f_code is _MODULE_CALL:
             return _first_argument(caller)
         caller = caller.f_back
     return None
@@ -132,7 +141,7 @@ def _is_method(frame: FrameType) -> bool:
     return frame.f_code.co_varnames[0] == "self"
 
 
-def _plain(name: str) -> str:
-    """Leave out what compiling and distributing put around a model."""
+def _without_wrappers(name: str) -> str:
+    """Remove what torch.compile and DistributedDataParallel prepend to names."""
     parts = [part for part in name.split(".") if part != "_orig_mod"]
     return ".".join(parts[1:] if parts[:1] == ["module"] else parts)

@@ -1,4 +1,4 @@
-"""All that was seen of a model: a list of looks, a table, and a trace."""
+"""Everything that `watch` captured of a model: records, a table, and a trace."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -7,23 +7,37 @@ from pathlib import Path
 
 from torch import Tensor
 
-from regard.capture.call_site import Call, Site
-from regard.capture.calls.base import Asked
+from regard.capture.call_site import CallSite, ModelCall
+from regard.capture.calls import CapturedCall
 from regard.capture.record import CapturedAttention, Keep
-from regard.capture.to_trace import told
+from regard.capture.to_trace import build_trace
 from regard.errors import RegardError, unknown_name
 from regard.trace import Kind, TokenList, Trace
 
-LOOKED_FOR = (
+RECOGNISED = (
     "scaled_dot_product_attention, nn.MultiheadAttention, flex_attention, regard's own attention, "
-    "and softmax followed by a product"
+    "and softmax followed by a product with values"
 )
 
-OPEN = 32  # looks of one site that a step may go on: as many as layers share one module
+MAX_OPEN_RECORDS = 32  # per call site, that a step may continue: layers that share one module
 
 
 class Capture:
-    """Where a model looked while it was watched, in order."""
+    """The attention of a model while it was watched: a sequence of `CapturedAttention`.
+
+    `regard.watch` creates and fills it. `len`, iteration and indexing go over the records in the
+    order of the calls; `print` shows a table of them.
+
+    Example:
+        >>> import torch, regard
+        >>> model = regard.MultiHeadAttention(12, heads=3)
+        >>> with regard.watch(model) as capture:
+        ...     context = model(torch.randn(2, 5, 12))
+        >>> capture
+        <Capture of MultiHeadAttention: 1 attention call in 1 module>
+        >>> capture[0].kind, capture[0].weights.shape
+        ('self', torch.Size([2, 3, 5, 5]))
+    """
 
     def __init__(
         self,
@@ -32,97 +46,109 @@ class Capture:
         modules: Sequence[str] = (),
         heads: Sequence[int] | None = None,
     ) -> None:
-        self.model = model
-        self.functions = 0  # of torch that were called
-        self._keep, self._modules = keep, modules
+        self.model = model  # its class
+        self.num_functions = 0  # torch functions called
+        self._keep, self._patterns = keep, modules
         self._heads = None if heads is None else list(heads)
-        self._looks: list[CapturedAttention] = []
-        self._open: dict[
-            tuple[str, str], deque[CapturedAttention]
-        ] = {}  # which may go on, latest first
-        self._calls: dict[tuple[str, str], int] = {}
-        self._left_out: dict[str, int] = {}
-        self._missed: dict[str, str] = {}
+        self._records: list[CapturedAttention] = []
+        # by module and line: records that a step may continue, latest first, and their number
+        self._open: dict[tuple[str, str], deque[CapturedAttention]] = {}
+        self._num_calls: dict[tuple[str, str], int] = {}
+        self._excluded: dict[str, None] = {}  # names of modules, in order
+        self._failures: dict[str, str] = {}
 
     def add(
         self,
-        site: Site,
-        asked: Asked,
-        same: bool | None,
-        grown: bool = False,
-        call: Call | None = None,
+        site: CallSite,
+        call: CapturedCall,
+        same_rows: bool | None,
+        from_cache: bool = False,
+        model_call: ModelCall | None = None,
     ) -> None:
-        """Keep what a module saw, as a call of its own or as the next step of the last one."""
-        if self._modules and not any(fnmatchcase(site.name, pattern) for pattern in self._modules):
-            self._left_out[site.name] = self._left_out.get(site.name, 0) + 1
+        """Record a call, as the next step of an earlier one or on its own."""
+        if self._patterns and not any(fnmatchcase(site.module_name, p) for p in self._patterns):
+            self._excluded[site.module_name] = None
             return
-        where, kind = (site.name, site.place), kind_of(asked, same, grown)
-        before = self._open.setdefault(where, deque(maxlen=OPEN))
-        for look in before:
-            if look.goes_on(asked, kind, call) or (same and look.goes_on(asked, "causal", call)):
-                look.go_on(asked, call)
-                before.remove(look)
-                before.appendleft(look)
+        key, kind = (site.module_name, site.location), classify(call, same_rows, from_cache)
+        candidates = self._open.setdefault(key, deque(maxlen=MAX_OPEN_RECORDS))
+        for record in candidates:
+            if record.continues(call, kind, model_call) or (
+                same_rows and record.continues(call, "causal", model_call)
+            ):
+                record.append_step(call, model_call)
+                candidates.remove(record)
+                candidates.appendleft(record)
                 return
-        every = asked.sizes[1]
-        look = CapturedAttention(
-            *where,
-            self._calls.get(where, 0),
-            kind,
-            self._keep,
-            self._chosen(site.name, every),
-            every,
-            asked.offset if kind == "causal" else 0,
-            asked.added,
+        record = CapturedAttention(
+            name=site.module_name,
+            call_site=site.location,
+            call=self._num_calls.get(key, 0),
+            kind=kind,
+            keep=self._keep,
+            heads=self._selected_heads(site.module_name, call.shape[1]),
+            num_heads=call.shape[1],
+            offset=call.offset if kind == "causal" else 0,
+            extra_keys=call.extra_keys,
         )
-        look.add(asked, call)
-        self._looks.append(look)
-        before.appendleft(look)
-        self._calls[where] = look.call + 1
+        record.append(call, model_call)
+        self._records.append(record)
+        candidates.appendleft(record)
+        self._num_calls[key] = record.call + 1
+
+    def record_failure(self, site: CallSite, reason: str) -> None:
+        """Note that a module called attention that could not be captured."""
+        self._failures[f"{site.module_name} ({site.location})"] = reason
 
     def close(self) -> None:
-        """Let go of what only served to know a next step."""
+        """Drop the state used to recognise generation steps."""
         self._open.clear()
-        for look in self:
-            look.forget()
-
-    def miss(self, site: Site, error: Exception) -> None:
-        """Note that a module looked, but could not be seen."""
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        self._missed[f"{site.name} ({site.place})"] = reason
+        for record in self:
+            record.release()
 
     def __len__(self) -> int:
-        return len(self._looks)
+        return len(self._records)
 
     def __iter__(self) -> Iterator[CapturedAttention]:
-        return iter(self._looks)
+        return iter(self._records)
 
-    def __getitem__(self, number: int) -> CapturedAttention:
-        return self._looks[number]
+    def __getitem__(self, index: int) -> CapturedAttention:
+        return self._records[index]
 
     @property
     def module_names(self) -> tuple[str, ...]:
-        """The modules that looked, each once."""
-        return tuple(dict.fromkeys(look.name for look in self))
+        """The modules that called attention, in order, without duplicates."""
+        return tuple(dict.fromkeys(record.name for record in self))
 
     def weights(self, name: str, call: int = 0, kind: Kind | None = None) -> Tensor:
-        """Give the weights of a module, (batch, head, query, key)."""
-        for look in self:
-            if look.name == name and look.call == call and kind in (None, look.kind):
-                if look.weights is None:
+        """Return the weights of a module.
+
+        Args:
+            name: of the module, one of `module_names`.
+            call: index of the call, if the module was called more than once.
+            kind: "self", "causal" or "cross", if the module computes several.
+
+        Returns:
+            Weights (batch, head, query, key).
+
+        Raises:
+            RegardError: if there is no such module or call, or its weights were summarized.
+        """
+        for record in self:
+            if record.name == name and record.call == call and kind in (None, record.kind):
+                if record.weights is None:
                     raise RegardError(
-                        f"the weights of {name} were reduced, not kept whole; keep='all' keeps them"
+                        f"the weights of {name} were summarized; keep='all' keeps them in full"
                     )
-                return look.weights
+                return record.weights
         self.check()
         if name not in self.module_names:
-            raise unknown_name("module that looked", name, self.module_names)
-        raise RegardError(f"{name} looked, but not in a call {call}")
+            raise unknown_name("captured module", name, self.module_names)
+        raise RegardError(f"{name} was captured, but has no call {call}")
 
     def check(self) -> None:
-        """Raise if there is nothing to see, and say why."""
-        if not self._looks:
-            raise RegardError(self._nothing())
+        """Raise a `RegardError` that explains why, if nothing was captured."""
+        if not self._records:
+            raise RegardError(self._explain_nothing())
 
     def trace(
         self,
@@ -134,18 +160,28 @@ class Capture:
         title: str = "",
         gold: Sequence[tuple[int, int]] | None = None,
     ) -> Trace:
-        """Record what was seen of one sentence of the batch.
+        """Return one batch item as a trace, which can be drawn, analysed and saved.
 
         Args:
-            source: its tokens, as the model got them; the text, if there is only one.
-            target: the tokens that a decoder read.
-            call: which call of each module; all by default.
+            source: its tokens as the model received them; the text, if there is only one. Tokens
+                that are not given are numbered.
+            target: the tokens that a decoder received.
+            batch_index: which item of the batch.
+            call: index of the call of each module; all by default.
+            title: for pictures.
+            gold: reference alignment, as (source word, target word).
+
+        Returns:
+            The trace.
+
+        Raises:
+            RegardError: if nothing was captured, or the tokens are not as many as the model's.
         """
         self.check()
-        looks = [look for look in self if call in (None, look.call)]
-        if not looks:
-            raise RegardError(f"no module looked in a call {call}")
-        return told(looks, source, target, batch_index, title, self.model, gold)
+        records = [record for record in self if call in (None, record.call)]
+        if not records:
+            raise RegardError(f"no module has a call {call}")
+        return build_trace(records, source, target, batch_index, title, self.model, gold)
 
     def save(
         self,
@@ -153,81 +189,86 @@ class Capture:
         source: TokenList | Sequence[str] | None = None,
         target: TokenList | Sequence[str] | None = None,
     ) -> None:
-        """Write the trace of the first sentence to a file."""
+        """Write the trace of the first batch item to a file; see `trace`."""
         self.trace(source, target).save(path)
 
     def __str__(self) -> str:
-        if not self._looks:
-            return self._nothing()
-        head = ("site", "place", "kind", "heads", "queries × keys", "calls", "kept")
-        lines = [head, *self._lines()]
-        widths = [max(len(line[n]) for line in lines) for n in range(len(head))]
-        table = ["  ".join(cell.ljust(w) for cell, w in zip(x, widths, strict=True)) for x in lines]
-        if self._left_out:
-            names = len(self._left_out)
-            table.append(f"not kept: {names} modules outside modules={', '.join(self._modules)!r}")
-        table += self._misses()
-        return "\n".join(line.rstrip() for line in table)
+        if not self._records:
+            return self._explain_nothing()
+        header = ("module", "call site", "kind", "heads", "queries × keys", "calls", "kept")
+        rows = [header, *self._table_rows()]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) for row in rows
+        ]
+        if self._excluded:
+            count = _plural(len(self._excluded), "module")
+            lines.append(f"not kept: {count} outside modules={', '.join(self._patterns)!r}")
+        return "\n".join(line.rstrip() for line in [*lines, *self._failure_lines()])
 
     def __repr__(self) -> str:
-        calls, modules = len(self), len(self.module_names)
-        return f"<Capture of {self.model}: {calls} attention calls in {modules} modules>"
+        calls = _plural(len(self), "attention call")
+        return f"<Capture of {self.model}: {calls} in {_plural(len(self.module_names), 'module')}>"
 
-    def _lines(self) -> list[tuple[str, ...]]:
-        calls: dict[tuple[str, ...], list[int]] = {}
-        for look in self:
-            _, queries, keys = look.sizes
-            sizes = (str(look.every), f"{queries} × {keys}")
-            counts = calls.setdefault((look.name, look.place, look.kind, *sizes, look.kept), [])
-            counts.append(look.steps)
-        return [(*line[:5], _times(counts), line[5]) for line, counts in calls.items()]
+    def _table_rows(self) -> list[tuple[str, ...]]:
+        """Return one row per module, line, kind and size; calls that share one are counted."""
+        steps: dict[tuple[str, ...], list[int]] = {}
+        for record in self:
+            size = f"{record.num_queries} × {record.num_keys}"
+            about = (record.name, record.call_site, record.kind, str(record.num_heads), size)
+            steps.setdefault((*about, record.storage), []).append(record.steps)
+        return [(*about, _format_calls(counts), kept) for (*about, kept), counts in steps.items()]
 
-    def _misses(self) -> list[str]:
-        return [f"not seen: {site}: {reason}" for site, reason in self._missed.items()]
+    def _failure_lines(self) -> list[str]:
+        return [f"not captured: {site}: {reason}" for site, reason in self._failures.items()]
 
-    def _nothing(self) -> str:
-        if self._missed:
-            return "\n".join(self._misses())
-        if not self.functions:
+    def _explain_nothing(self) -> str:
+        if self._failures:
+            return "\n".join(self._failure_lines())
+        if not self.num_functions:
             return (
-                f"nothing was seen: {self.model} was not called inside `with watch(...)`, "
-                "or in another thread only"
+                f"nothing was captured: {self.model} was not called inside `with watch(...)`, "
+                "or only in another thread"
             )
-        if self._left_out:
-            names = ", ".join(self._left_out)
-            return f"nothing was kept: modules={', '.join(self._modules)!r} leaves out {names}"
+        if self._excluded:
+            names = ", ".join(self._excluded)
+            return f"nothing was kept: modules={', '.join(self._patterns)!r} excludes {names}"
         return (
-            f"no attention was found in {self.model}; looked for {LOOKED_FOR}. "
-            "TorchScript and kernels of other packages are not seen; "
-            "regard.probe tells the weights of any function that is linear in its values"
+            f"no attention was found in {self.model}; recognised are {RECOGNISED}. "
+            "TorchScript and kernels of other packages are not; regard.recover_weights returns the "
+            "weights of any function that is linear in its values"
         )
 
-    def _chosen(self, name: str, every: int) -> list[int]:
-        heads = list(range(every)) if self._heads is None else self._heads
-        if not all(0 <= head < every for head in heads):
+    def _selected_heads(self, name: str, num_heads: int) -> list[int]:
+        heads = list(range(num_heads)) if self._heads is None else self._heads
+        if not all(0 <= head < num_heads for head in heads):
             raise RegardError(
-                f"heads must be numbers from 0 to {every - 1} for {name}, but they are {heads}"
+                f"heads must be indices from 0 to {num_heads - 1} for {name}, but they are {heads}"
             )
         return heads
 
 
-def kind_of(asked: Asked, same: bool | None, grown: bool = False) -> Kind:
-    """Tell who looks at whom: by where rows come from or, where that is not known, by sizes.
+def classify(call: CapturedCall, same_rows: bool | None, from_cache: bool = False) -> Kind:
+    """Return the kind of attention: by where queries and keys come from, else by their numbers.
 
-    Few queries over many keys of the same text stand at its end if the keys came from a cache.
-    Else they may stand anywhere, as a class token does, and look at the text from outside.
+    Fewer queries than keys of the same text are at its end if the keys came from a cache. Otherwise
+    they may be anywhere in it, as a class token is, and count as a text of their own.
     """
-    queries, keys = asked.sizes[2], asked.sizes[3] - asked.added
-    if same is None:
-        same = queries == keys or asked.causal
-    if not same:
+    queries, keys = call.shape[2], call.shape[3] - call.extra_keys
+    if same_rows is None:
+        same_rows = queries == keys or call.is_causal
+    if not same_rows:
         return "cross"
-    if asked.causal or (queries < keys and grown):
+    if call.is_causal or (queries < keys and from_cache):
         return "causal"
     return "cross" if queries < keys else "self"
 
 
-def _times(steps: list[int]) -> str:
-    """Write how many calls there were, and their steps if they were stitched."""
+def _format_calls(steps: list[int]) -> str:
+    """Format the number of calls, with that of their steps if there were several."""
     total = sum(steps)
     return str(len(steps)) if total == len(steps) else f"{len(steps)} ({total} steps)"
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,39 +1,90 @@
-"""Looking aside: what a watcher computes for itself, and nobody notices."""
+"""Isolation: what capturing computes must leave no mark on the model, and no mode may record it."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import lru_cache
+from types import MethodType
 from typing import Any
 
 import torch
+from torch import Tensor, nn
+from torch.jit import ScriptModule
 
-try:  # private names of torch; without them, other modes see what is computed aside
-    from torch._C import _len_torch_dispatch_stack as _modes
-    from torch._ops import _len_torch_dispatch_stack_pre_dispatch as _early_modes
-    from torch.utils._python_dispatch import _disable_current_modes as _without_modes
+try:  # private names of torch; without them other modes see what capturing computes
+    from torch._C import _len_torch_dispatch_stack
+    from torch._ops import _len_torch_dispatch_stack_pre_dispatch
+    from torch.utils._python_dispatch import _disable_current_modes
 except ImportError:  # pragma: no cover
-    _modes, _early_modes, _without_modes = int, int, nullcontext  # type: ignore[assignment]
+    _len_torch_dispatch_stack = _len_torch_dispatch_stack_pre_dispatch = int
+    _disable_current_modes = nullcontext  # type: ignore[assignment]
 
 _thread = threading.local()
 
 
-def looks_aside() -> bool:
-    """Tell whether any watcher of this thread is computing for itself."""
-    return getattr(_thread, "aside", False)
+def is_isolated() -> bool:
+    """Return whether any capture of this thread is computing for itself."""
+    return getattr(_thread, "isolated", False)
 
 
 @contextmanager
-def aside() -> Iterator[None]:
-    """Compute without gradients, seen by no watcher, counted or recorded by no mode of torch."""
-    before = looks_aside()
-    _thread.aside = True
+def isolated() -> Iterator[None]:
+    """Compute without gradients, and unseen by captures and by all dispatch modes of torch."""
+    before = is_isolated()
+    _thread.isolated = True
     try:
-        with torch.no_grad(), _unrecorded():
+        with torch.no_grad(), _without_dispatch_modes():
             yield
     finally:
-        _thread.aside = before
+        _thread.isolated = before
 
 
-def _unrecorded() -> AbstractContextManager[Any]:
-    """Leave the modes that checkpoint, export or count; to ask whether there are any is cheap."""
-    return _without_modes() if _modes() or _early_modes() else nullcontext()
+def _without_dispatch_modes() -> AbstractContextManager[Any]:
+    """Disable modes that checkpoint, export or count flops; checking for them is cheap."""
+    if _len_torch_dispatch_stack() or _len_torch_dispatch_stack_pre_dispatch():
+        return _disable_current_modes()
+    return nullcontext()
+
+
+def side_effect_free_copy(score: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Copy a score function so that calling it changes nothing in the model.
+
+    The copy of a module, or of the module that a method is bound to, shares parameters but has
+    buffers and attributes of its own and runs no hooks. A plain function is returned as it is.
+    """
+    if isinstance(score, nn.Module):
+        return _copy_module(score, {})
+    owner = getattr(score, "__self__", None)
+    if isinstance(owner, nn.Module) and isinstance(score, MethodType):
+        return MethodType(score.__func__, _copy_module(owner, {}))
+    return score
+
+
+def _copy_module(module: nn.Module, copies: dict[int, nn.Module]) -> nn.Module:
+    original = getattr(module, "_orig_mod", module)  # of a compiled module: what was compiled
+    module = original if isinstance(original, nn.Module) else module
+    if isinstance(module, ScriptModule):
+        return module
+    if id(module) not in copies:
+        cls: type[nn.Module] = _without_hooks(type(module))  # type: ignore[arg-type]
+        copy = copies[id(module)] = cls.__new__(cls)
+        copy.__dict__ = dict(module.__dict__)
+        copy._buffers = {
+            name: None if buffer is None else buffer.clone()
+            for name, buffer in module._buffers.items()
+        }
+        copy._modules = {
+            name: None if child is None else _copy_module(child, copies)
+            for name, child in module._modules.items()
+        }
+    return copies[id(module)]
+
+
+@lru_cache(maxsize=64)
+def _without_hooks(cls: type[nn.Module]) -> type[nn.Module]:
+    """Return a subclass whose call runs `forward` and nothing else."""
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
+
+    return type(cls.__name__, (cls,), {"__call__": call, "__module__": cls.__module__})

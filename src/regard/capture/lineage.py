@@ -1,4 +1,10 @@
-"""Where tensors come from: whether queries and keys were projected from the same rows."""
+"""Data lineage: whether queries and keys were projected from the same rows.
+
+Each tensor that passes the capture mode gets a `Provenance`: the id of its rows, the ids of the
+rows that it was projected from, and whether rows were appended to it as in a KV cache. Comparing
+the provenance of queries and keys tells self-attention from cross-attention even where both texts
+have equal lengths, and a generation step from a call of its own.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -8,145 +14,139 @@ from typing import Any
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from regard.capture.head_layout import NO_HEADS, Heads
+from regard.capture.head_layout import NO_HEADS, HeadLayout
 
-LAYOUT = {
+LAYOUT_FUNCTIONS = {
     *("view", "reshape", "view_as", "transpose", "permute", "movedim", "swapaxes", "unsqueeze"),
     *("squeeze", "flatten", "unflatten", "expand", "contiguous", "clone", "detach", "chunk"),
     *("split", "unbind", "narrow", "select", "__getitem__", "to", "type", "type_as", "float"),
     *("half", "bfloat16", "double", "repeat_interleave", "expand_as", "tensor_split"),
     *("T", "mT", "H", "mH"),
 }
-"""Names of functions that move numbers without changing them."""
+"""Functions that rearrange, slice, copy or cast elements without computing new ones."""
 
 _PRODUCTS = {"matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "baddbmm", "mm"}
-_GROWS = {"cat", "concat", "concatenate", "index_copy", "index_copy_", "slice_scatter"}
-_GROWS |= {"__setitem__", "copy_", "scatter", "scatter_"}
-_MOST = 8  # origins that are remembered; keys from a cache gain one with every step
+_APPENDS = {"cat", "concat", "concatenate", "index_copy", "index_copy_", "slice_scatter"}
+_APPENDS |= {"__setitem__", "copy_", "scatter", "scatter_"}
+_MAX_ORIGINS = 8  # latest origins remembered: cached keys gain one with every generation step
 
 Origins = frozenset[int]
 
 
 @dataclass(slots=True)
-class Mark:
-    """What is known of a tensor."""
+class Provenance:
+    """What is known about where a tensor comes from."""
 
-    serial: int | None = None  # the rows that it is, however laid out
-    origins: Origins = frozenset()  # the serials of what it was projected from
-    parents: Origins = frozenset()  # and of what that was projected from: some project twice
-    pair: tuple[Origins, Origins] | None = None  # of scores: the origins of both sides
-    grown: bool = False  # rows were put beside others, as in a cache; of scores: on one side only
-    heads: Heads = NO_HEADS
+    row_id: int | None = None  # identifies the rows, in whatever layout
+    origins: Origins = frozenset()  # ids of the rows that it was projected from
+    parents: Origins = frozenset()  # ids that those were projected from: some models project twice
+    score_origins: tuple[Origins, Origins] | None = None  # of scores: origins of queries and keys
+    from_cache: bool = False  # rows were appended to others; of scores: on one side only
+    head_layout: HeadLayout = NO_HEADS
 
 
 class Lineage:
-    """Follows tensors through the functions they pass."""
+    """The provenance of all live tensors, updated with each torch function."""
 
     def __init__(self) -> None:
-        self._marks: Any = WeakTensorKeyDictionary()
-        self._serials = count()
+        self._provenance: Any = WeakTensorKeyDictionary()
+        self._ids = count()
 
-    def follow(self, name: str, args: tuple[Any, ...], out: Any) -> None:
-        """Mark what a function gave by the marks of what it took."""
-        given = list(tensors(args))
-        if not given:
+    def update(self, name: str, args: tuple[Any, ...], out: Any) -> None:
+        """Derive the provenance of a function's result from that of its arguments."""
+        inputs = list(tensors_in(args))
+        if not inputs:
             return
-        out = given[0] if name == "__setitem__" else out
-        rows = _projected(name, given)
-        if rows is not None:
-            self._mark_projection(rows, out)
-        elif name in LAYOUT:
-            serial, mark = self._serial(given[0]), self._marks[given[0]]
-            for laid_out in tensors((out,)):
-                heads = mark.heads.after(name, given[0], laid_out)
-                self._mark(laid_out, replace(mark, serial=serial, heads=heads))
+        out = inputs[0] if name == "__setitem__" else out
+        projected = _projected_rows(name, inputs)
+        if projected is not None:
+            self._set_projection(projected, out)
+        elif name in LAYOUT_FUNCTIONS:
+            self._set_rearranged(name, inputs[0], out)
         else:
-            self._mark_mixture(name, given, out)
+            self._set_computed(name, inputs, out)
 
     def origins(self, tensor: Tensor) -> Origins:
-        """Tell what a tensor was projected from."""
-        mark: Mark | None = self._marks.get(tensor)
-        return frozenset() if mark is None else mark.origins | mark.parents
+        """Return the ids of the rows that a tensor was projected from, over two projections."""
+        provenance: Provenance | None = self._provenance.get(tensor)
+        return frozenset() if provenance is None else provenance.origins | provenance.parents
 
-    def grown(self, keys: Tensor) -> bool:
-        """Tell whether rows were put beside others since they were projected, as a cache does."""
-        mark: Mark | None = self._marks.get(keys)
-        return mark is not None and mark.grown
+    def from_cache(self, keys: Tensor) -> bool:
+        """Return whether rows were appended since the projection, as a KV cache does."""
+        provenance: Provenance | None = self._provenance.get(keys)
+        return provenance is not None and provenance.from_cache
 
-    def heads(self, rows: Tensor) -> Heads:
-        """Tell what is known of the heads of rows, or of scores."""
-        mark: Mark | None = self._marks.get(rows)
-        return NO_HEADS if mark is None else mark.heads
+    def head_layout(self, tensor: Tensor) -> HeadLayout:
+        """Return where the heads of a tensor are."""
+        provenance: Provenance | None = self._provenance.get(tensor)
+        return NO_HEADS if provenance is None else provenance.head_layout
 
-    def same(self, queries: Tensor, keys: Tensor) -> bool | None:
-        """Tell whether queries and keys come from the same rows; None if that is not known."""
+    def same_rows(self, queries: Tensor, keys: Tensor) -> bool | None:
+        """Return whether queries and keys come from the same rows; None if that is unknown."""
         if queries is keys:
             return True
         sides = self.origins(queries), self.origins(keys)
         return bool(sides[0] & sides[1]) if all(sides) else None
 
-    def same_in_scores(self, scores: Tensor) -> bool | None:
-        """Tell whether scores compare rows with themselves; None if that is not known."""
-        mark = self._marks.get(scores)
-        if mark is None:
+    def same_rows_in_scores(self, scores: Tensor) -> bool | None:
+        """Return whether scores compare rows with themselves; None if that is unknown."""
+        provenance: Provenance | None = self._provenance.get(scores)
+        if provenance is None:
             return None
-        if mark.pair is not None and all(mark.pair):
-            return bool(mark.pair[0] & mark.pair[1])
-        return len(mark.origins) == 1 if mark.origins else None
+        if provenance.score_origins is not None and all(provenance.score_origins):
+            queries, keys = provenance.score_origins
+            return bool(queries & keys)
+        return len(provenance.origins) == 1 if provenance.origins else None
 
-    def _mark_projection(self, rows: Tensor, out: Any) -> None:
-        serial, mark = self._serial(rows), self._marks[rows]
-        self._mark(out, Mark(origins=frozenset([serial]), parents=mark.origins))
+    def _set_projection(self, rows: Tensor, out: Any) -> None:
+        row_id, provenance = self._row_id(rows), self._provenance[rows]
+        self._set(out, Provenance(origins=frozenset([row_id]), parents=provenance.origins))
 
-    def _mark_mixture(self, name: str, given: list[Tensor], out: Any) -> None:
-        marks = [mark for tensor in given if (mark := self._marks.get(tensor)) is not None]
-        origins = _latest(mark.origins for mark in marks)
-        parents = _latest(mark.parents for mark in marks)
-        pair = next((mark.pair for mark in marks if mark.pair is not None), None)
-        grown = any(mark.grown for mark in marks) or _puts_beside(name, given, out)
-        if name in _PRODUCTS and pair is None and len(given) >= 2:
-            pair = (self.origins(given[-2]), self.origins(given[-1]))
-            grown = self.grown(given[-2]) != self.grown(given[-1])
-        heads = self._heads_of(name, given, out)
-        if origins or pair or grown:
-            self._mark(out, Mark(None, origins, parents, pair, grown, heads))
+    def _set_rearranged(self, name: str, rows: Tensor, out: Any) -> None:
+        row_id, provenance = self._row_id(rows), self._provenance[rows]
+        for tensor in tensors_in((out,)):
+            layout = provenance.head_layout.through(name, rows, tensor)
+            self._set(tensor, replace(provenance, row_id=row_id, head_layout=layout))
 
-    def _heads_of(self, name: str, given: list[Tensor], out: Any) -> Heads:
-        """Find the heads that what was computed has from something it was computed from."""
-        for tensor in given if isinstance(out, Tensor) else ():
-            heads = self.heads(tensor)
-            # an equation may lay axes out in any order
-            if heads.many > 1 and (heads.folded or name != "einsum") and heads.stay(tensor, out):
-                return heads
+    def _set_computed(self, name: str, inputs: list[Tensor], out: Any) -> None:
+        known = [p for tensor in inputs if (p := self._provenance.get(tensor)) is not None]
+        origins = _latest(p.origins for p in known)
+        parents = _latest(p.parents for p in known)
+        sides = next((p.score_origins for p in known if p.score_origins is not None), None)
+        from_cache = any(p.from_cache for p in known) or _appends_rows(name, inputs, out)
+        if name in _PRODUCTS and sides is None and len(inputs) >= 2:
+            queries, keys = inputs[-2:]
+            sides = (self.origins(queries), self.origins(keys))
+            from_cache = self.from_cache(queries) != self.from_cache(keys)
+        layout = self._computed_layout(name, inputs, out)
+        if origins or sides or from_cache:
+            self._set(out, Provenance(None, origins, parents, sides, from_cache, layout))
+
+    def _computed_layout(self, name: str, inputs: list[Tensor], out: Any) -> HeadLayout:
+        """Return the head layout that a computed tensor has from the first input that fits."""
+        for tensor in inputs if isinstance(out, Tensor) else ():
+            layout = self.head_layout(tensor)
+            # an einsum may order unfolded axes in any way
+            followed = layout.heads > 1 and (layout.folded or name != "einsum")
+            if followed and layout.kept_by(tensor, out):
+                return layout
         return NO_HEADS
 
-    def _serial(self, rows: Tensor) -> int:
-        mark: Mark | None = self._marks.get(rows)
-        if mark is None:
-            mark = self._marks[rows] = Mark()
-        if mark.serial is None:
-            mark.serial = next(self._serials)
-        return mark.serial
+    def _row_id(self, rows: Tensor) -> int:
+        provenance: Provenance | None = self._provenance.get(rows)
+        if provenance is None:
+            provenance = self._provenance[rows] = Provenance()
+        if provenance.row_id is None:
+            provenance.row_id = next(self._ids)
+        return provenance.row_id
 
-    def _mark(self, out: Any, mark: Mark) -> None:
-        for tensor in tensors((out,)):
-            self._marks[tensor] = replace(mark)
-
-
-def _latest(sets: Iterable[Origins]) -> Origins:
-    return frozenset(sorted(frozenset().union(*sets))[-_MOST:])
+    def _set(self, out: Any, provenance: Provenance) -> None:
+        for tensor in tensors_in((out,)):
+            self._provenance[tensor] = replace(provenance)
 
 
-def _puts_beside(name: str, given: list[Tensor], out: Any) -> bool:
-    """Tell whether a function puts rows beside others; to join halves of a row is no such thing."""
-    if name not in _GROWS or not isinstance(out, Tensor) or len(given) < 2:
-        return False
-    new = given[-1]
-    return new.ndim > 1 and new.shape[-1:] == out.shape[-1:] and new.shape != out.shape
-
-
-def tensors(values: Iterable[Any]) -> Iterator[Tensor]:
-    """Find the tensors among values, and in lists and tuples among them."""
+def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
+    """Yield the tensors among values, and in lists and tuples among them."""
     for value in values:
         if isinstance(value, Tensor):
             yield value
@@ -154,15 +154,27 @@ def tensors(values: Iterable[Any]) -> Iterator[Tensor]:
             yield from (inner for inner in value if isinstance(inner, Tensor))
 
 
-def _projected(name: str, given: list[Tensor]) -> Tensor | None:
-    """Find the rows that a function projects, if it does: multiplies them by learned weights.
+def _latest(sets: Iterable[Origins]) -> Origins:
+    return frozenset(sorted(frozenset().union(*sets))[-_MAX_ORIGINS:])
 
-    A projection to one number scores a pair; it is not what the pair comes from.
+
+def _appends_rows(name: str, inputs: list[Tensor], out: Any) -> bool:
+    """Return whether a function appends rows; joining the halves of a row (RoPE) is not that."""
+    if name not in _APPENDS or not isinstance(out, Tensor) or len(inputs) < 2:
+        return False
+    new = inputs[-1]
+    return new.ndim > 1 and new.shape[-1:] == out.shape[-1:] and new.shape != out.shape
+
+
+def _projected_rows(name: str, inputs: list[Tensor]) -> Tensor | None:
+    """Return the rows that a function projects with parameters, None if it is no projection.
+
+    A projection to width 1 scores a pair of rows, and what is scored has both origins.
     """
-    if name == "linear" and len(given) >= 2:
-        return given[0] if given[1].shape[0] > 1 else None
-    if name == "addmm" and len(given) == 3:
-        return given[1] if given[2].shape[-1] > 1 else None
-    if name in _PRODUCTS and len(given) == 2 and isinstance(given[1], nn.Parameter):
-        return given[0] if given[1].shape[-1] > 1 else None
+    if name == "linear" and len(inputs) >= 2:
+        return inputs[0] if inputs[1].shape[0] > 1 else None
+    if name == "addmm" and len(inputs) == 3:
+        return inputs[1] if inputs[2].shape[-1] > 1 else None
+    if name in _PRODUCTS and len(inputs) == 2 and isinstance(inputs[1], nn.Parameter):
+        return inputs[0] if inputs[1].shape[-1] > 1 else None
     return None

@@ -1,82 +1,97 @@
-"""What a mask hides: keys from everyone, or from all that come before them."""
+"""Reading attention masks: which keys are masked for all queries, and whether a mask is causal."""
 
 from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
-ROWS = 256  # of a mask that is not written out, that are asked at a time
-LEAST = -1e4  # what is added to hide may be minus infinity, the least number there is, or this
+BLOCK_ROWS = 256  # rows evaluated at a time of a mask that is a function
+MASKED_AT = -1e4  # additive masks use -inf, the dtype's minimum or this; at or below is masked
 
 
-def plain(mask: Tensor) -> Tensor:
-    """Give the numbers of a mask; of torch's causal biases, those that they stand for."""
+def as_tensor(mask: Tensor) -> Tensor:
+    """Return a mask as a plain tensor; torch's causal biases are materialized.
+
+    Raises:
+        TypeError: if the mask is of a tensor subclass whose values cannot be read.
+    """
     if type(mask) in (Tensor, nn.Parameter):
         return mask
     materialize = getattr(mask, "_materialize", None)
     if materialize is None:
-        raise TypeError(f"the mask is a {type(mask).__name__}, whose numbers are not known")
-    numbers: Tensor = materialize(mask.device)
-    return numbers
+        raise TypeError(
+            f"cannot read the mask: {type(mask).__name__} is an unknown tensor subclass"
+        )
+    tensor: Tensor = materialize(mask.device)
+    return tensor
 
 
-def may_look(mask: Tensor) -> Tensor:
-    """Read a mask as booleans."""
-    return mask if mask.dtype == torch.bool else mask > LEAST
+def as_boolean(mask: Tensor) -> Tensor:
+    """Convert an additive mask to a boolean one; True means may attend."""
+    return mask if mask.dtype == torch.bool else mask > MASKED_AT
 
 
-def hide(scores: Tensor, mask: Tensor) -> Tensor:
-    """Hide where a mask is False, or add what it adds."""
+def apply_mask(scores: Tensor, mask: Tensor) -> Tensor:
+    """Fill masked scores with -inf, or add an additive mask, in place."""
     if mask.dtype == torch.bool:
         return scores.masked_fill_(~mask, -torch.inf)
     return scores.add_(mask)
 
 
-def hidden_from_all(mask: Tensor) -> Tensor:
-    """Tell which keys (batch, key) no query of any head may see."""
-    rows = _once(mask)
+def fully_masked_keys(mask: Tensor) -> Tensor:
+    """Return the keys (batch, key) that are masked for all heads and queries."""
+    rows = _without_broadcast(mask)
     best = rows.any(2).any(1) if rows.dtype == torch.bool else rows.amax((1, 2))
-    return ~may_look(best).expand(mask.shape[0], mask.shape[3])
+    return ~as_boolean(best).expand(mask.shape[0], mask.shape[3])
 
 
-def hides_later(mask: Tensor, offset: int, added: int = 0) -> bool:
-    """Tell whether nobody sees ahead, in any sentence or head, and queries see ever more.
+def is_causal(mask: Tensor, offset: int, extra_keys: int = 0) -> bool:
+    """Return whether a mask (batch, head, query, key) hides all later keys from every query.
 
-    The first query stands on key `offset`; the last `added` keys stand nowhere. A mask that is
-    the same for all queries hides padding, not what comes later.
+    Query i is at key `offset + i`; the last `extra_keys` keys are not positions and are ignored. A
+    mask that is the same for all queries is padding, not causal: some query must see a key after
+    the first query's.
     """
-    mask = _once(mask)[..., : mask.shape[-1] - added]
+    mask = _without_broadcast(mask)[..., : mask.shape[-1] - extra_keys]
     if mask.shape[2] == 1 or not mask.shape[3]:
         return False
     later = torch.ones(mask.shape[2:], dtype=torch.bool, device=mask.device).triu_(offset + 1)
-    further = False
+    grows = False
     for rows in mask.flatten(0, 1):
-        seen = may_look(rows)
-        if bool((seen & later).any()):
+        visible = as_boolean(rows)
+        if bool((visible & later).any()):
             return False
-        further = further or bool(seen[:, offset + 1 :].any())
-    return further
+        grows = grows or bool(visible[:, offset + 1 :].any())
+    return grows
 
 
-def seen_by_some(seen: Callable[[int, int], Tensor], queries: int) -> Tensor:
-    """Tell which keys (batch, key) anyone sees, of a mask that is asked from row to row."""
-    blocks = (seen(start, min(start + ROWS, queries)) for start in range(0, queries, ROWS))
-    return torch.stack(list(blocks)).any(0)
+def is_causal_sampled(
+    sees_from: Callable[[int, int], bool], queries: int, keys: int, offset: int
+) -> bool:
+    """Return whether a mask that is a function is causal, judged by three of its rows.
 
-
-def climbs(sees: Callable[[int, int], bool], queries: int, keys: int, offset: int) -> bool:
-    """Tell whether nobody sees ahead, by three rows of a mask that is asked what they see.
-
-    The first and the middle one see nothing ahead, from a key on, and the last one sees more.
+    `sees_from(row, key)` returns whether a query sees `key` or any key after it. The first and the
+    middle query must see no later key, and the last one must see a key after the first query's.
     """
     if keys <= offset + 1:
         return False
-    ahead = any(sees(row, offset + row + 1) for row in {0, queries // 2})
-    return not ahead and sees(queries - 1, offset + 1)
+    if any(sees_from(row, offset + row + 1) for row in {0, queries // 2}):
+        return False
+    return sees_from(queries - 1, offset + 1)
 
 
-def _once(mask: Tensor) -> Tensor:
-    """Take what was stretched over sentences, heads or queries once."""
+def visible_to_any(visible: Callable[[int, int], Tensor], queries: int) -> Tensor:
+    """Return the keys (batch, key) that any query sees, of a mask that is a function.
+
+    `visible(start, stop)` returns the keys (batch, key) that any query of a block of rows sees.
+    """
+    starts = range(0, queries, BLOCK_ROWS)
+    blocks = [visible(start, min(start + BLOCK_ROWS, queries)) for start in starts]
+    return torch.stack(blocks).any(0)
+
+
+def _without_broadcast(mask: Tensor) -> Tensor:
+    """Undo `expand` over batch, head and query, so that each row is read once."""
     for axis in range(3):
         if mask.stride(axis) == 0 and mask.shape[axis] > 1:
             mask = mask.narrow(axis, 0, 1)

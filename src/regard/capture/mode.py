@@ -1,4 +1,4 @@
-"""The watcher: a torch function mode that sees every call, and a context around it."""
+"""`watch`, and the torch function mode behind it that sees every torch call."""
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
@@ -10,29 +10,35 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode
+from torch.overrides import (
+    TorchFunctionMode,
+    _get_current_function_mode_stack,
+    _pop_mode,
+    _push_mode,
+)
 
 from regard._support.functorch import in_functorch
 from regard.attention.call import AttentionCall
-from regard.capture.arguments import by_position
-from regard.capture.call_site import Names
-from regard.capture.calls.base import Asked, Dot
-from regard.capture.calls.flex import Flex
-from regard.capture.calls.regard import asked_of
+from regard.capture.call_site import ModuleNames
+from regard.capture.calls import CapturedCall, FlexCall, SDPACall, capture_regard_call
 from regard.capture.capture import Capture
-from regard.capture.isolation import aside, looks_aside
+from regard.capture.isolation import is_isolated, isolated, side_effect_free_copy
 from regard.capture.lineage import Lineage
-from regard.capture.mode_stack import leave
-from regard.capture.observers import present
-from regard.capture.record import KEEPS, Keep
-from regard.capture.softmax import Written, heads_inside, keys_added
-from regard.capture.traceless import traceless
+from regard.capture.observers import registered
+from regard.capture.record import KEEP_CHOICES, Keep
+from regard.capture.softmax import SoftmaxTracker, appended_keys, folded_heads
 from regard.errors import RegardError, unknown_name
 
-_QUIET = {"", "dim", "size", "is_floating_point", "stride", "numel", "__set__"}
-_VIEWS = {"T", "mT", "H", "mH"}  # attributes that are tensors of the same numbers
-_VEILED = RegardError(
-    "under torch.func or a forward derivative numbers cannot be read; a plain pass can be watched"
+# called constantly and irrelevant: skipped for speed
+_IGNORED = {"", "dim", "size", "is_floating_point", "stride", "numel", "__set__"}
+_TENSOR_ATTRIBUTES = {"T", "mT", "H", "mH"}  # attributes that are views of the tensor
+_UNDER_TRANSFORM = (
+    "tensors have no values under torch.func or forward-mode differentiation; watch a plain pass"
+)
+# names of tensor arguments of torch functions, in the order of their positions
+_TENSOR_ARGUMENTS = (
+    *("query", "key", "value", "condition", "input", "self", "tensors", "mat1", "batch1"),
+    *("other", "mat2", "batch2", "vec", "weight", "bias"),
 )
 
 
@@ -43,47 +49,64 @@ def watch(
     modules: str | Sequence[str] | None = None,
     heads: Sequence[int] | None = None,
 ) -> Iterator[Capture]:
-    """Watch where a model looks: `with watch(model) as seen: model(x)`.
+    """Capture the attention of a model: `with watch(model) as capture: model(x)`.
 
-    The model's output is the same, bit for bit, with and without being watched, unless it is
-    compiled or takes a fast path of torch's. A compiled model is run as it was written.
-    `nn.MultiheadAttention`, `nn.TransformerEncoderLayer`, `nn.TransformerEncoder` and what is made
-    of them run on their slow path in eval mode, too: they round otherwise, and an encoder that is
-    given `src_key_padding_mask` writes numbers, not zeros, at padded positions.
+    The output is bit-identical to that of an unwatched pass, with two exceptions. A compiled model
+    runs eagerly. `nn.MultiheadAttention`, `nn.TransformerEncoderLayer`, `nn.TransformerEncoder` and
+    modules made of them take their slow path in eval mode, which rounds differently; an encoder
+    that is given `src_key_padding_mask` then writes values rather than zeros at padded positions.
 
-    What runs in other threads, as TorchScript or under `torch.func` is not seen. The steps of a
-    generation are stitched to one look, over a window that slides, too; where a beam search changes
-    rows between steps they are not: watch one pass over the text that it found instead. Watches may
-    overlap in one thread, as in tasks of asyncio; each sees all calls of its model.
+    Not captured: other threads, TorchScript, and passes under `torch.func`. The steps of a
+    generation with a KV cache become one record, also over a sliding window. A beam search that
+    reorders rows between steps is not joined; watch a single pass over its result instead. Several
+    `watch` may overlap in one thread, as in asyncio tasks; each captures all calls of its model.
 
     Args:
-        keep: "all" weights; "reduced" to the strongest of each row, a coarse picture, and sums;
-            or "auto", which reduces calls of more than four million weights.
-        modules: patterns such as "decoder.*" of the names of modules to be watched.
-        heads: the numbers of the heads to be kept.
+        model: any PyTorch model, or a part of one.
+        keep: "all" keeps the weights in full, "summary" keeps the heaviest keys of each row, a
+            coarse picture and statistics, and "auto" summarizes calls of more than four million
+            weights.
+        modules: names or patterns such as "decoder.*" of the modules to capture; all by default.
+        heads: indices of the heads to keep; all by default.
+
+    Yields:
+        The capture, which is filled while the model runs.
+
+    Raises:
+        TypeError: if `model` is no module.
+        RegardError: if an argument has no meaning for this model.
+
+    Example:
+        >>> import torch
+        >>> model = torch.nn.MultiheadAttention(12, num_heads=3, batch_first=True)
+        >>> x = torch.randn(2, 5, 12)
+        >>> with watch(model) as capture:
+        ...     output, _ = model(x, x, x, need_weights=False)
+        >>> capture[0].weights.shape
+        torch.Size([2, 3, 5, 5])
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be an nn.Module, but it is a {type(model).__name__}")
-    names = Names(model)
-    patterns = _checked(keep, modules, names)
-    seen = Capture(type(model).__name__, keep, patterns, heads)
-    watcher = Watcher(names, seen)
-    with present(watcher.look_on), watcher:
+    names = ModuleNames(model)
+    patterns = _check_arguments(keep, modules, names)
+    capture = Capture(type(model).__name__, keep, patterns, heads)
+    mode = CaptureMode(names, capture)
+    with registered(mode.on_regard_call), mode:
         try:
-            yield seen
+            yield capture
         finally:
-            seen.close()
+            capture.close()
 
 
-class Watcher(TorchFunctionMode):
-    """Sees every torch function on its way, lets it run untouched, and looks at what it did."""
+class CaptureMode(TorchFunctionMode):
+    """A torch function mode that runs every function unchanged and examines what it did."""
 
-    def __init__(self, names: Names, seen: Capture) -> None:
+    def __init__(self, names: ModuleNames, capture: Capture) -> None:
         super().__init__()
-        self._names, self._seen = names, seen
+        self._names, self._capture = names, capture
         self._lineage = Lineage()
-        self._written = Written(self._lineage)
-        self._resting = False
+        self._softmax_tracker = SoftmaxTracker(self._lineage)
+        self._in_regard_call = False
 
     def __torch_function__(
         self,
@@ -92,50 +115,51 @@ class Watcher(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        """Run a function, and look at what it did."""
+        """Run a torch function, then examine it."""
         kwargs = kwargs or {}
-        name = _name(func)
-        if self._rests() or name in _QUIET:
+        name = _name_of(func)
+        if self._paused() or name in _IGNORED:
             return func(*args, **kwargs)
-        self._seen.functions += 1
+        self._capture.num_functions += 1
         if func is functional.multi_head_attention_forward:
-            return self._inside(func, args, kwargs)
-        given = by_position(args, kwargs)
+            return self._run_python_twin(func, args, kwargs)
+        positional, rest = _tensors_by_position(args, kwargs)
         if "dropout" in name:
-            with aside(), self._unharmed():
-                self._written.save(name, *given)
+            with isolated(), self._never_fail():
+                self._softmax_tracker.before_dropout(name, positional, rest)
         out = func(*args, **kwargs)
-        with aside(), self._unharmed():
-            self._look_at(func, name, *given, out)
+        with isolated(), self._never_fail():
+            self._examine(func, name, positional, rest, out)
         return out
 
     def __exit__(self, *error: object) -> None:
-        """Leave the stack of modes, wherever others have come to stand meanwhile."""
-        leave(self)
+        """Leave the mode stack, even if other modes have been entered meanwhile."""
+        _remove_mode(self)
 
-    def look_on(self, job: AttentionCall, run: Callable[[], object]) -> object:
-        """Let regard's own attention run, and look at its job."""
-        if self._rests():
+    def on_regard_call(self, call: AttentionCall, run: Callable[[], object]) -> object:
+        """Run a call of regard's own attention, then record it; its inner functions are skipped."""
+        if self._paused():
             return run()
-        with aside(), self._unharmed():
-            job = replace(job, score=traceless(job.score))  # as it is before it runs
-        self._resting = True
+        with isolated(), self._never_fail():
+            call = replace(call, score=side_effect_free_copy(call.score))  # its state before
+        self._in_regard_call = True
         try:
             result = run()
         finally:
-            self._resting = False
-        self._seen.functions += 1
-        with aside(), self._unharmed(), job.preserve_rng():
-            # queries that stand somewhere among the keys are of the same text
-            placed = job.shape.offset is not None
-            same = placed or self._lineage.same(job.queries, job.keys)
-            self._keep(asked_of(job), same, placed or self._lineage.grown(job.keys))
+            self._in_regard_call = False
+        self._capture.num_functions += 1
+        with isolated(), self._never_fail(), call.preserve_rng():
+            # queries with a position among the keys belong to the same text
+            has_position = call.shape.offset is not None
+            same_rows = has_position or self._lineage.same_rows(call.queries, call.keys)
+            from_cache = has_position or self._lineage.from_cache(call.keys)
+            self._record(capture_regard_call(call), same_rows, from_cache)
         return result
 
-    def _rests(self) -> bool:
-        return self._resting or looks_aside() or _recomputing()
+    def _paused(self) -> bool:
+        return self._in_regard_call or is_isolated() or _in_backward()
 
-    def _look_at(
+    def _examine(
         self,
         func: Callable[..., Any],
         name: str,
@@ -143,68 +167,107 @@ class Watcher(TorchFunctionMode):
         kwargs: dict[str, Any],
         out: Any,
     ) -> None:
+        """Recognise attention, or follow the tensors that may become part of it."""
         if name == "scaled_dot_product_attention":
-            heads = self._lineage.heads(args[0])
-            asked = Dot(*args, **kwargs, added=keys_added.get(), heads=heads)
-            self._keep_pair(asked, *args[:2])
+            layout = self._lineage.head_layout(args[0])
+            extra_keys = appended_keys.get()
+            call = SDPACall(*args, **kwargs, extra_keys=extra_keys, head_layout=layout)
+            self._record_pair(call, *args[:2])
         elif name == "flex_attention":
-            self._keep_pair(Flex(*args, **kwargs), *args[:2])
-        elif (look := self._written.follow(func, name, args, kwargs, out)) is not None:
-            self._keep(look.asked, look.same, look.grown)
+            self._record_pair(FlexCall(*args, **kwargs), *args[:2])
+        elif (match := self._softmax_tracker.update(func, name, args, kwargs, out)) is not None:
+            self._record(match.call, match.same_rows, match.from_cache)
         else:
-            # what attention gathers is followed no further: it is not the rows that it looked at
-            self._lineage.follow(name, args, out)
+            # a context has no lineage: it is not the rows that were attended to
+            self._lineage.update(name, args, out)
 
-    def _keep_pair(self, asked: Asked, queries: Tensor, keys: Tensor) -> None:
-        self._keep(asked, self._lineage.same(queries, keys), self._lineage.grown(keys))
+    def _record_pair(self, call: CapturedCall, queries: Tensor, keys: Tensor) -> None:
+        lineage = self._lineage
+        self._record(call, lineage.same_rows(queries, keys), lineage.from_cache(keys))
 
-    def _keep(self, asked: Asked, same: bool | None, grown: bool) -> None:
-        site = self._names.site()
-        if site is not None and all(asked.sizes):
-            call = self._names.call() if asked.sizes[2] == 1 else None  # it may be a step
-            with _exactly():
-                self._seen.add(site, asked, same, grown, call)
+    def _record(self, call: CapturedCall, same_rows: bool | None, from_cache: bool) -> None:
+        site = self._names.find_call_site()
+        if site is None or not all(call.shape):
+            return
+        may_be_step = call.shape[2] == 1
+        model_call = self._names.find_model_call() if may_be_step else None
+        with _without_autocast():
+            self._capture.add(site, call, same_rows, from_cache, model_call)
 
-    def _inside(
+    def _run_python_twin(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Run a function of torch's that is written in Python so that its own calls are seen.
+        """Run a torch function that is written in Python so that the mode sees its inner calls.
 
-        Such a function first asks whether a mode is present, and then hands itself over to it.
-        Its twin is the same code, told that there is none.
+        Such a function calls `has_torch_function` first and, if a mode is active, passes itself to
+        the mode, where its inner calls are hidden. The twin has the same code, but globals in which
+        `has_torch_function` returns False.
         """
         assert isinstance(func, FunctionType), "it is written in Python"
-        world = {**func.__globals__, "has_torch_function": lambda _: False}
         twin = FunctionType(
-            func.__code__, world, func.__name__, func.__defaults__, func.__closure__
+            func.__code__,
+            {**func.__globals__, "has_torch_function": lambda _: False},
+            func.__name__,
+            func.__defaults__,
+            func.__closure__,
         )
         twin.__kwdefaults__ = func.__kwdefaults__
-        given = inspect.signature(func).bind(*args, **kwargs).arguments
-        heads = heads_inside.set(int(given["num_heads"]))
-        added = keys_added.set((given["bias_k"] is not None) + bool(given["add_zero_attn"]))
+        arguments = inspect.signature(func).bind(*args, **kwargs).arguments
+        num_appended = (arguments["bias_k"] is not None) + bool(arguments["add_zero_attn"])
+        heads_token = folded_heads.set(int(arguments["num_heads"]))
+        keys_token = appended_keys.set(num_appended)
         try:
             with self:
                 return twin(*args, **kwargs)
         finally:
-            heads_inside.reset(heads)
-            keys_added.reset(added)
+            folded_heads.reset(heads_token)
+            appended_keys.reset(keys_token)
 
     @contextmanager
-    def _unharmed(self) -> Iterator[None]:
-        """Let the model go on whatever goes wrong in looking, and say what was missed."""
+    def _never_fail(self) -> Iterator[None]:
+        """Turn any error of capturing into a note, so that the model's pass goes on.
+
+        A `RegardError` is a mistake in the arguments of `watch` and is raised.
+        """
         try:
             yield
         except RegardError:
             raise
         except Exception as error:
-            site = self._names.site()
+            site = self._names.find_call_site()
             if site is not None:
-                self._seen.miss(site, _VEILED if in_functorch() else error)
+                reason = _UNDER_TRANSFORM if in_functorch() else _first_line(error)
+                self._capture.record_failure(site, reason)
+
+
+def _name_of(func: Callable[..., Any]) -> str:
+    """Return a function's name without its overload, and "" for most attributes of tensors."""
+    name = getattr(func, "__name__", "")
+    if name == "__get__":
+        name = getattr(getattr(func, "__self__", None), "__name__", "")
+        return name if name in _TENSOR_ATTRIBUTES else ""
+    return name.partition(".")[0]
+
+
+def _tensors_by_position(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Append tensors that were passed by name to the positional arguments, in torch's order."""
+    if not kwargs:
+        return args, kwargs
+    names = [n for n in _TENSOR_ARGUMENTS if isinstance(kwargs.get(n), Tensor | list | tuple)]
+    rest = {name: value for name, value in kwargs.items() if name not in names}
+    return (*args, *(kwargs[name] for name in names)), rest
+
+
+def _in_backward() -> bool:
+    """Return whether this is a backward pass, in which checkpointed layers run again."""
+    return bool(torch._C._current_graph_task_id() != -1)
 
 
 @contextmanager
-def _exactly() -> Iterator[None]:
-    """Compute without autocast, whose rounding was done when the call was taken down."""
+def _without_autocast() -> Iterator[None]:
+    """Disable autocast: queries and keys have been rounded when the call was captured."""
     devices = [d for d in ("cpu", "cuda") if torch.is_autocast_enabled(d)]
     with ExitStack() as stack:
         for device in devices:
@@ -212,25 +275,32 @@ def _exactly() -> Iterator[None]:
         yield
 
 
-def _recomputing() -> bool:
-    """Tell whether this is a backward pass, in which checkpointed layers run once more."""
-    return bool(torch._C._current_graph_task_id() != -1)
+def _remove_mode(mode: TorchFunctionMode) -> None:
+    """Remove a mode from this thread's stack; modes above it stay.
+
+    Raises:
+        RegardError: if it is not on this thread's stack.
+    """
+    if not any(entry is mode for entry in _get_current_function_mode_stack()):
+        raise RegardError("watch must be left in the thread that entered it")
+    above = []
+    while (top := _pop_mode()) is not mode:
+        above.append(top)
+    for entry in reversed(above):
+        _push_mode(entry)
 
 
-def _name(func: Callable[..., Any]) -> str:
-    """Name a function without its overload; of attributes, only those that are tensors."""
-    name = getattr(func, "__name__", "")
-    if name == "__get__":
-        name = getattr(getattr(func, "__self__", None), "__name__", "")
-        return name if name in _VIEWS else ""
-    return name.partition(".")[0]
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
-def _checked(keep: Keep, modules: str | Sequence[str] | None, names: Names) -> tuple[str, ...]:
-    if keep not in KEEPS:
-        raise ValueError(f"keep must be one of {', '.join(KEEPS)}, but it is {keep!r}")
+def _check_arguments(
+    keep: Keep, modules: str | Sequence[str] | None, names: ModuleNames
+) -> tuple[str, ...]:
+    if keep not in KEEP_CHOICES:
+        raise RegardError(f"keep must be one of {', '.join(KEEP_CHOICES)}, but it is {keep!r}")
     patterns = (modules,) if isinstance(modules, str) else tuple(modules or ())
     for pattern in patterns:
-        if not names.match(pattern):
+        if not names.any_match(pattern):
             raise unknown_name("module", pattern, names.all())
     return patterns

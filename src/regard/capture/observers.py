@@ -1,4 +1,5 @@
-"""Who watches at this moment, in any thread; what all share is restored by the last to leave."""
+"""Process-wide state while any thread watches: the observer of regard's own attention, and eager
+execution of compiled models. The last `watch` to end restores both."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -10,35 +11,35 @@ import torch
 from regard.attention import observer
 from regard.attention.call import AttentionCall
 
-Witness = Callable[[AttentionCall, Callable[[], object]], object]
+Observer = Callable[[AttentionCall, Callable[[], object]], object]
 
 _lock = Lock()
-_witnesses: list[tuple[int, Witness]] = []  # with their threads, in the order they came
-_changes = ExitStack()
+_observers: list[tuple[int, Observer]] = []  # with their threads, in the order of registration
+_restore = ExitStack()
 
 
 @contextmanager
-def present(look_on: Witness) -> Iterator[None]:
-    """Be told of regard's own attention in this thread, and have compiled models run as written."""
-    mine = (get_ident(), look_on)
+def registered(on_regard_call: Observer) -> Iterator[None]:
+    """Call `on_regard_call` for regard's own attention in this thread, and run eagerly in all."""
+    entry = (get_ident(), on_regard_call)
     with _lock:
-        if not _witnesses:
-            _changes.enter_context(torch.compiler.set_stance("force_eager"))
-            observer.present = _tell
-        _witnesses.append(mine)
+        if not _observers:
+            _restore.enter_context(torch.compiler.set_stance("force_eager"))
+            observer.present = _notify
+        _observers.append(entry)
     try:
         yield
     finally:
         with _lock:
-            _witnesses.remove(mine)
-            if not _witnesses:
+            _observers.remove(entry)
+            if not _observers:
                 observer.present = None
-                _changes.close()
+                _restore.close()
 
 
-def _tell(job: AttentionCall, run: Callable[[], object]) -> object:
-    """Do a job with all witnesses of this thread looking on, who came last around the others."""
-    for thread, look_on in tuple(_witnesses):
+def _notify(call: AttentionCall, run: Callable[[], object]) -> object:
+    """Run a call through all observers of this thread; the last one is the outermost."""
+    for thread, on_regard_call in tuple(_observers):
         if thread == get_ident():
-            run = partial(look_on, job, run)
+            run = partial(on_regard_call, call, run)
     return run()

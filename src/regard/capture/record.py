@@ -1,225 +1,247 @@
-"""What was seen at one site in one call: rows of weights, whole or reduced, in order."""
+"""The record of one attention call and of the generation steps that continue it."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.functional import pad
 
-from regard.capture.call_site import Call
-from regard.capture.calls.base import Asked, Whole
-from regard.capture.calls.sliding_window import Sliding
-from regard.capture.summary import Rows, join, reduce
+from regard.capture.call_site import ModelCall
+from regard.capture.calls import CapturedCall, MaterializedWeights, SlidingWindowCall
+from regard.capture.summary import join_summaries, summarize_call
 from regard.trace import TOP_KEYS, Kind
+from regard.trace.block_summary import TensorSummary
 
-Keep = Literal["auto", "all", "reduced"]
-KEEPS = ("auto", "all", "reduced")
+Keep = Literal["auto", "all", "summary"]
+KEEP_CHOICES = get_args(Keep)
 
-WHOLE_UP_TO = 2**22  # weights of one call, 16 MiB; "auto" reduces what is more
+MAX_FULL_WEIGHTS = 2**22  # weights of one call, 16 MiB; keep="auto" summarizes larger ones
 
 
 @dataclass(slots=True)
 class CapturedAttention:
-    """The looks of one module in one call, or in the steps of one generation.
+    """The attention of one module in one call, or in all steps of one generation.
 
-    Steps of a generation go on where the last one stopped, and are stitched to one call.
+    Generation with a KV cache calls attention once per token. Such steps continue the keys of the
+    call before them and are appended to one record, which then equals that of a single pass over
+    the whole text.
     """
 
-    name: str
-    place: str
-    call: int
+    name: str  # of the module
+    call_site: str  # file:line
+    call: int  # how many records of this module and line there were before
     kind: Kind
     keep: Keep
-    heads: list[int]
-    every: int  # heads that the module has
-    offset: int  # the key on which the first query stands
-    added: int = 0  # keys at the end that are no positions
+    heads: list[int]  # indices of those kept
+    num_heads: int  # of the module
+    offset: int  # position of the first query among the keys
+    extra_keys: int = 0  # keys at the end that are no positions
     steps: int = 0
-    sizes: tuple[int, int, int] = (0, 0, 0)  # sentences, queries, keys
-    norms: Tensor | None = field(default=None, repr=False)  # (batch, head, key)
-    hidden: Tensor | None = field(default=None, repr=False)  # (batch, key): by masks, from all
-    _parts: list[Tensor | Rows] = field(default_factory=list, repr=False)
-    _numbers: int = 0
-    _sample: Tensor | None = field(default=None, repr=False)
-    _memory: StorageWeakRef | None = field(default=None, repr=False)
-    _call: Call | None = field(default=None, repr=False)
+    batch_size: int = 0
+    num_queries: int = 0
+    num_keys: int = 0
+    max_full_weights: int = MAX_FULL_WEIGHTS
+    value_norms: Tensor | None = field(default=None, repr=False)  # (batch, head, key)
+    fully_masked_keys: Tensor | None = field(default=None, repr=False)  # (batch, key)
+    _parts: list[Tensor | TensorSummary] = field(default_factory=list, repr=False)
+    _num_weights: int = 0
+    _key_sample: Tensor | None = field(default=None, repr=False)
+    _key_storage: StorageWeakRef | None = field(default=None, repr=False)
+    _model_call: ModelCall | None = field(default=None, repr=False)
 
-    def add(self, asked: Asked, call: Call | None = None) -> None:
-        """Keep the rows of a call behind those that are there."""
-        batch, _, queries, keys = asked.sizes
-        first = self.offset + self.sizes[1]
+    def append(self, call: CapturedCall, model_call: ModelCall | None = None) -> None:
+        """Append the rows of a call to those recorded so far."""
+        batch, _, queries, keys = call.shape
+        first = self.offset + self.num_queries
         self.steps += 1
-        self.sizes = (batch, self.sizes[1] + queries, max(keys, self.sizes[2]))
-        self._numbers += batch * len(self.heads) * queries * keys
-        if self._reduces():
-            self._reduce_parts()
-            self._parts.append(reduce(asked, self.heads, first))
+        self.batch_size, self.num_keys = batch, max(keys, self.num_keys)
+        self.num_queries += queries
+        self._num_weights += batch * len(self.heads) * queries * keys
+        if self._should_summarize():
+            self._summarize_parts()
+            self._parts.append(summarize_call(call, self.heads, first))
         else:
-            weights = asked.weigh(slice(None), self.heads, slice(None))
+            weights = call.weights(slice(None), self.heads, slice(None))
             self._parts.append(pad(weights, (0, keys - weights.shape[-1])).cpu())
-        self.norms = _norms(asked, self.heads)
-        self.hidden = _both(self.hidden, _hidden(asked))
-        self._sample = _sample(asked, _places(min(self._end(), keys)))
-        self._memory, self._call = _storage(asked), call
+        self.value_norms = _value_norms(call, self.heads)
+        self.fully_masked_keys = _masked_in_both(self.fully_masked_keys, _masked_keys(call))
+        self._key_sample = _sample_keys(call, _sample_positions(min(self._end(), keys)))
+        self._key_storage, self._model_call = _storage_of_keys(call), model_call
 
-    def goes_on(self, asked: Asked, kind: Kind, call: Call | None = None) -> bool:
-        """Tell whether a call continues this one: the same keys, or the last of them and new rows.
+    def continues(
+        self, call: CapturedCall, kind: Kind, model_call: ModelCall | None = None
+    ) -> bool:
+        """Return whether a call is the next generation step after this record.
 
-        Keys of another text are the same if they were kept, or computed again in the same call of
-        the model. Another call may read the same text once more: that is a look of its own.
+        A step of self-attention has the recorded keys, or the last of them, and new ones. A step of
+        cross-attention has a single query and the same keys: still in the same storage, or computed
+        again in the same call of the model. In another call of the model they are another record,
+        since the same text may be read twice.
         """
-        batch, heads, queries, keys = asked.sizes
-        if (batch, heads) != (self.sizes[0], self.every) or self._sample is None:
+        batch, heads, queries, keys = call.shape
+        if (batch, heads) != (self.batch_size, self.num_heads) or self._key_sample is None:
             return False
         if "cross" in (kind, self.kind):
-            kept = self._memory is not None and _storage(asked) == self._memory
-            once = call is not None and self._call is not None and call.is_also(self._call)
-            fits = kind == self.kind and queries == 1 and keys == self.sizes[2] and (kept or once)
-        else:
-            fits = 0 <= self._dropped(asked) < self._end()
-        if not fits:
+            if kind != self.kind or queries != 1 or keys != self.num_keys:
+                return False
+            if not (self._has_same_storage(call) or self._in_same_model_call(model_call)):
+                return False
+        elif not 0 <= self._num_dropped(call) < self._end():
             return False
-        dropped = self._dropped(asked)
-        places = [place - dropped for place in _places(self._end()) if place >= dropped]
-        if dropped and self._begins_alike(asked):
-            return False  # the end was taken away, and not the beginning
-        sample = _sample(asked, places)
-        return sample is not None and _alike(sample, self._sample[:, :, -len(places) :])
+        dropped = self._num_dropped(call)
+        if dropped and self._starts_alike(call):
+            return False  # the cache was cut at its end, not at its start
+        positions = [n - dropped for n in _sample_positions(self._end()) if n >= dropped]
+        sample = _sample_keys(call, positions)
+        return sample is not None and _are_close(sample, self._key_sample[:, :, -len(positions) :])
 
-    def go_on(self, asked: Asked, call: Call | None = None) -> None:
-        """Stitch the rows of a step to those before it."""
+    def append_step(self, call: CapturedCall, model_call: ModelCall | None = None) -> None:
+        """Append the rows of a generation step at their positions in the text."""
         if self.kind == "self":
-            self.kind = "causal"  # what grows step by step has not seen what came later
-        norms, dropped = self.norms, self._dropped(asked)
-        self.add(Sliding(asked, dropped) if dropped else asked, call)
-        if norms is not None and self.norms is not None:
-            self.norms[..., :dropped] = norms[..., :dropped]
+            self.kind = "causal"  # rows computed step by step cannot have seen later keys
+        norms, dropped = self.value_norms, self._num_dropped(call)
+        self.append(SlidingWindowCall(call, dropped) if dropped else call, model_call)
+        if norms is not None and self.value_norms is not None:
+            self.value_norms[..., :dropped] = norms[..., :dropped]
 
-    def forget(self) -> None:
-        """Let go of what only served to know a next step."""
-        self._sample = self._memory = self._call = None
+    def release(self) -> None:
+        """Drop the state used to recognise the next generation step."""
+        self._key_sample = self._key_storage = self._model_call = None
 
     @property
     def weights(self) -> Tensor | None:
-        """The weights, (batch, head, query, key), if they were kept whole."""
-        if self.is_reduced:
+        """The weights (batch, head, query, key); None if they were summarized."""
+        if self.is_summarized:
             return None
-        width = self._width()
+        width = self._num_filled_keys()
         parts = [part for part in self._parts if isinstance(part, Tensor)]
         parts = [pad(part, (0, max(0, width - part.shape[-1])))[..., :width] for part in parts]
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-2)
 
     @property
-    def rows(self) -> Rows | None:
-        """What the weights were reduced to, if they were."""
-        parts = [part for part in self._parts if isinstance(part, Rows)]
-        return join(parts, self._width()) if parts else None
+    def summary(self) -> TensorSummary | None:
+        """The summary of the weights; None if they were kept in full."""
+        parts = [part for part in self._parts if isinstance(part, TensorSummary)]
+        return join_summaries(parts, self._num_filled_keys()) if parts else None
 
     @property
-    def is_reduced(self) -> bool:
-        """Whether the weights were reduced."""
-        return any(isinstance(part, Rows) for part in self._parts)
+    def is_summarized(self) -> bool:
+        """Whether the weights were summarized rather than kept in full."""
+        return any(isinstance(part, TensorSummary) for part in self._parts)
 
     @property
-    def kept(self) -> str:
-        """Say what was kept."""
-        some = "" if len(self.heads) == self.every else f"heads {_listed(self.heads)} of "
-        some += f"{self.every}, " if some else ""
-        return some + (
-            f"reduced to top {TOP_KEYS} and tiles" if self.is_reduced else "whole weights"
-        )
+    def storage(self) -> str:
+        """A description of what was kept."""
+        what = f"top {TOP_KEYS} keys and tiles" if self.is_summarized else "all weights"
+        if len(self.heads) == self.num_heads:
+            return what
+        listed = ", ".join(map(str, self.heads[:6])) + (", …" if len(self.heads) > 6 else "")
+        return f"heads {listed} of {self.num_heads}, {what}"
 
-    def _reduces(self) -> bool:
+    def _should_summarize(self) -> bool:
         if self.keep == "auto":
-            return self._numbers > WHOLE_UP_TO
-        return self.keep == "reduced"
+            return self._num_weights > self.max_full_weights
+        return self.keep == "summary"
 
-    def _reduce_parts(self) -> None:
+    def _summarize_parts(self) -> None:
         first = self.offset
         for n, part in enumerate(self._parts):
             if isinstance(part, Tensor):
                 heads = list(range(part.shape[1]))
-                part = self._parts[n] = reduce(Whole(part), heads, first)
+                part = self._parts[n] = summarize_call(MaterializedWeights(part), heads, first)
             first += part.top_keys.shape[2]
 
-    def _width(self) -> int:
-        """Count the keys; of a cache with room to spare, only those that were filled."""
-        _, queries, keys = self.sizes
-        return min(keys, self.offset + queries + self.added) if self.kind == "causal" else keys
+    def _num_filled_keys(self) -> int:
+        """Return the number of keys; of a static cache, only those that have been filled."""
+        if self.kind != "causal":
+            return self.num_keys
+        return min(self.num_keys, self.offset + self.num_queries + self.extra_keys)
 
     def _end(self) -> int:
-        return self.sizes[2] if self.kind == "cross" else self.offset + self.sizes[1]
+        """Return the number of positions that the keys should have before the next step."""
+        return self.num_keys if self.kind == "cross" else self.offset + self.num_queries
 
-    def _begins_alike(self, asked: Asked) -> bool:
-        first = _sample(asked, [0])
-        return first is None or self._sample is None or _alike(first, self._sample[:, :, :1])
+    def _num_dropped(self, call: CapturedCall) -> int:
+        """Return how many of the first keys the cache has dropped, as a sliding window does."""
+        return 0 if self.kind == "cross" else self._end() - call.offset
 
-    def _dropped(self, asked: Asked) -> int:
-        """Count the first keys of a text that its cache no longer has, as in a sliding window."""
-        return 0 if self.kind == "cross" else self._end() - asked.offset
+    def _starts_alike(self, call: CapturedCall) -> bool:
+        first = _sample_keys(call, [0])
+        if first is None or self._key_sample is None:
+            return True
+        return _are_close(first, self._key_sample[:, :, :1])
+
+    def _has_same_storage(self, call: CapturedCall) -> bool:
+        return self._key_storage is not None and _storage_of_keys(call) == self._key_storage
+
+    def _in_same_model_call(self, model_call: ModelCall | None) -> bool:
+        if model_call is None or self._model_call is None:
+            return False
+        return model_call.is_same(self._model_call)
 
 
-def _norms(asked: Asked, heads: list[int]) -> Tensor | None:
-    """Measure how long each value is, for each head that gathers it."""
-    if asked.values is None:
+def _value_norms(call: CapturedCall, heads: list[int]) -> Tensor | None:
+    """Return the norm of each value vector (batch, head, key), repeated for grouped heads."""
+    if call.values is None:
         return None
-    batch, every, _, keys = asked.sizes
-    norms = torch.linalg.vector_norm(asked.values.float(), dim=-1)
-    own: Tensor = norms[:, [head * norms.shape[1] // every for head in heads]]
-    return own.expand(batch, len(heads), keys).cpu()
+    batch, num_heads, _, keys = call.shape
+    norms = torch.linalg.vector_norm(call.values.float(), dim=-1)
+    per_head: Tensor = norms[:, [head * norms.shape[1] // num_heads for head in heads]]
+    return per_head.expand(batch, len(heads), keys).cpu()
 
 
-def _hidden(asked: Asked) -> Tensor:
-    """Tell which keys (batch, key) a mask hides from everyone: without one, none."""
-    hidden = asked.hidden()
-    if hidden is None:
-        return torch.zeros(asked.sizes[0], asked.sizes[3], dtype=torch.bool, device="cpu")
-    return hidden.cpu()
+def _masked_keys(call: CapturedCall) -> Tensor:
+    """Return the keys (batch, key) masked for all queries; without a mask, none."""
+    masked = call.fully_masked_keys()
+    if masked is None:
+        return torch.zeros(call.shape[0], call.shape[3], dtype=torch.bool, device="cpu")
+    return masked.cpu()
 
 
-def _both(before: Tensor | None, now: Tensor) -> Tensor:
-    """Tell which keys were hidden in every step; those that were not there yet, in the others."""
+def _masked_in_both(before: Tensor | None, now: Tensor) -> Tensor:
+    """Return the keys masked in all steps; a step does not count for keys that it did not have."""
     if before is None:
         return now
-    hidden = now.clone()
-    hidden[:, : before.shape[1]] &= before[:, : now.shape[1]]
-    return hidden
+    masked = now.clone()
+    masked[:, : before.shape[1]] &= before[:, : now.shape[1]]
+    return masked
 
 
-def _storage(asked: Asked) -> StorageWeakRef | None:
-    """Point at the memory of keys without keeping it: while it lives, nothing else is there."""
-    return None if asked.memory is None else StorageWeakRef(asked.memory.untyped_storage())
+def _storage_of_keys(call: CapturedCall) -> StorageWeakRef | None:
+    """Return a weak reference to the keys' storage: while it lives, nothing else is there."""
+    return None if call.raw_keys is None else StorageWeakRef(call.raw_keys.untyped_storage())
 
 
-def _places(count: int) -> list[int]:
-    """Choose keys by which to know all again: first, middle and last, and ever more near the end.
+def _sample_positions(count: int) -> list[int]:
+    """Choose keys to recognise all by: first, middle and last, and more of them near the end.
 
-    The first may be gone, from a window that slides on.
+    A sliding window drops the first ones.
     """
     steps = [2**n for n in range(count.bit_length())]
     return sorted({0, count // 2, *(count - step for step in steps)}) if count else []
 
 
-def _sample(asked: Asked, places: list[int]) -> Tensor | None:
-    """Take some keys of each head, if they are there."""
-    memory, every = asked.memory, asked.sizes[1]
-    if memory is None or not places or memory.shape[-2] <= places[-1]:
+def _sample_keys(call: CapturedCall, positions: list[int]) -> Tensor | None:
+    """Return some keys of each head; None if the call has none there."""
+    keys, num_heads = call.raw_keys, call.shape[1]
+    if keys is None or not positions or keys.shape[-2] <= positions[-1]:
         return None
-    sample: Tensor = memory[:, :, places]
-    return sample[:, [head * sample.shape[1] // every for head in range(every)]]
+    sample: Tensor = keys[:, :, positions]
+    return sample[:, [head * sample.shape[1] // num_heads for head in range(num_heads)]]
 
 
-def _alike(keys: Tensor, before: Tensor) -> bool:
-    """Tell whether keys are those before; some caches keep what they are projected from anew."""
+def _are_close(keys: Tensor, before: Tensor) -> bool:
+    """Return whether keys equal earlier ones, up to rounding in float32 and float64.
+
+    A latent cache (MLA) stores what keys are projected from, and the projection in each step may
+    round differently. In half precision rounding is as large as the differences between keys, so
+    that only equal keys match.
+    """
     if keys.shape != before.shape or keys.dtype != before.dtype:
         return False
     if torch.finfo(keys.dtype).bits < 32:
-        return torch.equal(keys, before)  # where rounding is as large as what tells keys apart
-    near = 64 * torch.finfo(keys.dtype).eps * before.abs().amax()
-    return bool(((keys - before).abs() <= near).all())
-
-
-def _listed(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers[:6])) + (", …" if len(numbers) > 6 else "")
+        return torch.equal(keys, before)
+    tolerance = 64 * torch.finfo(keys.dtype).eps * before.abs().amax()
+    return bool(((keys - before).abs() <= tolerance).all())

@@ -1,4 +1,4 @@
-"""Attention written by hand: what softmax gives, followed until it gathers values."""
+"""Attention written out in the model: softmax results, followed until they multiply values."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -10,241 +10,273 @@ import torch
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from regard.capture.calls.base import Whole, four_axes
-from regard.capture.head_layout import NO_HEADS, Heads, folded
-from regard.capture.lineage import LAYOUT, Lineage, tensors
+from regard.capture.calls import MaterializedWeights, to_four_axes
+from regard.capture.head_layout import NO_HEADS, HeadLayout, folded_layout
+from regard.capture.lineage import LAYOUT_FUNCTIONS, Lineage, tensors_in
 
-_SAME_PLACE = {"contiguous", "clone", "detach", "to", "type", "type_as", "float", "half"}
-_SAME_PLACE |= {"bfloat16", "double", "dropout", "dropout_", "alpha_dropout", "native_dropout"}
-_HIDES = {"masked_fill", "masked_fill_", "where", "mul", "__mul__", "mul_", "multiply", "__rmul__"}
-_CHANGES = {"nan_to_num", "div", "__truediv__", *_HIDES}
-_SOFTMAXES = {"softmax", "_softmax", "special_softmax"}
-HIDDEN = -9e3  # scores below are hidden: some masks subtract no more than 10000
+_SOFTMAX = {"softmax", "_softmax", "special_softmax"}
 _PRODUCTS = {"matmul", "__matmul__", "bmm", "baddbmm", "mm", "mv"}
-# what is held may lie otherwise in memory than the model's own, and not be viewable
+# functions after which the weights count as unchanged; dropout too: weights are those before it
+_UNCHANGED = {"contiguous", "clone", "detach", "to", "type", "type_as", "float", "half"}
+_UNCHANGED |= {"bfloat16", "double", "dropout", "dropout_", "alpha_dropout", "native_dropout"}
+_MASKING = {"masked_fill", "masked_fill_", "where", "mul", "__mul__", "mul_", "multiply"}
+_MASKING |= {"__rmul__"}
+_ELEMENTWISE = {"nan_to_num", "div", "__truediv__", *_MASKING}
+# tracked tensors may have other strides than the model's, and not be viewable
 _VIEWS: dict[str, Callable[..., Any]] = {"view": Tensor.reshape, "view_as": Tensor.reshape_as}
 
+MASKED_BELOW = -9e3  # scores below are masked: some models add no more than -10000
 
-heads_inside: ContextVar[int] = ContextVar("heads_inside", default=1)
-"""Heads that share one axis with the batch, as inside nn.MultiheadAttention."""
+folded_heads: ContextVar[int] = ContextVar("folded_heads", default=1)
+"""Number of heads folded into the batch axis, inside nn.MultiheadAttention."""
 
-keys_added: ContextVar[int] = ContextVar("keys_added", default=0)
-"""Keys that nn.MultiheadAttention puts behind those of the text: a learned one, one of zeros."""
+appended_keys: ContextVar[int] = ContextVar("appended_keys", default=0)
+"""Number of keys that nn.MultiheadAttention appends: `bias_k` and `add_zero_attn`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """Weights on their way from softmax to the values, before dropout."""
+class TrackedWeights:
+    """The result of a softmax on its way to the values, before dropout."""
 
     weights: Tensor  # in the layout that the values will meet
-    places: Tensor  # in the same layout, numbers that grow along the axis of the softmax only
-    before: torch.Size  # the shape that softmax gave, or the last one of four axes
-    same: bool | None  # whether rows look at themselves
-    grown: bool = False  # whether keys came from a cache
-    masked: bool = False  # whether something was hidden
-    heads: Heads = NO_HEADS
-    values: Tensor | None = None  # that it was multiplied with, to be summed up next
+    softmax_index: Tensor  # in the same layout: the index along the axis of the softmax
+    original_shape: torch.Size  # of the softmax result, or of its latest form with four axes
+    same_rows: bool | None  # whether queries and keys come from the same rows; None if unknown
+    from_cache: bool = False  # whether keys came from a KV cache
+    has_mask: bool = False
+    head_layout: HeadLayout = NO_HEADS
+    values: Tensor | None = None  # factor of an elementwise product that is yet to be summed
 
-    def moved(self, move: Callable[[Tensor], Tensor]) -> "Held":
-        """Lay weights and places out anew."""
-        return self.laid_out("permute", move(self.weights), move(self.places))
+    def rearranged(self, rearrange: Callable[[Tensor], Tensor]) -> "TrackedWeights":
+        """Apply a permutation of axes."""
+        return self.with_layout("permute", rearrange(self.weights), rearrange(self.softmax_index))
 
-    def laid_out(self, name: str, weights: Tensor, places: Tensor) -> "Held":
-        """Go on with weights and places that a function of that name has laid out anew."""
-        heads = self.heads.after(name, self.weights, weights)
-        return replace(self, weights=weights, places=places, heads=heads)
+    def with_layout(self, name: str, weights: Tensor, softmax_index: Tensor) -> "TrackedWeights":
+        """Replace the tensors by those that a layout function of that name has made of them."""
+        layout = self.head_layout.through(name, self.weights, weights)
+        return replace(self, weights=weights, softmax_index=softmax_index, head_layout=layout)
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
-    """A look that was completed."""
+class MatchedAttention:
+    """A softmax whose result has multiplied values."""
 
-    asked: Whole
-    same: bool | None
-    grown: bool
+    call: MaterializedWeights
+    same_rows: bool | None
+    from_cache: bool
 
 
-class Written:
-    """Follows softmax results through layouts, masks and dropout."""
+class SoftmaxTracker:
+    """Follows softmax results through layouts, masks and dropout to a product with values."""
 
     def __init__(self, lineage: Lineage) -> None:
-        self._held: Any = WeakTensorKeyDictionary()
+        self._tracked: Any = WeakTensorKeyDictionary()
         self._lineage = lineage
 
-    def save(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Copy weights that are about to be dropped in place."""
+    def before_dropout(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Copy tracked weights that dropout is about to overwrite in place."""
         in_place = name == "dropout_" or kwargs.get("inplace") or (len(args) > 3 and args[3])
-        if in_place and args and args[0] in self._held:
-            held = self._held[args[0]]
-            self._held[args[0]] = replace(held, weights=held.weights.clone())
+        if in_place and args and args[0] in self._tracked:
+            tracked = self._tracked[args[0]]
+            self._tracked[args[0]] = replace(tracked, weights=tracked.weights.clone())
 
-    def follow(
+    def update(
         self,
         function: Callable[..., Any],
         name: str,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         out: Any,
-    ) -> Gathered | None:
-        """Hold what softmax gives, and return a look when it meets values."""
-        if name in _SOFTMAXES and isinstance(out, Tensor):
-            self._hold_softmax(args, kwargs, out)
+    ) -> MatchedAttention | None:
+        """Track a function's result; return the attention that it completes, if it does."""
+        if name in _SOFTMAX and isinstance(out, Tensor):
+            self._start(args, kwargs, out)
             return None
-        at, held = self._found(args)
-        if held is None:
+        position, tracked = self._find(args)
+        if tracked is None:
             return None
-        if name in _PRODUCTS or name == "einsum" or (name == "sum" and held.values is not None):
-            turned = _turned(name, args, kwargs, at, held)
-            return None if turned is None else _gathered(turned)
-        self._pass_on(function, name, args, kwargs, out, at, held)
+        if name in _PRODUCTS or name == "einsum" or (name == "sum" and tracked.values is not None):
+            oriented = _orient(name, args, kwargs, position, tracked)
+            return None if oriented is None else _match(oriented)
+        self._propagate(function, name, args, kwargs, out, position, tracked)
         return None
 
-    def _hold_softmax(self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Tensor) -> None:
-        scores = next(tensors((*args, *kwargs.values())))
-        lineage, inside = self._lineage, heads_inside.get()
+    def _start(self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Tensor) -> None:
+        scores = next(tensors_in((*args, *kwargs.values())))
+        lineage, heads = self._lineage, folded_heads.get()
         axis = kwargs.get("dim", args[1] if len(args) > 1 else -1)
-        places = torch.arange(out.shape[axis] if out.ndim else 1, device=out.device)
-        along = [-1 if n == axis % out.ndim else 1 for n in range(out.ndim)]
-        self._held[out] = Held(
+        index = torch.arange(out.shape[axis] if out.ndim else 1, device=out.device)
+        along_axis = [-1 if n == axis % out.ndim else 1 for n in range(out.ndim)]
+        self._tracked[out] = TrackedWeights(
             out.detach(),
-            places.view(along).expand(out.shape),
+            index.view(along_axis).expand(out.shape),
             out.shape,
-            lineage.same_in_scores(scores),
-            lineage.grown(scores),
-            masked=bool((scores.detach() < HIDDEN).any()),
-            heads=folded(inside) if inside > 1 else lineage.heads(scores),
+            lineage.same_rows_in_scores(scores),
+            lineage.from_cache(scores),
+            has_mask=bool((scores.detach() < MASKED_BELOW).any()),
+            head_layout=folded_layout(heads) if heads > 1 else lineage.head_layout(scores),
         )
 
-    def _found(self, args: tuple[Any, ...]) -> tuple[int, Held | None]:
-        for at, tensor in enumerate(tensors(args)):
-            if tensor in self._held:
-                return at, self._held[tensor]
+    def _find(self, args: tuple[Any, ...]) -> tuple[int, TrackedWeights | None]:
+        """Return the first tracked tensor among the arguments, and its position."""
+        for position, tensor in enumerate(tensors_in(args)):
+            if tensor in self._tracked:
+                return position, self._tracked[tensor]
         return 0, None
 
-    def _pass_on(
+    def _propagate(
         self,
         function: Callable[..., Any],
         name: str,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         out: Any,
-        at: int,
-        held: Held,
+        position: int,
+        tracked: TrackedWeights,
     ) -> None:
-        if held.values is not None:
+        """Track what a function made of tracked weights."""
+        if tracked.values is not None:
             return
-        if at != 0 and name in (*_SAME_PLACE, *LAYOUT):
-            return  # it only gave its type or shape to another
-        if name in _SAME_PLACE and isinstance(out, Tensor):
-            self._held[out] = held
-        elif name in LAYOUT:
-            move = _VIEWS.get(name, function)
-            moved = [move(x, *args[1:], **kwargs) for x in (held.weights, held.places)]
-            for tensor, *both in zip(*(tensors((x,)) for x in (out, *moved)), strict=True):
-                before = tensor.shape if tensor.ndim == 4 else held.before
-                self._held[tensor] = replace(held.laid_out(name, *both), before=before)
-        elif name in _CHANGES and isinstance(out, Tensor):
-            if out.shape == held.weights.shape:
-                masked = held.masked or name in _HIDES
-                self._held[out] = replace(held, weights=out.detach(), masked=masked)
-            elif "mul" in name:
-                other = next(x for n, x in enumerate(tensors(args)) if n != at)
-                met = held.moved(lambda x: x[(None,) * (out.ndim - x.ndim)])
-                self._held[out] = replace(met, values=other.detach())
+        if position != 0 and name in (*_UNCHANGED, *LAYOUT_FUNCTIONS):
+            return  # the weights only lent their dtype or shape to another tensor
+        if name in _UNCHANGED and isinstance(out, Tensor):
+            self._tracked[out] = tracked
+        elif name in LAYOUT_FUNCTIONS:
+            rearrange = _VIEWS.get(name, function)
+            results = [
+                rearrange(x, *args[1:], **kwargs) for x in (tracked.weights, tracked.softmax_index)
+            ]
+            for tensor, *both in zip(*(tensors_in((x,)) for x in (out, *results)), strict=True):
+                shape = tensor.shape if tensor.ndim == 4 else tracked.original_shape
+                moved = tracked.with_layout(name, *both)
+                self._tracked[tensor] = replace(moved, original_shape=shape)
+        elif name in _ELEMENTWISE and isinstance(out, Tensor):
+            self._propagate_elementwise(name, args, out, position, tracked)
+
+    def _propagate_elementwise(
+        self, name: str, args: tuple[Any, ...], out: Tensor, position: int, tracked: TrackedWeights
+    ) -> None:
+        if out.shape == tracked.weights.shape:
+            has_mask = tracked.has_mask or name in _MASKING
+            self._tracked[out] = replace(tracked, weights=out.detach(), has_mask=has_mask)
+        elif "mul" in name:  # weights * values, to be summed over the keys
+            values = next(x for n, x in enumerate(tensors_in(args)) if n != position)
+            expanded = tracked.rearranged(lambda x: x[(None,) * (out.ndim - x.ndim)])
+            self._tracked[out] = replace(expanded, values=values.detach())
 
 
-def _turned(
-    name: str, args: tuple[Any, ...], kwargs: dict[str, Any], at: int, held: Held
-) -> Held | None:
-    """Turn weights so that queries and keys come last, and values likewise."""
+def _orient(
+    name: str, args: tuple[Any, ...], kwargs: dict[str, Any], position: int, tracked: TrackedWeights
+) -> TrackedWeights | None:
+    """Move queries and keys to the last axes of the weights, and orient the values alike.
+
+    Returns None if the function is no product of attention weights with values.
+    """
     if name == "sum":
-        return _from_sum(args, kwargs, held)
-    given = list(tensors(args))
+        return _orient_from_sum(args, kwargs, tracked)
+    operands = list(tensors_in(args))
     if name == "einsum":
-        return _from_einsum(args[0], given, at, held) if len(given) == 2 else None
+        return (
+            _orient_from_einsum(args[0], operands, position, tracked)
+            if len(operands) == 2
+            else None
+        )
     if name == "baddbmm":
-        given, at = given[1:], at - 1
-    if at not in (0, 1) or len(given) != 2 or isinstance(given[1 - at], nn.Parameter):
-        return None  # a mixture of learned vectors looks at no position
-    other = given[1 - at].detach()
-    if at == 1:
-        held, other = held.moved(_across), _across(other)
-    single = held.weights.ndim == 1
-    return replace(held.moved(lambda x: x[None]) if single else held, values=other)
+        operands, position = operands[1:], position - 1
+    if position not in (0, 1) or len(operands) != 2:
+        return None
+    if isinstance(operands[1 - position], nn.Parameter):
+        return None  # a mixture of learned vectors attends to no position
+    values = operands[1 - position].detach()
+    if position == 1:
+        tracked, values = tracked.rearranged(_transpose), _transpose(values)
+    if tracked.weights.ndim == 1:
+        tracked = tracked.rearranged(lambda x: x[None])
+    return replace(tracked, values=values)
 
 
-def _across(rows: Tensor) -> Tensor:
-    """Turn rows to columns; a single row is its own column to a product."""
+def _transpose(rows: Tensor) -> Tensor:
+    """Swap the last two axes; a vector multiplies from either side."""
     return rows.transpose(-2, -1) if rows.ndim > 1 else rows
 
 
-def _from_sum(args: tuple[Any, ...], kwargs: dict[str, Any], held: Held) -> Held | None:
-    """Read (weights * values).sum(keys), where weights have one number for all of a value."""
+def _orient_from_sum(
+    args: tuple[Any, ...], kwargs: dict[str, Any], tracked: TrackedWeights
+) -> TrackedWeights | None:
+    """Read (weights * values).sum(keys), where weights have size 1 along the width."""
     axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
     axis = axis[0] if isinstance(axis, list | tuple) and len(axis) == 1 else axis
-    if not isinstance(axis, int) or held.weights.shape[-1] != 1 or held.values is None:
+    if not isinstance(axis, int) or tracked.weights.shape[-1] != 1 or tracked.values is None:
         return None
-    axis %= held.weights.ndim
-    single = axis == held.weights.ndim - 2 and held.weights.ndim == 3
-    values = held.values.movedim(axis - held.weights.ndim, -2)
-    values = values.squeeze(-3) if values.ndim == held.weights.ndim and not single else values
-    turned = held.moved(lambda x: x.movedim(axis, -1).squeeze(-2))
-    turned = turned.moved(lambda x: x[:, None]) if single else turned
-    return replace(turned, values=values)
+    ndim = tracked.weights.ndim
+    axis %= ndim
+    single_query = axis == ndim - 2 and ndim == 3
+    values = tracked.values.movedim(axis - ndim, -2)
+    values = values.squeeze(-3) if values.ndim == ndim and not single_query else values
+    oriented = tracked.rearranged(lambda x: x.movedim(axis, -1).squeeze(-2))
+    oriented = oriented.rearranged(lambda x: x[:, None]) if single_query else oriented
+    return replace(oriented, values=values)
 
 
-def _from_einsum(equation: Any, given: list[Tensor], at: int, held: Held) -> Held | None:
-    """Read queries and keys from the letters: keys are summed over, queries only in weights."""
+def _orient_from_einsum(
+    equation: Any, operands: list[Tensor], position: int, tracked: TrackedWeights
+) -> TrackedWeights | None:
+    """Read the axes from the letters: keys are summed over, queries occur only in the weights."""
     if not isinstance(equation, str):
         return None
-    sides, result, dots = _spelled(equation, [x.ndim for x in given])
-    mine, theirs = sides[at], sides[1 - at]
-    keys = [axis for axis in mine if axis in theirs and axis not in result]
-    queries = [axis for axis in mine if axis in result and axis not in theirs + dots]
-    rest = [axis for axis in mine if axis in result and axis in theirs + dots]
-    if len(keys) != 1 or len(queries) > 1 or len(rest) + len(queries) + 1 != len(mine):
+    terms, result, ellipsis = _expand_equation(equation, [x.ndim for x in operands])
+    own, other = terms[position], terms[1 - position]
+    keys = [axis for axis in own if axis in other and axis not in result]
+    queries = [axis for axis in own if axis in result and axis not in other + ellipsis]
+    leading = [axis for axis in own if axis in result and axis in other + ellipsis]
+    if len(keys) != 1 or len(queries) > 1 or len(leading) + len(queries) + 1 != len(own):
         return None
-    order = [mine.index(axis) for axis in (*rest, *queries, *keys)]
-    turned = held.moved(lambda x: x.permute(order))
-    return turned if queries else turned.moved(lambda x: x.unsqueeze(-2))
+    order = [own.index(axis) for axis in (*leading, *queries, *keys)]
+    oriented = tracked.rearranged(lambda x: x.permute(order))
+    return oriented if queries else oriented.rearranged(lambda x: x.unsqueeze(-2))
 
 
-def _spelled(equation: str, axes: list[int]) -> tuple[list[str], str, str]:
-    """Write out an equation's sides, its result if it says none, and the letters for its dots."""
+def _expand_equation(equation: str, ndims: list[int]) -> tuple[list[str], str, str]:
+    """Return an einsum's terms and result without ellipses, and the letters that replace those."""
     joined, arrow, result = equation.replace(" ", "").partition("->")
-    if not arrow:  # einsum sums over every letter that stands twice
+    if not arrow:  # an implicit result has the letters that occur once
         once = (axis for axis in joined if axis.isalpha() and joined.count(axis) == 1)
         result = "..." + "".join(once)
-    sides = joined.split(",")
-    hidden = [n - len(side.replace(".", "")) for side, n in zip(sides, axes, strict=True)]
-    dots = "".join(axis for axis in ascii_letters if axis not in joined)[: max(hidden)]
-    sides = [
-        side.replace("...", dots[len(dots) - n :]) for side, n in zip(sides, hidden, strict=True)
+    terms = joined.split(",")
+    hidden = [n - len(term.replace(".", "")) for term, n in zip(terms, ndims, strict=True)]
+    ellipsis = "".join(axis for axis in ascii_letters if axis not in joined)[: max(hidden)]
+    terms = [
+        term.replace("...", ellipsis[len(ellipsis) - n :])
+        for term, n in zip(terms, hidden, strict=True)
     ]
-    return sides, result.replace("...", dots), dots
+    return terms, result.replace("...", ellipsis), ellipsis
 
 
-def _gathered(turned: Held) -> Gathered | None:
-    first = turned.places[(0,) * (turned.places.ndim - 1)]
-    if len(first) > 1 and first[0] == first[1]:
-        return None  # what is summed over is not what the softmax shared out
-    weights, before = turned.weights, turned.before
-    joined = torch.Size([before[:-2].numel(), *before[-2:]])
-    if len(before) == 4 and weights.shape == joined:
-        weights = weights.unflatten(0, before[:2])
-    weights = four_axes(turned.heads.apart(weights))
-    values = None if turned.values is None else _values(turned.values, weights, turned)
-    whole = Whole(weights, values, masked=turned.masked, added=keys_added.get())
-    return Gathered(whole, turned.same, turned.grown)
+def _match(oriented: TrackedWeights) -> MatchedAttention | None:
+    """Bring oriented weights to four axes; None if another axis than the softmax's is summed."""
+    index = oriented.softmax_index[(0,) * (oriented.softmax_index.ndim - 1)]
+    if len(index) > 1 and index[0] == index[1]:
+        return None
+    weights, shape = oriented.weights, oriented.original_shape
+    folded = torch.Size([shape[:-2].numel(), *shape[-2:]])
+    if len(shape) == 4 and weights.shape == folded:
+        weights = weights.unflatten(0, shape[:2])
+    weights = to_four_axes(oriented.head_layout.split(weights))
+    values = None if oriented.values is None else _match_values(oriented.values, weights, oriented)
+    call = MaterializedWeights(
+        weights, values, has_mask=oriented.has_mask, extra_keys=appended_keys.get()
+    )
+    return MatchedAttention(call, oriented.same_rows, oriented.from_cache)
 
 
-def _values(values: Tensor, weights: Tensor, turned: Held) -> Tensor | None:
+def _match_values(values: Tensor, weights: Tensor, oriented: TrackedWeights) -> Tensor | None:
+    """Bring values to the axes of the weights; None if they do not fit."""
     if values.ndim < 2:
         return None
-    if values.ndim == turned.weights.ndim and len(values) == len(turned.weights):
-        values = turned.heads.apart(values)
+    if values.ndim == oriented.weights.ndim and len(values) == len(oriented.weights):
+        values = oriented.head_layout.split(values)
     if values.ndim == 3 and values.shape[0] == weights.shape[0] * weights.shape[1]:
-        values = folded(weights.shape[1]).apart(values)
-    values = four_axes(values)
+        values = folded_layout(weights.shape[1]).split(values)
+    values = to_four_axes(values)
     fits = values.shape[2] == weights.shape[3] and weights.shape[1] % values.shape[1] == 0
     return values if fits and len(values) in (1, len(weights)) else None

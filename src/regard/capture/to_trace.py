@@ -1,4 +1,4 @@
-"""A trace told from what was seen: one sentence of the batch, and the names of its tokens."""
+"""Captured attention as a trace: one batch item, with token lists for both axes of each map."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,50 +9,58 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from regard.capture.record import CapturedAttention
-from regard.capture.summary import Rows
 from regard.errors import RegardError
 from regard.trace import Array, AttentionMap, AttentionSummary, TokenList, Trace, to_array
+from regard.trace.block_summary import TensorSummary
 
-Given = TokenList | Sequence[str] | None
+Tokens = TokenList | Sequence[str] | None
+Records = Sequence[CapturedAttention]
 
 
-class Sides(NamedTuple):
-    """Which tokens look at which."""
+class TokenLists(NamedTuple):
+    """The names of the token lists on both axes of a map."""
 
     queries: str
     keys: str
 
 
-def told(
-    looks: Sequence[CapturedAttention],
-    source: Given,
-    target: Given,
-    sentence: int,
+def build_trace(
+    records: Records,
+    source: Tokens,
+    target: Tokens,
+    batch_index: int,
     title: str,
     model: str,
     gold: Sequence[tuple[int, int]] | None,
 ) -> Trace:
-    """Write looks as a trace, with numbers for the tokens that are not given."""
-    given = _named(looks, source, target)
-    for look in looks:
-        if not 0 <= sentence < look.sizes[0]:
+    """Build the trace of one batch item; tokens that are not given are numbered.
+
+    Raises:
+        RegardError: if a record has no such batch item.
+    """
+    for record in records:
+        if not 0 <= batch_index < record.batch_size:
             raise RegardError(
-                f"batch_index must be from 0 to {look.sizes[0] - 1}, as {look.name} saw no more, "
-                f"but it is {sentence}"
+                f"batch_index must be from 0 to {record.batch_size - 1}, the batch of "
+                f"{record.name}, but it is {batch_index}"
             )
-    sides = [_sides(look, looks, given) for look in looks]
-    own = [tokens for tokens in (source, target) if isinstance(tokens, TokenList)]
-    lists = _lists(looks, sides, given, own, sentence)
-    records = [_record(look, sentence, s) for look, s in zip(looks, sides, strict=True)]
-    links = None if gold is None else tuple(gold)
-    return Trace(tokens=lists, maps=tuple(records), title=title, model=model, gold=links)
+    given = _name_given(records, source, target)
+    axes = [_choose_lists(record, records, given) for record in records]
+    users_own = [tokens for tokens in (source, target) if isinstance(tokens, TokenList)]
+    maps = [_build_map(record, batch_index, a) for record, a in zip(records, axes, strict=True)]
+    return Trace(
+        tokens=_build_lists(records, axes, given, users_own, batch_index),
+        maps=tuple(maps),
+        title=title,
+        model=model,
+        gold=None if gold is None else tuple(gold),
+    )
 
 
-def _named(
-    looks: Sequence[CapturedAttention], source: Given, target: Given
-) -> dict[str, TokenList]:
-    two = target is not None or _crosses(looks)
-    names = ("source", "target") if two else ("text",)
+def _name_given(records: Records, source: Tokens, target: Tokens) -> dict[str, TokenList]:
+    """Name the given lists "source" and "target", or "text" if there is one text only."""
+    has_two_texts = target is not None or _has_cross(records)
+    names = ("source", "target") if has_two_texts else ("text",)
     return {
         name: tokens if isinstance(tokens, TokenList) else TokenList(tuple(tokens))
         for name, tokens in zip(names, (source, target), strict=False)
@@ -60,145 +68,153 @@ def _named(
     }
 
 
-def _crosses(looks: Sequence[CapturedAttention]) -> bool:
-    return any(look.kind == "cross" for look in looks)
+def _has_cross(records: Records) -> bool:
+    return any(record.kind == "cross" for record in records)
 
 
-def _lists(
-    looks: Sequence[CapturedAttention],
-    sides: Sequence[Sides],
+def _choose_lists(
+    record: CapturedAttention, records: Records, given: dict[str, TokenList]
+) -> TokenLists:
+    """Choose the token lists of a map; lists that are not given are told apart by length."""
+    if record.kind == "cross":
+        names = TokenLists("target", "source")
+    elif "target" in given or _has_cross(records):
+        name = _source_or_target(record, records)
+        names = TokenLists(name, name)
+    else:
+        names = TokenLists("text", "text")
+    counts = _num_tokens(record)
+    sized = (_with_length(name, n, records, given) for name, n in zip(names, counts, strict=True))
+    return TokenLists(*sized)
+
+
+def _source_or_target(record: CapturedAttention, records: Records) -> str:
+    """Return which text a module's self-attention is over."""
+    if record.kind == "causal":
+        return "target"
+    crosses = [other for other in records if other.kind == "cross"]
+    target_lengths = {_num_tokens(cross)[0] for cross in crosses}
+    source_lengths = {_num_tokens(cross)[1] for cross in crosses}
+    length = _num_tokens(record)[0]
+    if (length in source_lengths) != (length in target_lengths):
+        return "source" if length in source_lengths else "target"
+    return "target" if "decoder" in record.name.lower() else "source"
+
+
+def _num_tokens(record: CapturedAttention) -> tuple[int, int]:
+    """Return the lengths of both axes in the trace.
+
+    In causal attention, queries before the first recorded one get empty rows. Keys that a module
+    appends are not counted: they are no positions of a text.
+    """
+    keys = record.num_keys - record.extra_keys
+    if record.kind == "causal":
+        end = record.offset + record.num_queries
+        return end, min(keys, end)
+    return record.num_queries, keys
+
+
+def _with_length(name: str, length: int, records: Records, given: dict[str, TokenList]) -> str:
+    """Add the length to the name "text" where there are texts of several lengths."""
+    if name in given or name != "text":
+        return name
+    usual = next((_num_tokens(x)[0] for x in records if x.kind != "cross"), length)
+    is_only = {n for record in records for n in _num_tokens(record)} == {length}
+    return name if is_only or length == usual else f"text of {length}"
+
+
+def _build_lists(
+    records: Records,
+    axes: Sequence[TokenLists],
     given: dict[str, TokenList],
-    own: Sequence[TokenList],
-    sentence: int,
+    users_own: Sequence[TokenList],
+    batch_index: int,
 ) -> dict[str, TokenList]:
-    """Name all tokens, and mark as padding what masks hide, unless the user marked it."""
+    """Build all token lists; fully masked keys are marked as padding, unless the user did it."""
     lists = dict(given)
-    for look, pair in zip(looks, sides, strict=True):
-        for side, count in zip(pair, _counts(look), strict=True):
-            lists.setdefault(side, TokenList(tuple(str(n) for n in range(count))))
+    for record, names in zip(records, axes, strict=True):
+        for name, count in zip(names, _num_tokens(record), strict=True):
+            lists.setdefault(name, TokenList(tuple(str(n) for n in range(count))))
     for name, tokens in lists.items():
-        at = [look for look, pair in zip(looks, sides, strict=True) if pair.keys == name]
-        if at and not any(tokens is one for one in own):
-            lists[name] = replace(tokens, padding=_padding(at, len(tokens), sentence))
-    for look, pair in zip(looks, sides, strict=True):
-        if look.added:
-            lists[_longer(pair.keys, look.added)] = _with_added(lists[pair.keys], look.added)
+        over = [r for r, names in zip(records, axes, strict=True) if names.keys == name]
+        if over and not any(tokens is own for own in users_own):
+            lists[name] = replace(tokens, padding=_find_padding(over, len(tokens), batch_index))
+    for record, names in zip(records, axes, strict=True):
+        if record.extra_keys:
+            extended = _extended_name(names.keys, record.extra_keys)
+            lists[extended] = _extend_tokens(lists[names.keys], record.extra_keys)
     return lists
 
 
-def _padding(looks: Sequence[CapturedAttention], count: int, sentence: int) -> tuple[int, ...]:
-    """Find the keys that masks hide from every query of every look."""
-    if any(_counts(look)[1] != count for look in looks):
-        return ()  # the trace will say that the list is too short or too long
-    hidden = [look.hidden[sentence, :count] for look in looks if look.hidden is not None]
-    return tuple(np.flatnonzero(np.all([row.numpy() for row in hidden], axis=0)).tolist())
+def _find_padding(records: Records, length: int, batch_index: int) -> tuple[int, ...]:
+    """Return the keys that are masked for all queries of all records."""
+    if any(_num_tokens(record)[1] != length for record in records):
+        return ()  # Trace reports the wrong length
+    masked = [
+        record.fully_masked_keys[batch_index, :length].numpy()
+        for record in records
+        if record.fully_masked_keys is not None
+    ]
+    return tuple(np.flatnonzero(np.all(masked, axis=0)).tolist())
 
 
-def _longer(name: str, added: int) -> str:
-    return f"{name} and {added} more"
+def _extended_name(name: str, extra_keys: int) -> str:
+    return f"{name} + {extra_keys}"
 
 
-def _with_added(tokens: TokenList, added: int) -> TokenList:
-    """Name the keys that a module puts behind those of a text."""
-    count, more = len(tokens), [None] * added
-    words, likely = tokens.words, tokens.log_probs
+def _extend_tokens(tokens: TokenList, extra_keys: int) -> TokenList:
+    """Append special tokens "+1", "+2", … for the keys that a module appends."""
+    length, missing = len(tokens), [None] * extra_keys
+    words, log_probs = tokens.words, tokens.log_probs
     return TokenList(
-        (*tokens.pieces, *(f"+{n + 1}" for n in range(added))),
-        None if words is None else (*words, *more),
-        (*tokens.special, *range(count, count + added)),
+        (*tokens.pieces, *(f"+{n + 1}" for n in range(extra_keys))),
+        None if words is None else (*words, *missing),
+        (*tokens.special, *range(length, length + extra_keys)),
         tokens.padding,
-        None if likely is None else (*likely, *more),
+        None if log_probs is None else (*log_probs, *missing),
     )
 
 
-def _sides(
-    look: CapturedAttention, looks: Sequence[CapturedAttention], given: dict[str, TokenList]
-) -> Sides:
-    """Name both sides; lists that were not given are told apart by their lengths."""
-    two = "target" in given or _crosses(looks)
-    if look.kind == "cross":
-        sides = Sides("target", "source")
-    elif not two:
-        sides = Sides("text", "text")
-    else:
-        sides = Sides(*[_side(look, looks)] * 2)
-    sizes = _counts(look)
-    return Sides(*(_sized(s, n, looks, given) for s, n in zip(sides, sizes, strict=True)))
-
-
-def _side(look: CapturedAttention, looks: Sequence[CapturedAttention]) -> str:
-    """Tell whether a text that looks at itself is the one that is read or the one written."""
-    if look.kind == "causal":
-        return "target"
-    crosses = [other for other in looks if other.kind == "cross"]
-    read = {_counts(other)[1] for other in crosses}
-    written = {_counts(other)[0] for other in crosses}
-    count = _counts(look)[0]
-    if (count in read) != (count in written):
-        return "source" if count in read else "target"
-    return "target" if "decoder" in look.name.lower() else "source"
-
-
-def _counts(look: CapturedAttention) -> tuple[int, int]:
-    """Count queries and keys as they are told: those before the first query are told, too.
-
-    Keys that a module adds are not counted: they are no positions of a text.
-    """
-    _, queries, keys = look.sizes
-    keys -= look.added
-    if look.kind == "causal":
-        return look.offset + queries, min(keys, look.offset + queries)
-    return queries, keys
-
-
-def _sized(
-    side: str, count: int, looks: Sequence[CapturedAttention], given: dict[str, TokenList]
-) -> str:
-    if side in given:
-        return side
-    usual = next((_counts(x)[0] for x in looks if x.kind != "cross"), count)
-    alone = {n for look in looks for n in _counts(look)} == {count}
-    if side == "text" and not alone and count != usual:
-        return f"text of {count}"
-    return side
-
-
-def _record(look: CapturedAttention, sentence: int, sides: Sides) -> AttentionMap:
-    weights, rows = look.weights, look.rows
-    before = look.offset if look.kind == "causal" else 0
+def _build_map(record: CapturedAttention, batch_index: int, names: TokenLists) -> AttentionMap:
+    weights, summary = record.weights, record.summary
+    missing = record.offset if record.kind == "causal" else 0
+    keys = names.keys
+    if record.extra_keys:
+        keys = _extended_name(keys, record.extra_keys)
     return AttentionMap(
-        name=look.name,
-        kind=look.kind,
-        queries=sides.queries,
-        keys=_longer(sides.keys, look.added) if look.added else sides.keys,
-        weights=None if weights is None else to_array(_shifted(weights[sentence], before, -2)),
-        summary=None if rows is None else _reduced(rows, sentence, before),
-        heads=tuple(look.heads),
-        call=look.call,
-        call_site=look.place,
-        value_norms=_norms(look, sentence),
+        name=record.name,
+        kind=record.kind,
+        queries=names.queries,
+        keys=keys,
+        weights=None if weights is None else to_array(_prepend(weights[batch_index], missing, -2)),
+        summary=None if summary is None else _to_summary(summary, batch_index, missing),
+        heads=tuple(record.heads),
+        call=record.call,
+        call_site=record.call_site,
+        value_norms=_value_norms(record, batch_index),
     )
 
 
-def _shifted(rows: Tensor, before: int, axis: int) -> Tensor:
-    """Put empty rows where nobody watched."""
-    return pad(rows, (0, 0) * (-axis - 1) + (before, 0)) if before else rows
+def _prepend(rows: Tensor, count: int, axis: int) -> Tensor:
+    """Prepend empty rows, for queries that came before the capture."""
+    return pad(rows, (0, 0) * (-axis - 1) + (count, 0)) if count else rows
 
 
-def _reduced(rows: Rows, sentence: int, before: int) -> AttentionSummary:
-    own = Rows(*(numbers[sentence] for numbers in rows))
+def _to_summary(summary: TensorSummary, batch_index: int, missing: int) -> AttentionSummary:
+    item = TensorSummary(*(field[batch_index] for field in summary))
     return AttentionSummary(
-        top_keys=_shifted(own.top_keys, before, -2).numpy().astype(np.int64),
-        top_weights=to_array(_shifted(own.top_weights, before, -2)),
-        remainder=to_array(_shifted(own.remainder, before, -1)),
-        tiles=to_array(own.tiles),
-        entropy=to_array(_shifted(own.entropy, before, -1)),
-        received=to_array(own.received),
-        distance=to_array(_shifted(own.distance, before, -1)),
+        top_keys=_prepend(item.top_keys, missing, -2).numpy().astype(np.int64),
+        top_weights=to_array(_prepend(item.top_weights, missing, -2)),
+        remainder=to_array(_prepend(item.remainder, missing, -1)),
+        tiles=to_array(item.tiles),
+        entropy=to_array(_prepend(item.entropy, missing, -1)),
+        received=to_array(item.received),
+        distance=to_array(_prepend(item.distance, missing, -1)),
     )
 
 
-def _norms(look: CapturedAttention, sentence: int) -> Array | None:
-    if look.norms is None:
+def _value_norms(record: CapturedAttention, batch_index: int) -> Array | None:
+    if record.value_norms is None:
         return None
-    return to_array(look.norms[sentence, :, : _counts(look)[1] + look.added])
+    num_keys = _num_tokens(record)[1] + record.extra_keys
+    return to_array(record.value_norms[batch_index, :, :num_keys])

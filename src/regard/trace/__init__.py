@@ -2,8 +2,9 @@
 
 A trace holds token lists and the attention maps between them. It knows no model and needs no
 torch: arrays are numpy arrays. `record.py` has the data model, `validation.py` its checks,
-`grouping.py` and `summary.py` turn a trace into a smaller one, `serialization.py` and `file.py`
-write and read it. In a file it is JSON, compressed with gzip if the name ends in .gz:
+`grouping.py` and `summary.py` turn a trace into a smaller one (the summary itself is computed in
+`block_summary.py`, the one file that imports torch), `serialization.py` and `file.py` write and
+read it. In a file it is JSON, compressed with gzip if the name ends in .gz:
 
     {"format": "regard trace", "version": 2,
      "title": "a string", "model": "a string",

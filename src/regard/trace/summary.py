@@ -33,32 +33,17 @@ def _summarize_map(attention_map: AttentionMap, top: int) -> AttentionMap:
 
 
 def summarize_weights(weights: Array, top: int = TOP_KEYS) -> AttentionSummary:
-    """Summarize weights (head, query, key)."""
-    queries, keys = weights.shape[-2:]
-    top_keys = np.argsort(-weights, axis=-1, kind="stable")[..., :top]
-    top_weights = np.take_along_axis(weights, top_keys, axis=-1)
-    distances = np.abs(np.arange(keys) - np.arange(queries)[:, None])
-    logs = np.log(np.where(weights > 0, weights, 1))
-    attending_queries = np.maximum(1, weights.any(-1).sum(-1, keepdims=True))
+    """Summarize weights (head, query, key); of equally heavy keys, the first come first."""
+    import torch  # here, so that reading and drawing a trace do not load it
+
+    from regard.trace.block_summary import allocate_summary, summarize_blocks
+
+    dtype = torch.float64 if weights.dtype == np.float64 else torch.float32
+    tensor = torch.tensor(weights, dtype=dtype, device="cpu")
+    heads, queries, keys = tensor.shape
+    summary = allocate_summary((heads,), queries, keys, top, dtype)
+    summarize_blocks(lambda rows: tensor[:, rows], summary, stable=True)
     return AttentionSummary(
-        top_keys=top_keys,
-        top_weights=top_weights,
-        remainder=np.maximum(0, weights.sum(-1) - top_weights.sum(-1)),
-        tiles=_tiles(weights),
-        entropy=np.abs((weights * logs).sum(-1)),
-        received=weights.sum(-2) / attending_queries,
-        distance=(weights * distances).sum(-1),
+        top_keys=summary.top_keys.numpy().astype(np.int64),
+        **{name: x.numpy() for name, x in summary._asdict().items() if name != "top_keys"},
     )
-
-
-def _tiles(weights: Array) -> Array:
-    """Return the mean weight of each tile."""
-    rows, columns = (_tile_edges(count) for count in weights.shape[-2:])
-    sums = np.add.reduceat(np.add.reduceat(weights, rows[:-1], axis=1), columns[:-1], axis=2)
-    return np.asarray(sums / (np.diff(rows)[:, None] * np.diff(columns)), dtype=np.float32)
-
-
-def _tile_edges(count: int) -> Array:
-    """Return the first position of each tile, and the number of positions at the end."""
-    tiles = min(count, MAX_TILES)
-    return np.arange(tiles + 1) * count // tiles

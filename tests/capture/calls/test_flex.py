@@ -7,8 +7,10 @@ from regard import recover_weights, watch
 
 pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 
+SLOPES = torch.tensor([0.1, 0.5, 0.9, 2.0])
 
-class Flexible(nn.Module):
+
+class FlexAttention(nn.Module):
     def __init__(self, **settings):
         super().__init__()
         self.settings = settings
@@ -17,64 +19,58 @@ class Flexible(nn.Module):
         return flex_attention(queries, keys, values, **self.settings)
 
 
-def nearer(score, batch, head, query, key):
+def distance_bias(score, batch, head, query, key):
     return score - 0.3 * (head + 1) * (query - key).abs()
 
 
-def stairs(batch, head, query, key):
-    return query >= key
-
-
-SLOPES = torch.tensor([0.1, 0.5, 0.9, 2.0])
-
-
-def learned(score, batch, head, query, key):
+def slope_per_head(score, batch, head, query, key):
     return score * SLOPES[head]
 
 
+def causal_block_mask():
+    return create_block_mask(lambda b, h, q, k: q >= k, None, None, 6, 6, device="cpu")
+
+
 CASES = {
-    "plain": {},
+    "no mask": {},
     "scale": {"scale": 0.7},
-    "score": {"score_mod": nearer},
-    "table": {"score_mod": learned},
-    "mask": {"block_mask": create_block_mask(stairs, None, None, 6, 6, device="cpu")},
-    "both": {
-        "score_mod": nearer,
-        "block_mask": create_block_mask(stairs, None, None, 6, 6, device="cpu"),
-    },
-    "grouped": {"enable_gqa": True, "score_mod": learned},
+    "score_mod": {"score_mod": distance_bias},
+    "score_mod with a buffer": {"score_mod": slope_per_head},
+    "block_mask": {"block_mask": causal_block_mask()},
+    "both": {"score_mod": distance_bias, "block_mask": causal_block_mask()},
+    "grouped": {"enable_gqa": True, "score_mod": slope_per_head},
 }
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_weights_are_those_of_the_function(case):
-    model = Flexible(**CASES[case])
+def test_weights_agree_with_flex_attention(case):
+    model = FlexAttention(**CASES[case])
     queries = torch.randn(2, 4, 6, 8)
     keys = torch.randn(2, 2 if case == "grouped" else 4, 6, 8)
     values = torch.randn_like(keys)
-    plain = model(queries, keys, values)
-    with watch(model) as seen:
+    unwatched = model(queries, keys, values)
+    with watch(model) as capture:
         watched = model(queries, keys, values)
-    assert torch.equal(plain, watched)
-    torch.testing.assert_close(seen[0].weights, recover_weights(model, queries, keys))
-    assert seen[0].kind == ("causal" if "block_mask" in CASES[case] else "self")
-    assert seen[0].name == "Flexible"
+    assert torch.equal(unwatched, watched)
+    torch.testing.assert_close(capture[0].weights, recover_weights(model, queries, keys))
+    assert capture[0].kind == ("causal" if "block_mask" in CASES[case] else "self")
+    assert capture[0].name == "FlexAttention"
 
 
-def test_reduced_weights_are_computed_block_by_block():
-    model = Flexible(score_mod=nearer)
+def test_summary_is_computed_block_by_block():
+    model = FlexAttention(score_mod=distance_bias)
     rows = torch.randn(1, 4, 6, 8)
-    with watch(model, keep="reduced") as seen:
+    with watch(model, keep="summary") as capture:
         model(rows, rows, rows)
-    whole = recover_weights(model, rows, rows)
-    torch.testing.assert_close(seen[0].rows.received, whole.mean(-2))
+    weights = recover_weights(model, rows, rows)
+    torch.testing.assert_close(capture[0].summary.received, weights.mean(-2))
 
 
-def test_all_sentences_are_asked_and_what_they_hide_is_told():
+def test_padding_mask_is_read_for_each_batch_item():
     lengths = torch.tensor([1, 5])
     mask = create_block_mask(lambda b, h, q, k: k < lengths[b], 2, None, 5, 5, device="cpu")
-    model, rows = Flexible(block_mask=mask), torch.randn(2, 3, 5, 8)
-    with watch(model) as seen:
+    model, rows = FlexAttention(block_mask=mask), torch.randn(2, 3, 5, 8)
+    with watch(model) as capture:
         model(rows, rows, rows)
-    assert seen[0].kind == "self"
-    assert seen[0].hidden.tolist() == [[False] + [True] * 4, [False] * 5]
+    assert capture[0].kind == "self"
+    assert capture[0].fully_masked_keys.tolist() == [[False] + [True] * 4, [False] * 5]

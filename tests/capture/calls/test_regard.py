@@ -4,15 +4,9 @@ import torch
 from regard import masks, weights
 from regard.attention import SCORE_NAMES, make_score
 from regard.attention.call import prepare_call
-from regard.capture.calls.base import Asked, Dot
-from regard.capture.calls.regard import asked_of
+from regard.capture.calls import CapturedCall, SDPACall, capture_regard_call
 
 ALL = slice(None)
-
-
-def asked_for(queries, keys, score="scaled_dot", mask=None, bias=None, offset=None):
-    return asked_of(prepare_call(queries, keys, None, score, mask, bias, offset))
-
 
 MASKS = {
     "none": None,
@@ -22,46 +16,50 @@ MASKS = {
 }
 
 
+def capture_call(queries, keys, score="scaled_dot", mask=None, bias=None, offset=None):
+    return capture_regard_call(prepare_call(queries, keys, None, score, mask, bias, offset))
+
+
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("name", SCORE_NAMES)
-def test_weights_are_those_of_every_score_and_mask(name, mask):
+def test_weights_agree_for_every_score_and_mask(name, mask):
     score = make_score(name, (12, 12))
     queries, keys = torch.randn(2, 3, 5, 12), torch.randn(2, 3, 7, 12)
-    asked = asked_for(queries, keys, score, MASKS[mask])
-    assert isinstance(asked, Asked)
+    call = capture_call(queries, keys, score, MASKS[mask])
+    assert isinstance(call, CapturedCall)
     expected = weights(queries, keys, score=score, mask=MASKS[mask]).detach()
     with torch.no_grad():
-        found = asked.weigh(ALL, [0, 1, 2], ALL)
-        part = asked.weigh(slice(1, 2), [2, 0], slice(1, 3))
-    width = found.shape[-1]
-    torch.testing.assert_close(found, expected[..., :width])
-    assert not expected[..., width:].any()
-    torch.testing.assert_close(part, expected[1:, [2, 0], 1:3, : part.shape[-1]])
+        computed = call.weights(ALL, [0, 1, 2], ALL)
+        block = call.weights(slice(1, 2), [2, 0], slice(1, 3))
+    num_keys = computed.shape[-1]
+    torch.testing.assert_close(computed, expected[..., :num_keys])
+    assert not expected[..., num_keys:].any()
+    torch.testing.assert_close(block, expected[1:, [2, 0], 1:3, : block.shape[-1]])
 
 
-def test_bias_and_grouped_heads():
+def test_bias_and_grouped_heads_are_applied():
     queries, keys = torch.randn(2, 4, 5, 12), torch.randn(2, 2, 7, 12)
     bias = torch.randn(4, 5, 7)[None]
-    found = asked_for(queries, keys, bias=bias).weigh(ALL, [0, 1, 2, 3], ALL)
-    torch.testing.assert_close(found, weights(queries, keys, bias=bias))
+    computed = capture_call(queries, keys, bias=bias).weights(ALL, [0, 1, 2, 3], ALL)
+    torch.testing.assert_close(computed, weights(queries, keys, bias=bias))
 
 
-def test_a_batch_without_heads_has_one():
+def test_batch_without_head_axis_has_one_head():
     queries, keys = torch.randn(2, 5, 12), torch.randn(2, 7, 12)
-    asked = asked_for(queries, keys, mask=masks.lengths([4, 6]))
-    assert asked.sizes == (2, 1, 5, 7)
-    found = asked.weigh(ALL, [0], ALL)
-    torch.testing.assert_close(found[:, 0], weights(queries, keys, mask=masks.lengths([4, 6])))
+    mask = masks.lengths([4, 6])
+    call = capture_call(queries, keys, mask=mask)
+    assert call.shape == (2, 1, 5, 7)
+    torch.testing.assert_close(call.weights(ALL, [0], ALL)[:, 0], weights(queries, keys, mask=mask))
 
 
-def test_a_score_that_folds_is_asked_head_by_head():
+def test_dot_product_score_is_computed_head_by_head():
     queries, keys = torch.randn(2, 3, 5, 12), torch.randn(2, 3, 7, 12)
-    assert isinstance(asked_for(queries, keys), Dot)
-    assert not asked_for(queries, keys, make_score("additive", (12, 12))).apart
+    assert isinstance(capture_call(queries, keys), SDPACall)
+    assert not capture_call(queries, keys, make_score("additive", (12, 12))).heads_independent
 
 
 @pytest.mark.parametrize(
-    "mask, causal",
+    "mask, is_causal",
     [
         (masks.causal(), True),
         (masks.causal() & masks.lengths([4, 5]), True),
@@ -69,32 +67,34 @@ def test_a_score_that_folds_is_asked_head_by_head():
         (masks.window(2), False),
         (masks.window(2, ahead=1), False),
         (masks.lengths([4, 5]), False),
+        (masks.lengths([1, 1]), False),
         (None, False),
     ],
 )
-def test_masks_that_hide_what_comes_later_are_causal(mask, causal):
+def test_mask_that_hides_later_keys_is_causal(mask, is_causal):
     rows = torch.randn(2, 3, 5, 12)
-    assert asked_for(rows, rows, mask=mask).causal == causal
+    assert capture_call(rows, rows, mask=mask).is_causal == is_causal
 
 
-def test_the_first_query_of_a_cache_stands_behind_what_was_there():
+def test_offset_of_a_cache_is_kept():
     queries, keys = torch.randn(2, 3, 1, 12), torch.randn(2, 3, 7, 12)
-    assert asked_for(queries, keys, mask=masks.causal(), offset=6).offset == 6
+    assert capture_call(queries, keys, mask=masks.causal(), offset=6).offset == 6
 
 
-def test_masks_and_biases_hide():
+def test_mask_and_bias_make_keys_fully_masked():
     rows = torch.randn(2, 3, 5, 12)
     expected = [[False] * 4 + [True], [False] * 5]
-    lengths, bias = masks.lengths([4, 5]), torch.zeros(2, 1, 1, 5)
+    mask = masks.lengths([4, 5]) & masks.causal()
+    assert capture_call(rows, rows, mask=mask).fully_masked_keys().tolist() == expected
+    bias = torch.zeros(2, 1, 1, 5)
     bias[0, ..., 4] = -torch.inf
-    assert asked_for(rows, rows, mask=lengths & masks.causal()).hidden().tolist() == expected
-    assert asked_for(rows, rows, bias=bias).hidden().tolist() == expected
-    assert asked_for(rows, rows, make_score("additive", (12, 12))).hidden() is None
-    assert not asked_for(rows, rows, mask=masks.lengths([1, 1])).causal
+    assert capture_call(rows, rows, bias=bias).fully_masked_keys().tolist() == expected
+    additive = make_score("additive", (12, 12))
+    assert capture_call(rows, rows, additive).fully_masked_keys() is None
 
 
-class Halved:
-    """A score of the caller's that folds, and says so with two tensors and no more."""
+class HalvedDot:
+    """A user's score that folds into a pair of tensors, without a scale."""
 
     def __call__(self, queries, keys):
         return (queries / 2) @ keys.mT
@@ -103,7 +103,7 @@ class Halved:
         return queries / 2, keys
 
 
-def test_a_fold_of_two_tensors_is_enough():
+def test_score_that_folds_into_two_tensors_is_enough():
     queries, keys = torch.randn(2, 3, 5, 12), torch.randn(2, 3, 7, 12)
-    found = asked_for(queries, keys, Halved()).weigh(ALL, [0, 1, 2], ALL)
-    torch.testing.assert_close(found, weights(queries, keys, score=Halved()))
+    computed = capture_call(queries, keys, HalvedDot()).weights(ALL, [0, 1, 2], ALL)
+    torch.testing.assert_close(computed, weights(queries, keys, score=HalvedDot()))

@@ -1,1 +1,29 @@
-"""Captured attention calls, from which any weights can be recomputed."""
+"""Captured attention calls, one class per way in which PyTorch code computes attention.
+
+All follow the `CapturedCall` protocol: they hold the call's inputs and recompute any block of its
+weights. To recognise another mechanism, add a class here and create it in `regard.capture.mode`.
+
+    SDPACall             torch.nn.functional.scaled_dot_product_attention
+    FlexCall             torch.nn.attention.flex_attention
+    RegardCall           regard's own attention, of any score
+    MaterializedWeights  softmax(...) @ values written out in the model
+    SlidingWindowCall    any of them over a cache that has dropped its first keys
+"""
+
+from regard.capture.calls.base import CapturedCall, to_four_axes
+from regard.capture.calls.flex import FlexCall
+from regard.capture.calls.materialized import MaterializedWeights
+from regard.capture.calls.regard import RegardCall, capture_regard_call
+from regard.capture.calls.sdpa import SDPACall
+from regard.capture.calls.sliding_window import SlidingWindowCall
+
+__all__ = [
+    "CapturedCall",
+    "FlexCall",
+    "MaterializedWeights",
+    "RegardCall",
+    "SDPACall",
+    "SlidingWindowCall",
+    "capture_regard_call",
+    "to_four_axes",
+]

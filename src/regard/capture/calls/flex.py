@@ -1,4 +1,4 @@
-"""A call of flex_attention, whose score and mask are functions."""
+"""Calls of torch's flex_attention, whose score and mask are functions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,14 +7,14 @@ import torch
 from torch import Tensor
 
 from regard._support.precision import upcast
-from regard.capture.calls.base import as_computed, weights_of
-from regard.capture.mask_analysis import climbs, seen_by_some
+from regard.capture.calls.base import Shape, masked_softmax, round_like_autocast
+from regard.capture.mask_analysis import is_causal_sampled, visible_to_any
 
 
-class Flex:
-    """A call of torch's flex_attention, as its higher-order operator receives it."""
+class FlexCall:
+    """A call of flex_attention, with the arguments that its higher-order operator receives."""
 
-    apart, added = True, 0
+    heads_independent, extra_keys = True, 0
 
     def __init__(
         self,
@@ -28,58 +28,58 @@ class Flex:
         score_mod_other_buffers: tuple[Any, ...] = (),
         mask_mod_other_buffers: tuple[Any, ...] = (),
     ) -> None:
-        self.queries, self.keys = as_computed(queries), as_computed(keys)
-        self.memory: Tensor | None = self.keys
+        self.queries, self.keys = round_like_autocast(queries), round_like_autocast(keys)
+        self.raw_keys: Tensor | None = self.keys
         self.values: Tensor | None = values.detach()
-        batch, heads, count = queries.shape[:3]
-        self.sizes = (batch, heads, count, keys.shape[2])
-        self.offset = max(0, self.sizes[3] - self.sizes[2])
+        batch, heads, num_queries = queries.shape[:3]
+        self.shape: Shape = (batch, heads, num_queries, keys.shape[2])
+        self.offset = max(0, keys.shape[2] - num_queries)
         self._scale = scale
-        self._score = _over_all(score_mod, score_mod_other_buffers, prefix=(0,))
-        self._mask = _over_all(block_mask[-1], mask_mod_other_buffers, prefix=())
-        self.causal = self._is_causal()
+        self._score_mod = _vectorize(score_mod, score_mod_other_buffers, prefix=(0,))
+        self._mask_mod = _vectorize(block_mask[-1], mask_mod_other_buffers, prefix=())
+        self.is_causal = is_causal_sampled(self._sees_from, *self.shape[2:], self.offset)
 
-    def reach(self, stop: int) -> int:
-        """Count all keys: a function tells no more."""
-        return self.sizes[3]
+    def visible_keys(self, stop: int) -> int:
+        """Return the number of keys: a mask function has no known bound."""
+        return self.shape[3]
 
-    def weigh(self, batch: slice, heads: list[int], rows: slice) -> Tensor:
+    def weights(self, batch: slice, heads: list[int], rows: slice) -> Tensor:
         """Compute weights (batch, head, row, key)."""
-        group = self.sizes[1] // self.keys.shape[1]
+        group = self.shape[1] // self.keys.shape[1]
         queries = upcast(self.queries[batch][:, heads, rows])
-        looked = self.keys[batch] if len(self.keys) > 1 else self.keys
-        looked = upcast(looked[:, [head // group for head in heads]])
-        scores = queries @ looked.transpose(-2, -1) * self._scale
-        places = self._places(batch, heads, rows)
-        hidden = ~self._mask(*places)
-        return weights_of(self._score(scores, *places).masked_fill(hidden, -torch.inf), hidden=True)
+        keys = self.keys[batch] if len(self.keys) > 1 else self.keys
+        keys = upcast(keys[:, [head // group for head in heads]])
+        scores = queries @ keys.transpose(-2, -1) * self._scale
+        indices = self._indices(batch, heads, rows)
+        masked = ~self._mask_mod(*indices)
+        scores = self._score_mod(scores, *indices).masked_fill(masked, -torch.inf)
+        return masked_softmax(scores, has_mask=True)
 
-    def hidden(self) -> Tensor | None:
-        """Tell which keys (batch, key) the mask hides from everyone."""
-        return ~seen_by_some(
-            lambda start, stop: self._may_look(slice(start, stop)).any(2).any(1), self.sizes[2]
-        )
+    def fully_masked_keys(self) -> Tensor | None:
+        """Return the keys (batch, key) masked for all queries."""
 
-    def _may_look(self, rows: slice) -> Tensor:
-        heads = list(range(self.sizes[1]))
-        return self._mask(*self._places(slice(None), heads, rows))
+        def visible(start: int, stop: int) -> Tensor:
+            return self._visible(slice(start, stop)).any(2).any(1)
 
-    def _places(self, batch: slice, heads: list[int], rows: slice) -> tuple[Tensor, ...]:
-        sentences, _, queries, keys = self.sizes
-        numbers = (range(sentences)[batch], heads, range(queries)[rows], range(keys))
-        return tuple(torch.tensor(list(n), device=self.queries.device) for n in numbers)
+        return ~visible_to_any(visible, self.shape[2])
 
-    def _is_causal(self) -> bool:
-        def sees(row: int, key: int) -> bool:
-            return bool(self._may_look(slice(row, row + 1))[..., key:].any())
+    def _sees_from(self, row: int, key: int) -> bool:
+        return bool(self._visible(slice(row, row + 1))[..., key:].any())
 
-        return climbs(sees, *self.sizes[2:], self.offset)
+    def _visible(self, rows: slice) -> Tensor:
+        heads = list(range(self.shape[1]))
+        return self._mask_mod(*self._indices(slice(None), heads, rows))
+
+    def _indices(self, batch: slice, heads: list[int], rows: slice) -> tuple[Tensor, ...]:
+        batch_size, _, queries, keys = self.shape
+        indices = (range(batch_size)[batch], heads, range(queries)[rows], range(keys))
+        return tuple(torch.tensor(list(n), device=self.queries.device) for n in indices)
 
 
-def _over_all(
+def _vectorize(
     function: Callable[..., Tensor], buffers: tuple[Any, ...], prefix: tuple[int, ...]
 ) -> Callable[..., Tensor]:
-    """Let a function of single positions run over lists of them, as torch does itself."""
+    """Map a function of single positions over all of them, as torch's eager path does."""
     from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
     from torch.nn.attention.flex_attention import _vmap_for_bhqkv
 

@@ -1,4 +1,4 @@
-"""A call of regard's own attention, of any score, mask and path."""
+"""Calls of regard's own attention, of any score, mask and backend."""
 
 from dataclasses import replace
 
@@ -9,83 +9,85 @@ from regard._support.precision import upcast
 from regard.attention.backends import dense
 from regard.attention.call import AttentionCall
 from regard.attention.scores.base import DotProductForm, folds
-from regard.capture.calls.base import Asked, Dot, as_computed, four_axes
-from regard.capture.mask_analysis import climbs, may_look, seen_by_some
-from regard.capture.traceless import traceless
+from regard.capture.calls.base import CapturedCall, Shape, round_like_autocast, to_four_axes
+from regard.capture.calls.sdpa import SDPACall
+from regard.capture.isolation import side_effect_free_copy
+from regard.capture.mask_analysis import as_boolean, is_causal_sampled, visible_to_any
 from regard.masks.positional import is_plain_causal
 from regard.masks.shape import AttentionShape
 
 
-def asked_of(job: AttentionCall) -> Asked:
-    """Ask a job for its weights: as a dot product where the score folds into no more than that."""
-    stairs = is_plain_causal(job.mask, job.shape)
-    plain = job.bias is None and (job.mask is None or stairs) and job.groups == 1
-    if not (plain and folds(job.score)):
-        return Own(job)
-    given = upcast(job.queries), upcast(job.keys)
-    folded = DotProductForm(*job.score.fold(*given))  # type: ignore[attr-defined]
-    queries, keys, scale, _ = folded.absorb_key_bias()
-    dot = Dot(queries, keys, job.values, is_causal=stairs, scale=scale)
-    dot.memory = four_axes(job.keys)  # folded keys may depend on all keys
-    return dot
+def capture_regard_call(call: AttentionCall) -> CapturedCall:
+    """Return the captured call: an `SDPACall` if the call amounts to a dot product."""
+    causal = is_plain_causal(call.mask, call.shape)
+    is_unmasked = call.bias is None and (call.mask is None or causal) and call.groups == 1
+    if not (is_unmasked and folds(call.score)):
+        return RegardCall(call)
+    form = DotProductForm(*call.score.fold(upcast(call.queries), upcast(call.keys)))  # type: ignore[attr-defined]
+    queries, keys, scale, _ = form.absorb_key_bias()
+    captured = SDPACall(queries, keys, call.values, is_causal=causal, scale=scale)
+    captured.raw_keys = to_four_axes(call.keys)  # a folded key may depend on all the others
+    return captured
 
 
-class Own:
-    """A job whose rows are scored and weighed again, all heads together."""
+class RegardCall:
+    """A call whose rows are scored again by its own score, all heads together."""
 
-    apart, added = False, 0
+    heads_independent, extra_keys = False, 0
 
-    def __init__(self, job: AttentionCall) -> None:
-        self._job = replace(
-            job, queries=upcast(as_computed(job.queries)), keys=upcast(as_computed(job.keys))
+    def __init__(self, call: AttentionCall) -> None:
+        self._call = replace(
+            call,
+            queries=upcast(round_like_autocast(call.queries)),
+            keys=upcast(round_like_autocast(call.keys)),
         )
-        *before, queries, keys = job.shape.score_shape
-        heads = before[-1] if len(before) > 1 else 1
-        self.sizes = (torch.Size(before).numel() // max(1, heads), heads, queries, keys)
-        self.memory: Tensor | None = four_axes(job.keys)
-        self.values: Tensor | None = four_axes(job.values)
-        start = job.shape.offset
-        self.offset = max(0, keys - queries) if start is None else start
-        self.causal = self._is_causal()
+        *leading, queries, keys = call.shape.score_shape
+        heads = leading[-1] if len(leading) > 1 else 1
+        batch = torch.Size(leading).numel() // max(1, heads)
+        self.shape: Shape = (batch, heads, queries, keys)
+        self.raw_keys: Tensor | None = to_four_axes(call.keys)
+        self.values: Tensor | None = to_four_axes(call.values)
+        offset = call.shape.offset
+        self.offset = max(0, keys - queries) if offset is None else offset
+        self.is_causal = call.mask is not None and is_causal_sampled(
+            self._sees_from, queries, keys, self.offset
+        )
 
-    def reach(self, stop: int) -> int:
-        """Count all keys: a mask tells no more."""
-        return self.sizes[3]
+    def visible_keys(self, stop: int) -> int:
+        """Return the number of keys: a mask has no known bound."""
+        return self.shape[3]
 
-    def weigh(self, batch: slice, heads: list[int], rows: slice) -> Tensor:
+    def weights(self, batch: slice, heads: list[int], rows: slice) -> Tensor:
         """Compute weights (batch, head, row, key)."""
-        job = replace(self._job, score=traceless(self._job.score))  # as it was before every block
-        start, stop, _ = rows.indices(self.sizes[2])
-        scores = dense.score(job, job.queries[..., start:stop, :])
-        weights = dense.weigh(job, scores, job.shape.with_rows(start, stop - start))
-        return weights.reshape(*self.sizes[:2], *weights.shape[-2:])[batch, heads]
+        # a fresh copy, so that each block meets the state that the score had before the call
+        call = replace(self._call, score=side_effect_free_copy(self._call.score))
+        start, stop, _ = rows.indices(self.shape[2])
+        scores = dense.score(call, call.queries[..., start:stop, :])
+        weights = dense.weigh(call, scores, call.shape.with_rows(start, stop - start))
+        return weights.reshape(*self.shape[:2], *weights.shape[-2:])[batch, heads]
 
-    def hidden(self) -> Tensor | None:
-        """Tell which keys (batch, key) mask and bias hide from everyone; None without both."""
-        frame, (batch, heads, queries, keys) = self._job.shape, self.sizes
-        if self._job.mask is None and self._job.bias is None:
+    def fully_masked_keys(self) -> Tensor | None:
+        """Return the keys (batch, key) that mask and bias hide from all queries; None without."""
+        shape, (batch, heads, queries, keys) = self._call.shape, self.shape
+        if self._call.mask is None and self._call.bias is None:
             return None
 
-        def seen(start: int, stop: int) -> Tensor:
-            may = self._may_look(frame.with_rows(start, stop - start)).any(-2)
-            return may.expand(*frame.batch, keys).reshape(batch, heads, keys).any(1)
+        def visible(start: int, stop: int) -> Tensor:
+            rows = self._visible(shape.with_rows(start, stop - start)).any(-2)
+            return rows.expand(*shape.batch, keys).reshape(batch, heads, keys).any(1)
 
-        return ~seen_by_some(seen, queries)
+        return ~visible_to_any(visible, queries)
 
-    def _may_look(self, frame: AttentionShape) -> Tensor:
-        may = torch.ones(1, frame.keys, dtype=torch.bool, device=frame.device)
-        if self._job.mask is not None:
-            may = may & self._job.mask.materialize(frame)
-        if self._job.bias is not None:
-            may = may & may_look(frame.slice_rows(self._job.bias))
-        return may
+    def _visible(self, shape: AttentionShape) -> Tensor:
+        """Return which keys the rows of a shape may attend to, as far as mask and bias go."""
+        visible = torch.ones(1, shape.keys, dtype=torch.bool, device=shape.device)
+        if self._call.mask is not None:
+            visible = visible & self._call.mask.materialize(shape)
+        if self._call.bias is not None:
+            visible = visible & as_boolean(shape.slice_rows(self._call.bias))
+        return visible
 
-    def _is_causal(self) -> bool:
-        mask, frame = self._job.mask, self._job.shape
-        if mask is None:
-            return False
-
-        def sees(row: int, key: int) -> bool:
-            return bool(mask.materialize(frame.with_rows(row, 1))[..., key:].any())
-
-        return climbs(sees, *self.sizes[2:], self.offset)
+    def _sees_from(self, row: int, key: int) -> bool:
+        assert self._call.mask is not None, "asked only if there is a mask"
+        visible = self._call.mask.materialize(self._call.shape.with_rows(row, 1))
+        return bool(visible[..., key:].any())

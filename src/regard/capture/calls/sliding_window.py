@@ -1,40 +1,44 @@
-"""A call over a cache that has dropped its first keys, as it would be had it kept them unseen."""
+"""Calls over a cache that has dropped its first keys."""
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from regard.capture.calls.base import Asked
+from regard.capture.calls.base import CapturedCall, Shape
 
 
-class Sliding:
-    """A call whose first key is the `dropped`-th of its text, as a sliding window leaves it."""
+class SlidingWindowCall:
+    """A call as it would be if its cache had kept the `dropped` first keys, and masked them.
 
-    def __init__(self, asked: Asked, dropped: int) -> None:
-        self._asked, self._dropped = asked, dropped
-        batch, heads, queries, keys = asked.sizes
-        self.sizes = (batch, heads, queries, dropped + keys)
-        self.apart, self.causal, self.added = asked.apart, asked.causal, asked.added
-        self.offset = dropped + asked.offset
-        self.memory = self._behind(asked.memory)
-        self.values = self._behind(asked.values)
+    A sliding-window cache holds only the last keys of a text. Padding the call at the front puts
+    its rows at their positions in the text.
+    """
 
-    def reach(self, stop: int) -> int:
-        """Count the first keys that rows before `stop` may see."""
-        return self._dropped + self._asked.reach(stop)
+    def __init__(self, call: CapturedCall, dropped: int) -> None:
+        self._call, self._dropped = call, dropped
+        batch, heads, queries, keys = call.shape
+        self.shape: Shape = (batch, heads, queries, dropped + keys)
+        self.heads_independent = call.heads_independent
+        self.is_causal, self.extra_keys = call.is_causal, call.extra_keys
+        self.offset = dropped + call.offset
+        self.raw_keys = self._pad_front(call.raw_keys)
+        self.values = self._pad_front(call.values)
 
-    def weigh(self, batch: slice, heads: list[int], rows: slice) -> Tensor:
-        """Compute weights (batch, head, row, key): none for what was dropped."""
-        return pad(self._asked.weigh(batch, heads, rows), (self._dropped, 0))
+    def visible_keys(self, stop: int) -> int:
+        """Return a number of leading keys beyond which no row before `stop` can attend."""
+        return self._dropped + self._call.visible_keys(stop)
 
-    def hidden(self) -> Tensor:
-        """Tell which keys (batch, key) are hidden from everyone: what was dropped, and by masks."""
-        batch, _, _, keys = self._asked.sizes
-        hidden = self._asked.hidden()
-        if hidden is None:
-            hidden = torch.zeros(batch, keys, dtype=torch.bool, device="cpu")
-        return pad(hidden, (self._dropped, 0), value=True)
+    def weights(self, batch: slice, heads: list[int], rows: slice) -> Tensor:
+        """Compute weights (batch, head, row, key), which are 0 for dropped keys."""
+        return pad(self._call.weights(batch, heads, rows), (self._dropped, 0))
 
-    def _behind(self, rows: Tensor | None) -> Tensor | None:
-        """Put empty rows where those were that are gone."""
+    def fully_masked_keys(self) -> Tensor:
+        """Return the keys (batch, key) that were dropped or are masked for all queries."""
+        batch, _, _, keys = self._call.shape
+        masked = self._call.fully_masked_keys()
+        if masked is None:
+            masked = torch.zeros(batch, keys, dtype=torch.bool, device="cpu")
+        return pad(masked, (self._dropped, 0), value=True)
+
+    def _pad_front(self, rows: Tensor | None) -> Tensor | None:
         return None if rows is None else pad(rows, (0, 0, self._dropped, 0))

@@ -1,0 +1,50 @@
+"""Calls whose weights were computed by the model itself."""
+
+from torch import Tensor
+
+from regard._support.precision import upcast
+from regard.capture.calls.base import Shape
+from regard.capture.mask_analysis import fully_masked_keys, is_causal
+
+
+class MaterializedWeights:
+    """Attention written out in the model, so that its weights (batch, head, query, key) exist.
+
+    Args:
+        weights: as the model computed them, before dropout.
+        values: (batch, key head, key, value), if known; they also identify a cache's keys.
+        offset: position of the first query; by default the queries are at the end of the keys.
+        has_mask: whether a mask was applied, so that keys without any weight count as masked.
+        extra_keys: keys at the end that are no positions.
+    """
+
+    heads_independent = True
+
+    def __init__(
+        self,
+        weights: Tensor,
+        values: Tensor | None = None,
+        offset: int | None = None,
+        *,
+        has_mask: bool = False,
+        extra_keys: int = 0,
+    ) -> None:
+        batch, heads, queries, keys = weights.shape
+        self._weights, self._has_mask = weights, has_mask
+        self.values, self.raw_keys = values, values
+        self.shape: Shape = (batch, heads, queries, keys)
+        self.extra_keys = extra_keys
+        self.offset = max(0, keys - extra_keys - queries) if offset is None else offset
+        self.is_causal = is_causal(weights != 0, self.offset, extra_keys)
+
+    def visible_keys(self, stop: int) -> int:
+        """Return the number of keys: all of them are there."""
+        return self.shape[3]
+
+    def weights(self, batch: slice, heads: list[int], rows: slice) -> Tensor:
+        """Return weights (batch, head, row, key)."""
+        return upcast(self._weights[batch, :, rows][:, heads])
+
+    def fully_masked_keys(self) -> Tensor | None:
+        """Return the keys (batch, key) without any weight; None if there was no mask."""
+        return fully_masked_keys(self._weights != 0) if self._has_mask else None

@@ -1,0 +1,133 @@
+"""Calls of torch's scaled dot-product attention."""
+
+import torch
+from torch import Tensor
+
+from regard._support.precision import upcast
+from regard.capture.calls.base import Shape, masked_softmax, round_like_autocast, to_four_axes
+from regard.capture.head_layout import HeadLayout
+from regard.capture.mask_analysis import apply_mask, as_tensor, fully_masked_keys, is_causal
+
+
+class SDPACall:
+    """A call of `torch.nn.functional.scaled_dot_product_attention`.
+
+    Takes that function's arguments; `extra_keys` and `head_layout` are known from elsewhere. Groups
+    (`enable_gqa`) follow from the shapes, and weights are those before dropout.
+    """
+
+    heads_independent = True
+
+    def __init__(
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        *,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+        extra_keys: int = 0,
+        head_layout: HeadLayout | None = None,
+    ) -> None:
+        del dropout_p, enable_gqa
+        if head_layout is not None and head_layout.split(queries) is not queries:
+            if attn_mask is not None:
+                attn_mask = _split_mask(attn_mask, head_layout, queries.ndim)
+            queries, keys, values = (head_layout.split(x) for x in (queries, keys, values))
+        self.extra_keys = extra_keys
+        self.scale = queries.shape[-1] ** -0.5 if scale is None else scale
+        self.values: Tensor | None = to_four_axes(values)
+        self.raw_keys: Tensor | None = to_four_axes(keys)
+        leading = torch.broadcast_shapes(queries.shape[:-3], keys.shape[:-3])
+        num_axes = queries.ndim
+        self.queries = to_four_axes(round_like_autocast(queries))
+        self.keys = to_four_axes(round_like_autocast(keys))
+        batch = torch.broadcast_shapes(self.queries.shape[:1], self.keys.shape[:1])[0]
+        heads = max(self.queries.shape[1], self.keys.shape[1])
+        self.shape: Shape = (batch, heads, self.queries.shape[2], self.keys.shape[2])
+        self.mask = None if attn_mask is None else self._expand_mask(attn_mask, num_axes, leading)
+        self._causal_flag = is_causal
+        self.offset = self._find_offset()
+        self.is_causal = is_causal or self._has_causal_mask()
+
+    def visible_keys(self, stop: int) -> int:
+        """Return a number of leading keys beyond which no row before `stop` can attend."""
+        return min(stop, self.shape[3]) if self._causal_flag else self.shape[3]
+
+    def weights(self, batch: slice, heads: list[int], rows: slice) -> Tensor:
+        """Compute weights (batch, head, row, key), of the keys visible to the last row."""
+        start, stop, _ = rows.indices(self.shape[2])
+        num_keys = self.visible_keys(stop)
+        queries, keys = self._select(batch, heads, slice(start, stop), num_keys)
+        scores = torch.matmul(queries * self.scale, keys.transpose(-2, -1))
+        if self.mask is not None:
+            mask = self.mask[batch, :, start:stop, :num_keys]
+            scores = apply_mask(scores, mask if mask.shape[1] == 1 else mask[:, heads])
+        if self._causal_flag and num_keys > start + 1:
+            later = scores.new_ones(stop - start, num_keys, dtype=torch.bool).triu_(start + 1)
+            scores.masked_fill_(later, -torch.inf)
+        return masked_softmax(scores, has_mask=self.mask is not None)
+
+    def fully_masked_keys(self) -> Tensor | None:
+        """Return the keys (batch, key) masked for all queries; None if there is no mask."""
+        batch, _, queries, keys = self.shape
+        if self.mask is not None:
+            return fully_masked_keys(self.mask)
+        if not self._causal_flag:
+            return None
+        masked = torch.ones(batch, keys, dtype=torch.bool, device=self.keys.device)
+        masked[:, :queries] = False
+        return masked
+
+    def _select(
+        self, batch: slice, heads: list[int], rows: slice, num_keys: int
+    ) -> tuple[Tensor, Tensor]:
+        """Select queries, and the keys of the group that each head belongs to."""
+        num_heads, key_heads = self.shape[1], self.keys.shape[1]
+        query_heads = heads if self.queries.shape[1] > 1 else [0] * len(heads)
+        groups = [head * key_heads // num_heads for head in heads]
+        queries = self.queries[batch] if len(self.queries) > 1 else self.queries
+        keys = self.keys[batch] if len(self.keys) > 1 else self.keys
+        queries, keys = queries[:, :, rows], keys[:, :, :num_keys]
+        return upcast(_select_heads(queries, query_heads)), upcast(_select_heads(keys, groups))
+
+    def _expand_mask(self, mask: Tensor, num_axes: int, leading: torch.Size) -> Tensor:
+        """Expand a mask to the axes that the queries had, and bring both to four alike."""
+        mask = as_tensor(mask)
+        mask = mask[(None,) * (num_axes - mask.ndim)]
+        if len(leading) > 1:
+            mask = mask.expand(*leading, -1, -1, -1)
+        batch, _, queries, keys = self.shape
+        return to_four_axes(mask).expand(batch, -1, queries, keys)
+
+    def _find_offset(self) -> int:
+        """Find the first query's position, in a static cache from the mask of its empty part."""
+        queries, keys = self.shape[2], self.shape[3] - self.extra_keys
+        if self._causal_flag or queries >= keys:
+            return 0
+        if self.mask is None:
+            return keys - queries
+        visible = ~fully_masked_keys(self.mask[:, :, -1:, :keys])
+        positions = visible.any(dim=0).nonzero()
+        return max(0, int(positions.max()) + 1 - queries) if len(positions) else 0
+
+    def _has_causal_mask(self) -> bool:
+        return self.mask is not None and is_causal(self.mask, self.offset, self.extra_keys)
+
+
+def _select_heads(rows: Tensor, heads: list[int]) -> Tensor:
+    """Select heads, without a copy if they are all or one."""
+    if heads == list(range(rows.shape[1])):
+        return rows
+    is_one = len(set(heads)) == 1
+    return rows[:, heads[0] : heads[0] + 1] if is_one else rows[:, heads]
+
+
+def _split_mask(mask: Tensor, layout: HeadLayout, num_axes: int) -> Tensor:
+    """Split the heads of a mask as those of vectors with `num_axes` axes are split."""
+    if num_axes == 4 and not layout.folded and mask.ndim > 2:
+        return mask.transpose(0, 1) if mask.ndim == 4 else mask[:, None]
+    return mask[None] if mask.ndim == 3 and mask.shape[0] == 1 else layout.split(mask)
