@@ -1,10 +1,11 @@
-"""Watch every architecture of Hugging Face that can be made small, and compare with its own word.
+"""Compare captured weights with those that Hugging Face architectures return themselves.
 
     python bench/families.py [NAME ...]
 
-Needs `pip install transformers`. Each gets random weights and is run three times: alone, watched,
-and on its slow path, which tells its own weights. Some tell none, and some cannot be made small by
-changing their sizes alone, or want other input than words or pictures: those are counted apart.
+Needs `pip install transformers`. Each architecture is built small with random parameters and run
+three times: unwatched, watched, and in eager mode, where it returns its attention weights. Some
+return none, and some cannot be made small by changing their sizes alone or take other input than
+tokens or images: those are counted separately.
 """
 
 import argparse
@@ -18,10 +19,9 @@ from torch import Tensor, nn
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
-from regard import watch
-from regard.capture import Capture
+from regard import Capture, watch
 
-SIZES = {
+SETTINGS_BY_SIZE = {
     32: "hidden_size d_model n_embd dim embedding_size word_embed_proj_dim",
     2: "num_hidden_layers n_layer n_layers num_layers encoder_layers decoder_layers "
     "num_key_value_heads num_kv_heads num_local_experts num_experts n_routed_experts eos_token_id",
@@ -35,105 +35,111 @@ SIZES = {
     1: "num_experts_per_tok n_group topk_group bos_token_id decoder_start_token_id",
     0: "pad_token_id",
 }
-SMALL = {name: size for size, names in SIZES.items() for name in names.split()}
-MOST = 20_000_000  # weights; what stays larger is left out
-NEAR = 1e-4
+SMALL_SETTINGS = {name: size for size, names in SETTINGS_BY_SIZE.items() for name in names.split()}
+MAX_PARAMETERS = 20_000_000  # larger models are left out
+TOLERANCE = 1e-4
 
 
-def small(kind: type) -> hf.PretrainedConfig:
-    """Make a configuration whose sizes are small, and those of its parts."""
-    usual = kind()
-    told = usual.to_dict()
-    sizes = {name: size for name, size in SMALL.items() if told.get(name) is not None}
-    for name, part in told.items():
-        if isinstance(part, dict) and isinstance(getattr(usual, name), hf.PretrainedConfig):
-            sizes[name] = small(type(getattr(usual, name))).to_dict()
-    return kind(**sizes)
+def small_config(config_class: type) -> hf.PretrainedConfig:
+    """Return a configuration with small sizes, also in its parts."""
+    default = config_class()
+    values = default.to_dict()
+    settings = {name: n for name, n in SMALL_SETTINGS.items() if values.get(name) is not None}
+    for name, part in values.items():
+        if isinstance(part, dict) and isinstance(getattr(default, name), hf.PretrainedConfig):
+            settings[name] = small_config(type(getattr(default, name))).to_dict()
+    return config_class(**settings)
 
 
-def built(name: str) -> nn.Module | None:
-    """Build a small model of an architecture with random weights; None if it would be large."""
-    config = small(CONFIG_MAPPING[name])
+def build_small_model(name: str) -> nn.Module | None:
+    """Build a small model with random parameters; None if it would still be large."""
+    config = small_config(CONFIG_MAPPING[name])
     with torch.device("meta"):
-        weights = sum(weight.numel() for weight in hf.AutoModel.from_config(config).parameters())
-    if weights > MOST:
+        num_parameters = sum(p.numel() for p in hf.AutoModel.from_config(config).parameters())
+    if num_parameters > MAX_PARAMETERS:
         return None
     torch.manual_seed(0)
     return hf.AutoModel.from_config(config).eval()
 
 
-def inputs(model: nn.Module) -> dict[str, Tensor]:
-    """Make up what the model reads: words, or a picture."""
+def random_inputs(model: nn.Module) -> dict[str, Tensor]:
+    """Return random tokens, or a random image."""
     if model.main_input_name == "pixel_values":
         return {"pixel_values": torch.randn(2, 3, 16, 16)}
-    given = {"input_ids": torch.randint(3, 50, (2, 6))}
+    inputs = {"input_ids": torch.randint(3, 50, (2, 6))}
     if model.config.is_encoder_decoder:
-        given["decoder_input_ids"] = torch.randint(3, 50, (2, 5))
-    return given
+        inputs["decoder_input_ids"] = torch.randint(3, 50, (2, 5))
+    return inputs
 
 
-def told_by(model: nn.Module, given: dict[str, Tensor]) -> Iterator[Tensor]:
-    """Give the weights that the model itself tells, on its slow path."""
+def returned_weights(model: nn.Module, inputs: dict[str, Tensor]) -> Iterator[Tensor]:
+    """Yield the attention weights that the model returns in eager mode."""
     with suppress(ValueError, AttributeError):
         model.set_attn_implementation("eager")
-    out = model(**given, output_attentions=True)
+    out = model(**inputs, output_attentions=True)
     for kind in ("encoder_attentions", "decoder_attentions", "cross_attentions", "attentions"):
         weights = getattr(out, kind, None)
         yield from (w for w in weights or () if isinstance(w, Tensor) and w.ndim == 4)
 
 
-def verdict(name: str) -> tuple[str, str]:
-    """Say how an architecture fared, and what there is to know about it."""
+def compare(name: str) -> tuple[str, str]:
+    """Return the outcome for an architecture, and a detail."""
     try:
-        model = built(name)
+        model = build_small_model(name)
         if model is None:
             return "not made small", ""
-        given = inputs(model)
-        plain = first(model(**given))
-    except Exception as problem:
-        return "not made small", type(problem).__name__
-    with watch(model) as seen:
-        watched = first(model(**given))
-    if not torch.equal(plain, watched):
-        again = first(model(**given))
-        return ("draws by chance" if not torch.equal(plain, again) else "CHANGED"), ""
+        inputs = random_inputs(model)
+        unwatched = first_tensor(model(**inputs))
+    except Exception as error:
+        return "not made small", type(error).__name__
+    with watch(model) as capture:
+        watched = first_tensor(model(**inputs))
+    if not torch.equal(unwatched, watched):
+        repeated = first_tensor(model(**inputs))
+        return ("random output" if not torch.equal(unwatched, repeated) else "CHANGED OUTPUT"), ""
     try:
-        theirs = list(told_by(model, given))
-    except Exception as problem:
-        return "tells no weights", type(problem).__name__
-    if not theirs:
-        return ("tells no weights", f"{len(seen)} looks") if len(seen) else ("no attention", "")
-    found = sum(agrees(weights, seen) for weights in theirs)
-    return ("agrees" if found == len(theirs) else "differs"), f"{found} of {len(theirs)}"
+        expected = list(returned_weights(model, inputs))
+    except Exception as error:
+        return "returns no weights", type(error).__name__
+    if not expected:
+        captured = f"{len(capture)} attention calls captured"
+        return ("returns no weights", captured) if len(capture) else ("no attention", "")
+    num_agreeing = sum(was_captured(weights, capture) for weights in expected)
+    outcome = "agrees" if num_agreeing == len(expected) else "differs"
+    return outcome, f"{num_agreeing} of {len(expected)}"
 
 
-def first(out: hf.utils.ModelOutput) -> Tensor:
-    """Give the first tensor of what a model says."""
+def first_tensor(out: hf.utils.ModelOutput) -> Tensor:
+    """Return the first tensor of a model's output."""
     return next(value for value in out.values() if isinstance(value, Tensor))
 
 
-def agrees(weights: Tensor, seen: Capture) -> bool:
-    """Tell whether weights were seen."""
-    same = (x.weights for x in seen if x.weights is not None and x.weights.shape == weights.shape)
-    return any(bool(((ours - weights.float()).abs() < NEAR).all()) for ours in same)
+def was_captured(weights: Tensor, capture: Capture) -> bool:
+    """Return whether any captured weights equal these."""
+    candidates = (x.weights for x in capture if x.weights is not None)
+    return any(
+        bool(((ours - weights.float()).abs() < TOLERANCE).all())
+        for ours in candidates
+        if ours.shape == weights.shape
+    )
 
 
 @torch.no_grad()
 def main() -> None:
-    """Print how many fared how, and name those that a reader may want to know."""
+    """Print a table of outcomes, and the architectures of some of them."""
     warnings.simplefilter("ignore")
     hf.utils.logging.set_verbosity(hf.utils.logging.CRITICAL)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=list(MODEL_MAPPING_NAMES))
-    fared: dict[str, list[str]] = {}
+    outcomes: dict[str, list[str]] = {}
     for name in parser.parse_args().names:
-        how, more = verdict(name)
-        fared.setdefault(how, []).append(f"{name} ({more})" if more else name)
-    print(f"transformers {hf.__version__}\n\n| the model | architectures |\n|---|---|")
-    for how, names in sorted(fared.items(), key=lambda pair: -len(pair[1])):
-        print(f"| {how} | {len(names)} |")
-    for how in ("differs", "CHANGED", "no attention", "draws by chance"):
-        print(f"\n{how}: {', '.join(fared.get(how, ['none']))}")
+        outcome, detail = compare(name)
+        outcomes.setdefault(outcome, []).append(f"{name} ({detail})" if detail else name)
+    print(f"transformers {hf.__version__}\n\n| outcome | architectures |\n|---|---|")
+    for outcome, names in sorted(outcomes.items(), key=lambda pair: -len(pair[1])):
+        print(f"| {outcome} | {len(names)} |")
+    for outcome in ("differs", "CHANGED OUTPUT", "no attention", "random output"):
+        print(f"\n{outcome}: {', '.join(outcomes.get(outcome, ['none']))}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Where a model looks that knows nothing of regard: torch's own Transformer, unchanged."""
+"""Capture the attention of a model that does not use regard: torch's own Transformer."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ TARGET = ["le", "chat", "dort"]
 
 
 def main(page: Path = Path("watched.html")) -> None:
-    """Watch one forward pass, print what was seen, and write a page with every head."""
+    """Watch one forward pass, print what was captured, and write a page with every head."""
     torch.manual_seed(0)
     model = torch.nn.Transformer(
         64, nhead=4, num_encoder_layers=2, num_decoder_layers=2, batch_first=True
