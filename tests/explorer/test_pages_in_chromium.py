@@ -1,4 +1,4 @@
-"""The explorer as a person meets it: typed into, clicked on, linked to, in Chromium."""
+"""The explorer's Translate and Traces pages, and what all pages share, in Chromium."""
 
 import json
 import re
@@ -11,125 +11,129 @@ from regard.runs import trace_translation
 from regard.trace import build_translation_trace, load_trace
 from regard.viz.detokenize import display_tokens
 
-pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 
+pytestmark = pytest.mark.browser
+
 TEXT = "the old cat sees the dog"
-EVIL = "</script><img src=x onerror=alert(1)>"
+MARKUP = "</script><img src=x onerror=alert(1)>"
 PAGES = ("translate", "playground", "training", "compare", "traces")
 
 
 @pytest.fixture(autouse=True)
-def patient():
-    expect.set_options(timeout=60_000)  # a busy machine takes its time
+def long_timeout():
+    expect.set_options(timeout=60_000)  # the machine may be busy
 
 
-def typed(window, text):
+def enter_sentence(window, text):
     window.get_by_label("Sentence").fill(text)
 
 
-def cards(window):
-    return window.locator(".answers .card")
+def translation_cards(window):
+    return window.locator(".results .card")
 
 
-def looked(window):
-    """Wait until a trace is shown; give the part of the page that shows it."""
-    view = window.locator(".looking.page:not(.waiting)")
-    expect(view.locator(".sentence")).not_to_be_empty()
+def status_line(window):
+    return window.locator(".results .status")
+
+
+def trace_view(window):
+    """Wait for a trace, and return the element that shows it."""
+    view = window.locator(".trace-view.viewer:not(.is-loading)")
+    expect(view.locator(".description")).not_to_be_empty()
     return view
 
 
-def words_of(window, count):
-    """Walk down the rows of the trace that is shown, and give the words they are named by."""
-    view = looked(window)
-    view.locator(".stage").focus()
-    found = []
+def row_labels(window, count):
+    """Move down the rows of the current trace and return their words."""
+    view = trace_view(window)
+    view.locator(".main-canvas").focus()
+    labels = []
     for _ in range(count):
-        before = view.locator(".sentence").inner_text()
+        before = view.locator(".description").inner_text()
         window.keyboard.press("ArrowDown")
-        expect(view.locator(".sentence")).not_to_have_text(before)
-        found.append(re.match("“(.*?)”", view.locator(".sentence").inner_text())[1])
-    return found
+        expect(view.locator(".description")).not_to_have_text(before)
+        labels.append(re.match("“(.*?)”", view.locator(".description").inner_text())[1])
+    return labels
 
 
-def test_what_is_typed_is_translated_as_the_library_does(open_page, explorer_url, run):
+def test_sentence_is_translated_as_by_the_library(open_page, explorer_url, run):
     window = open_page(explorer_url)
-    typed(window, TEXT)
+    enter_sentence(window, TEXT)
     best = translate(run.model, run.tokenizers, [TEXT], run.settings.search)[0][0]
-    expect(cards(window).first.locator(".card-text")).to_have_text(best.text)
-    marks = (
-        cards(window).first.locator(".word").evaluate_all("all => all.map((word) => word.title)")
-    )
-    assert len(marks) == len(run.tokenizers.target.word_spans(best.text))
-    assert all(re.search(r": [<>]?\d+\u00a0% sure$", mark) for mark in marks)
-    looked(window)
+    first = translation_cards(window).first
+    expect(first.locator(".card-text")).to_have_text(best.text)
+    titles = first.locator(".word").evaluate_all("all => all.map((word) => word.title)")
+    assert len(titles) == len(run.tokenizers.target.word_spans(best.text))
+    assert all(re.search(r": probability [<>]?\d+\u00a0%$", title) for title in titles)
+    trace_view(window)
     assert window.errors == []
 
 
-def test_each_translation_shows_its_own_attention(open_page, explorer_url):
+def test_selected_translation_shows_its_own_attention(open_page, explorer_url):
     window = open_page(explorer_url)
-    typed(window, TEXT)
-    looked(window)
-    expect(cards(window)).to_have_count(4)
-    second = cards(window).nth(1)
-    with window.expect_request("**/api/traces") as asked:
+    enter_sentence(window, TEXT)
+    trace_view(window)
+    expect(translation_cards(window)).to_have_count(4)
+    second = translation_cards(window).nth(1)
+    with window.expect_request("**/api/traces") as request:
         second.click()
-    said = second.locator(".card-text").inner_text()
-    assert asked.value.post_data_json["target"] == said
+    assert request.value.post_data_json["target"] == second.locator(".card-text").inner_text()
     expect(second).to_have_attribute("aria-pressed", "true")
-    expect(window.locator(".answers .status")).to_contain_text("translation 2")
+    expect(status_line(window)).to_contain_text("translation 2")
 
 
-def test_a_target_can_be_forced_and_is_looked_through_word_by_word(open_page, explorer_url, run):
+def test_custom_target_is_traced_word_by_word(open_page, explorer_url, run):
     window = open_page(explorer_url)
-    typed(window, TEXT)
-    looked(window)
+    enter_sentence(window, TEXT)
+    trace_view(window)
     window.get_by_label("Your own translation").fill("le chat voit le homme")
-    expect(window.locator(".answers .status")).to_contain_text("your own")
-    expect(window.locator(".own-sure .word")).to_have_count(5)
+    expect(status_line(window)).to_contain_text("your own")
+    expect(window.locator(".forced-target .word")).to_have_count(5)
     trace = trace_translation(run.model, run.tokenizers, TEXT, "le chat voit le homme")
     pieces = display_tokens(trace.tokens["target"].pieces, trace.tokens["target"].special)
-    assert words_of(window, 5) == list(pieces[:5])
+    assert row_labels(window, 5) == list(pieces[:5])
 
 
-def test_an_empty_text_asks_for_one(open_page, explorer_url):
+def test_empty_sentence_shows_a_hint_and_no_translations(open_page, explorer_url):
     window = open_page(explorer_url)
-    typed(window, " ")
-    expect(window.locator(".answers .status")).to_have_text(
-        "Type a sentence, and its translations appear here."
-    )
-    expect(cards(window)).to_have_count(0)
+    enter_sentence(window, " ")
+    expect(status_line(window)).to_have_text("Type a sentence to see its translations.")
+    expect(translation_cards(window)).to_have_count(0)
 
 
-def test_a_busy_server_is_told_of_and_asked_again(open_page, explorer_url):
+def test_busy_server_is_reported_and_the_request_retried(open_page, explorer_url):
     window = open_page(f"{explorer_url}#playground")
-    answers = [503]
+    responses = [503]
 
-    def busy(route):
-        if answers.pop() if answers else False:
+    def answer(route):
+        if responses.pop() if responses else False:
             route.fulfill(status=503, headers={"Retry-After": "2"}, json={"error": "Busy."})
         else:
             route.continue_()
 
-    window.route("**/api/translate", busy)
+    window.route("**/api/translate", answer)
     window.get_by_role("link", name="Translate").click()
-    typed(window, TEXT)
-    expect(window.locator(".answers .status")).to_contain_text("busy; trying again in 2 s")
-    expect(cards(window)).to_have_count(4)
+    enter_sentence(window, TEXT)
+    expect(status_line(window)).to_contain_text("busy. Retrying in 2 s")
+    expect(translation_cards(window)).to_have_count(4)
 
 
-def test_a_refusal_is_a_sentence(open_page, explorer_url):
+def test_rejected_request_shows_the_servers_message(open_page, explorer_url):
     window = open_page(explorer_url)
     window.get_by_label("Sentence").evaluate("area => area.removeAttribute('maxlength')")
-    typed(window, "the cat " * 500)
-    problem = window.locator(".answers .status.problem")
-    expect(problem).to_be_visible()
-    assert problem.inner_text().endswith(".")
+    enter_sentence(window, "the cat " * 500)
+    error = window.locator(".results .status.error")
+    expect(error).to_be_visible()
+    assert error.inner_text().endswith(".")
 
 
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 @pytest.mark.parametrize("page", PAGES)
-def test_no_page_reaches_outside_or_scrolls_sideways_on_a_phone(open_page, explorer_url, page):
-    window = open_page(f"{explorer_url}#{page}", viewport={"width": 360, "height": 740})
+def test_page_fits_a_phone_and_requests_nothing_from_outside(open_page, explorer_url, page, locale):
+    window = open_page(
+        f"{explorer_url}#{page}", viewport={"width": 360, "height": 740}, locale=locale
+    )
     expect(window.locator("main > *").first).to_be_visible()
     window.wait_for_load_state("networkidle")
     assert window.evaluate("document.documentElement.scrollWidth") <= 360
@@ -139,73 +143,72 @@ def test_no_page_reaches_outside_or_scrolls_sideways_on_a_phone(open_page, explo
     ] == []
 
 
-def test_a_link_opens_the_same_state_again(open_page, explorer_url):
+def test_link_restores_the_state(open_page, explorer_url):
     window = open_page(explorer_url)
-    typed(window, TEXT)
-    looked(window)
-    cards(window).nth(2).click()
-    expect(window.locator(".answers .status")).to_contain_text("translation 3")
-    view = looked(window)
+    enter_sentence(window, TEXT)
+    trace_view(window)
+    translation_cards(window).nth(2).click()
+    expect(status_line(window)).to_contain_text("translation 3")
+    view = trace_view(window)
     view.get_by_role("tab", name="Encoder").click()
     view.get_by_role("button", name="Lines").click()
-    view.locator(".overview").focus()
+    view.locator(".overview-canvas").focus()
     window.keyboard.press("ArrowRight")
     expect(view.locator(".caption")).to_contain_text("Encoder · layer 0, head 1")
-    again = open_page(window.url)
-    seen = looked(again)
-    expect(seen.locator(".caption")).to_have_text(view.locator(".caption").inner_text())
-    expect(seen.get_by_role("button", name="Lines")).to_have_attribute("aria-pressed", "true")
-    expect(cards(again).nth(2)).to_have_attribute("aria-pressed", "true")
-    expect(again.get_by_label("Sentence")).to_have_value(TEXT)
+    other = open_page(window.url)
+    restored = trace_view(other)
+    expect(restored.locator(".caption")).to_have_text(view.locator(".caption").inner_text())
+    expect(restored.get_by_role("button", name="Lines")).to_have_attribute("aria-pressed", "true")
+    expect(translation_cards(other).nth(2)).to_have_attribute("aria-pressed", "true")
+    expect(other.get_by_label("Sentence")).to_have_value(TEXT)
 
 
-def test_the_language_follows_the_reader_and_the_button_and_is_remembered(open_page, explorer_url):
+def test_language_follows_browser_and_button_and_is_remembered(open_page, explorer_url):
     window = open_page(explorer_url, locale="zh-CN")
-    expect(window.locator("header nav a")).to_have_text(["翻译", "实验台", "训练", "比较", "记录"])
+    expect(window.locator("header nav a")).to_have_text(["翻译", "演练场", "训练", "对比", "记录"])
     window.get_by_label("句子").fill(TEXT)
-    looked(window)
+    trace_view(window)
     window.get_by_role("button", name="English").click()
     expect(window.get_by_label("Sentence")).to_have_value(TEXT)
-    expect(looked(window).get_by_role("tab").first).to_have_text("Encoder")
+    expect(trace_view(window).get_by_role("tab").first).to_have_text("Encoder")
     window.reload()
     expect(window.locator("header nav a").first).to_have_text("Translate")
     expect(window.locator("html")).to_have_attribute("lang", "en")
 
 
-def test_the_theme_follows_the_reader_and_the_button_and_is_remembered(open_page, explorer_url):
-    paper = "getComputedStyle(document.body).backgroundColor"
+def test_theme_follows_system_and_button_and_is_remembered(open_page, explorer_url):
+    background = "getComputedStyle(document.body).backgroundColor"
     window = open_page(explorer_url, color_scheme="dark")
-    dark = window.evaluate(paper)
+    dark = window.evaluate(background)
     assert max(map(int, re.findall(r"\d+", dark))) < 40
     window.get_by_role("button", name="Theme").click()
-    light = window.evaluate(paper)
+    light = window.evaluate(background)
     assert min(map(int, re.findall(r"\d+", light))) > 230
     window.reload()
-    assert window.evaluate(paper) == light
+    assert window.evaluate(background) == light
 
 
-def test_two_browsers_at_once_do_not_disturb_each_other(open_page, explorer_url, run):
+def test_two_browsers_at_once_get_their_own_translations(open_page, explorer_url, run):
     texts = ["the red dog hears the bird", "the big man likes the boat"]
     windows = [open_page(explorer_url) for _ in texts]
     for window, text in zip(windows, texts, strict=True):
-        typed(window, text)
+        enter_sentence(window, text)
     for window, text in zip(windows, texts, strict=True):
         best = translate(run.model, run.tokenizers, [text], run.settings.search)[0][0]
-        expect(cards(window).first.locator(".card-text")).to_have_text(best.text)
+        expect(translation_cards(window).first.locator(".card-text")).to_have_text(best.text)
 
 
-def test_the_trace_that_is_shown_is_saved(open_page, explorer_url, tmp_path):
+def test_current_trace_is_saved_as_json(open_page, explorer_url, tmp_path):
     window = open_page(explorer_url)
-    typed(window, TEXT)
-    view = looked(window)
-    with window.expect_download() as waiting:
-        view.get_by_role("button", name="Save the trace as JSON").click()
-    waiting.value.save_as(tmp_path / "saved.json")
+    enter_sentence(window, TEXT)
+    view = trace_view(window)
+    with window.expect_download() as download:
+        view.get_by_role("button", name="Save trace as JSON").click()
+    download.value.save_as(tmp_path / "saved.json")
     assert load_trace(tmp_path / "saved.json").title == TEXT
 
 
-def drop(window, name, text):
-    """Drop a file on the page, as a person does."""
+def drop_file(window, name, text):
     window.evaluate(
         """([name, text]) => {
             const dataTransfer = new DataTransfer();
@@ -217,68 +220,68 @@ def drop(window, name, text):
     )
 
 
-def test_a_trace_dropped_on_any_page_is_shown_and_its_words_are_text(open_page, explorer_url):
+def test_trace_dropped_on_any_page_is_shown_and_its_markup_is_text(open_page, explorer_url):
     trace = build_translation_trace(
-        [EVIL, "b"], [EVIL, "c"], cross=[np.eye(2)[None]], title=EVIL, model=EVIL
+        [MARKUP, "b"], [MARKUP, "c"], cross=[np.eye(2)[None]], title=MARKUP, model=MARKUP
     )
     window = open_page(f"{explorer_url}#playground")
-    expect(window.locator(".grid").first).to_be_visible()
+    expect(window.locator(".matrix-table").first).to_be_visible()
     window.on("dialog", lambda dialog: window.errors.append(dialog.message) or dialog.dismiss())
-    drop(window, f"{EVIL}.json", trace.to_json())
-    assert words_of(window, 1) == [EVIL]
-    assert f"looks most at “{EVIL}” (1.00)" in window.locator(".sentence").inner_text()
-    expect(window.locator(".looking h2")).to_have_text(EVIL)
+    drop_file(window, f"{MARKUP}.json", trace.to_json())
+    assert row_labels(window, 1) == [MARKUP]
+    description = window.locator(".description").inner_text()
+    assert f"attends most to “{MARKUP}” (1.00)" in description
+    expect(window.locator(".trace-view h2")).to_have_text(MARKUP)
     assert window.locator("main img").count() == 0
     assert window.errors == []
 
 
-def test_a_file_that_is_no_trace_gets_a_sentence(open_page, explorer_url):
+def test_dropped_file_that_is_not_a_trace_shows_an_error(open_page, explorer_url):
     window = open_page(f"{explorer_url}#traces")
-    expect(window.get_by_role("button", name="Open a file")).to_be_visible()
-    drop(window, "odd.json", json.dumps({"format": "other"}))
-    problem = window.locator(".traces .status.problem")
-    expect(problem).to_be_visible()
-    assert "trace" in problem.inner_text()
+    expect(window.get_by_role("button", name="Open file")).to_be_visible()
+    drop_file(window, "odd.json", json.dumps({"format": "other"}))
+    error = window.locator(".traces-page .status.error")
+    expect(error).to_be_visible()
+    assert "trace" in error.inner_text()
 
 
-def test_traces_named_at_start_are_listed_and_linked_to(open_page, serve_explorer, tmp_path):
+def test_traces_given_at_start_are_listed_and_linkable(open_page, serve_explorer, tmp_path):
     for name in ("one", "two"):
         trace = build_translation_trace(
             ["a"], ["b"], cross=[np.ones((1, 1, 1))], title=f"title {name}"
         )
         (tmp_path / f"{name}.json").write_text(trace.to_json(), encoding="utf-8")
     with serve_explorer([], [tmp_path / "one.json", tmp_path / "two.json"]) as url:
-        window = open_page(url)  # without a run, traces come first
+        window = open_page(url)  # without a run, the Traces page is the first
         window.get_by_role("button", name="title two").click()
-        expect(looked(window).locator("h2")).to_have_text("title two")
-        again = open_page(window.url)
-        expect(looked(again).locator("h2")).to_have_text("title two")
+        expect(trace_view(window).locator("h2")).to_have_text("title two")
+        other = open_page(window.url)
+        expect(trace_view(other).locator("h2")).to_have_text("title two")
         window.get_by_role("link", name="Translate").click()
-        expect(window.locator("main")).to_contain_text("No run was named at start")
+        expect(window.locator("main")).to_contain_text("started without a run")
 
 
-def test_a_file_of_several_traces_is_a_list_to_walk_through_by_keys(open_page, explorer_url):
-    found = [
+def test_traces_of_one_file_are_listed_and_selected_with_the_keyboard(open_page, explorer_url):
+    traces = [
         build_translation_trace(["a"], [n], cross=[np.ones((1, 1, 1))], title=f"title {n}")
         for n in "xyz"
     ]
     window = open_page(f"{explorer_url}#traces")
-    expect(window.get_by_role("button", name="Open a file")).to_be_visible()
-    drop(window, "several.jsonl", "\n".join(trace.to_json() for trace in found))
-    expect(looked(window).locator("h2")).to_have_text("title x")
-    cards = window.get_by_role("group", name="Traces of this file").get_by_role("button")
+    expect(window.get_by_role("button", name="Open file")).to_be_visible()
+    drop_file(window, "several.jsonl", "\n".join(trace.to_json() for trace in traces))
+    expect(trace_view(window).locator("h2")).to_have_text("title x")
+    cards = window.get_by_role("group", name="Traces in this file").get_by_role("button")
     expect(cards).to_have_count(3)
     expect(cards.first).to_have_attribute("aria-pressed", "true")
     cards.first.focus()
     for key in ("End", "ArrowRight", "ArrowUp", "Enter"):
         window.keyboard.press(key)
-    expect(looked(window).locator("h2")).to_have_text("title y")
+    expect(trace_view(window).locator("h2")).to_have_text("title y")
     expect(cards.nth(1)).to_have_attribute("aria-pressed", "true")
     window.get_by_role("button", name="中文").click()
-    expect(window.get_by_role("group", name="此文件中的记录").get_by_role("button")).to_have_count(
-        3
-    )
-    expect(looked(window).locator("h2")).to_have_text("title y")
+    chinese = window.get_by_role("group", name="此文件中的记录").get_by_role("button")
+    expect(chinese).to_have_count(3)
+    expect(trace_view(window).locator("h2")).to_have_text("title y")
     assert window.errors == []
-    drop(window, "many.jsonl", "\n".join([found[0].to_json()] * 201))
-    expect(window.locator(".traces .status.problem")).to_contain_text("at most 200 traces")
+    drop_file(window, "many.jsonl", "\n".join([traces[0].to_json()] * 201))
+    expect(window.locator(".traces-page .status.error")).to_contain_text("200 traces")

@@ -14,23 +14,23 @@ def trace():
 
 
 @pytest.fixture
-def opened(chromium, tmp_path):
-    """Open a page in a window without network; `asked` lists what it tried to fetch."""
+def open_page(chromium, tmp_path):
+    """Open HTML in a browser window without network; it records `requests` and `errors`."""
     contexts = []
 
-    def open_page(html, **options):
+    def open_html(html, **options):
         file = tmp_path / f"page{len(contexts)}.html"
         file.write_text(html, encoding="utf-8")
         options = {"locale": "en-US", "viewport": {"width": 1200, "height": 800}} | options
         contexts.append(chromium.new_context(offline=True, **options))
         window = contexts[-1].new_page()
-        window.asked, window.errors = [], []
-        window.on("request", lambda request: window.asked.append(request.url))
+        window.requests, window.errors = [], []
+        window.on("request", lambda request: window.requests.append(request.url))
         window.on("pageerror", lambda error: window.errors.append(str(error)))
         window.goto(file.as_uri())
-        window.wait_for_selector(".sentence:not(:empty)")
+        window.wait_for_selector(".description:not(:empty)")
         return window
 
-    yield open_page
+    yield open_html
     for context in contexts:
         context.close()

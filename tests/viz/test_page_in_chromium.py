@@ -1,4 +1,4 @@
-"""The page as a person meets it: opened in Chromium without network, by mouse and by keyboard."""
+"""The one-file page in Chromium without network: mouse, keyboard, downloads, themes, languages."""
 
 import io
 import re
@@ -13,125 +13,133 @@ from regard.viz.colour import cividis
 from regard.viz.notebook import show
 from regard.viz.page import render_page
 
+pytestmark = pytest.mark.browser
 
-def settle(window):
-    """Wait until what was done is on the screen."""
+NO_SELECTION = "Point at a token or a cell; click to lock."
+
+
+def wait_for_frame(window):
     window.evaluate("() => new Promise((r) => requestAnimationFrame(() => setTimeout(r)))")
 
 
-def said(window):
-    settle(window)
-    return window.locator(".sentence").inner_text()
+def description(window):
+    wait_for_frame(window)
+    return window.locator(".description").inner_text()
 
 
 def caption(window):
-    settle(window)
+    wait_for_frame(window)
     return window.locator(".caption").inner_text()
 
 
-def seen(window, selector=".frame"):
-    """What is on the screen there: rows × columns × (red, green, blue)."""
-    part = window.locator(selector)
-    pixels = image.imread(io.BytesIO(part.screenshot()))[..., :3]
-    return np.rint(255 * pixels).astype(int), part.bounding_box()
+def screenshot(window, selector=".canvas-frame"):
+    """Return the pixels of an element (rows × columns × RGB) and its bounding box."""
+    element = window.locator(selector)
+    pixels = image.imread(io.BytesIO(element.screenshot()))[..., :3]
+    return np.rint(255 * pixels).astype(int), element.bounding_box()
 
 
-def middles(window, weight, selector=".frame"):
-    """Where cells of a weight are on the screen: the middles of patches of its colour."""
-    pixels, box = seen(window, selector)
-    alike = (abs(pixels - cividis(weight)).max(-1) <= 3)[:-60]  # not in the scale below
-    rows = np.flatnonzero(alike.sum(1) > 20)
-    across = np.array([np.flatnonzero(alike[row]).mean() for row in rows])
-    found = []
-    for part in np.split(np.arange(len(rows)), np.flatnonzero(abs(np.diff(across)) > 20) + 1):
-        found.append((box["x"] + across[part].mean(), box["y"] + rows[part].mean()))
-    return found
+def count_pixels(window, weight):
+    """Return the number of pixels that have exactly the colour of a weight."""
+    return int((screenshot(window)[0] == cividis(weight)).all(-1).sum())
 
 
-def test_nothing_is_fetched_and_nothing_could_be(opened, trace):
-    window = opened(render_page(trace))
+def cell_centres(window, weight):
+    """Return the centres of the cells of a weight, found by its colour."""
+    pixels, box = screenshot(window)
+    matches = (abs(pixels - cividis(weight)).max(-1) <= 3)[:-60]  # without the colour scale
+    rows = np.flatnonzero(matches.sum(1) > 20)
+    columns = np.array([np.flatnonzero(matches[row]).mean() for row in rows])
+    centres = []
+    for cell in np.split(np.arange(len(rows)), np.flatnonzero(abs(np.diff(columns)) > 20) + 1):
+        centres.append((box["x"] + columns[cell].mean(), box["y"] + rows[cell].mean()))
+    return centres
+
+
+def test_page_fetches_nothing_and_its_policy_blocks_connections(open_page, trace):
+    window = open_page(render_page(trace))
     assert window.errors == []
-    assert [url for url in window.asked if not url.startswith("file:")] == []
-    refused = window.evaluate(
+    assert [url for url in window.requests if not url.startswith("file:")] == []
+    blocked = window.evaluate(
         """() => new Promise((resolve) => {
             document.addEventListener("securitypolicyviolation", (event) =>
                 resolve(event.effectiveDirective));
             fetch("https://example.org/").catch(() => {});
         })"""
     )
-    assert refused == "connect-src"
+    assert blocked == "connect-src"
 
 
-def test_the_title_with_a_script_in_it_is_text(opened, trace):
-    window = opened(render_page(trace))
+def test_title_with_markup_is_shown_as_text(open_page, trace):
+    window = open_page(render_page(trace))
     assert window.locator("h1").inner_text() == 'a <script>"cat"</script>'
     assert window.title() == 'a <script>"cat"</script>'
 
 
-def test_words_with_markup_and_quotes_are_text(opened):
-    evil = ["<script>window.hacked=1</script>", "\"'><img src=x onerror=hacked=1>", "&lt;"]
+def test_tokens_with_markup_and_quotes_are_shown_as_text(open_page):
+    tokens = ["<script>window.hacked=1</script>", "\"'><img src=x onerror=hacked=1>", "&lt;"]
     trace = build_translation_trace(
-        evil, evil, cross=[np.eye(3)[None]], title="</script><b>", model=evil[1]
+        tokens, tokens, cross=[np.eye(3)[None]], title="</script><b>", model=tokens[1]
     )
-    window = opened(render_page(trace))
-    for word in evil:
+    window = open_page(render_page(trace))
+    for token in tokens:
         window.keyboard.press("ArrowDown")
-        assert f"“{word}” looks most at “{word}” (1.00)." in said(window)
+        assert f"“{token}” attends most to “{token}” (1.00)." in description(window)
     window.keyboard.press("l")
     assert window.evaluate("window.hacked") is None
     assert window.locator("img, b").count() == 0
     assert window.locator("h1").inner_text() == "</script><b>"
 
 
-def test_pointing_at_a_cell_tells_its_weight(opened, trace):
-    window = opened(render_page(trace))
-    assert said(window) == "Point at a word or a cell; click to lock."
-    cells = middles(window, 9 / 13)
+def test_hovering_a_cell_describes_its_weight(open_page, trace):
+    window = open_page(render_page(trace))
+    assert description(window) == NO_SELECTION
+    cells = cell_centres(window, 9 / 13)
     assert len(cells) == 4
     window.mouse.move(*cells[0])
-    assert said(window).startswith("“<s>” looks at “The” with 0.69.")
+    assert description(window).startswith("“<s>” attends to “The” with weight 0.69.")
     window.mouse.move(5, 5)
-    assert said(window) == "Point at a word or a cell; click to lock."
+    assert description(window) == NO_SELECTION
 
 
-def test_a_click_locks_until_the_next(opened, trace):
-    window = opened(render_page(trace))
-    cell = middles(window, 9 / 13)[0]
+def test_click_locks_the_selection_until_the_next_click_or_escape(open_page, trace):
+    window = open_page(render_page(trace))
+    cell = cell_centres(window, 9 / 13)[0]
     window.mouse.click(*cell)
-    locked = said(window)
+    locked = description(window)
     assert locked.endswith("Locked.")
     window.mouse.move(5, 5)
-    assert said(window) == locked
+    assert description(window) == locked
     window.mouse.click(*cell)
-    assert not said(window).endswith("Locked.")
+    assert not description(window).endswith("Locked.")
     window.mouse.click(*cell)
     window.keyboard.press("Escape")
-    assert "Locked" not in said(window)
+    assert "Locked" not in description(window)
 
 
-def test_the_keyboard_reaches_tokens_layers_heads_and_tabs(opened, trace):
-    window = opened(render_page(trace))
-    assert caption(window) == "Cross · layer 0, head 0 · cross.0"
+def test_keyboard_reaches_tokens_layers_heads_and_tabs(open_page, trace):
+    window = open_page(render_page(trace))
+    assert caption(window) == "Cross-attention · layer 0, head 0 · cross.0"
     for key in ("ArrowDown", "ArrowDown"):
         window.keyboard.press(key)
-    assert said(window).startswith("“猫” looks most at “cat” (0.69)")
+    assert description(window).startswith("“猫” attends most to “cat” (0.69)")
     window.keyboard.press("Shift+ArrowRight")
-    assert caption(window) == "Cross · layer 0, head 1 · cross.0"
-    assert said(window).startswith("“猫” looks most at “sit” (0.69)")  # the token is kept
+    assert caption(window) == "Cross-attention · layer 0, head 1 · cross.0"
+    assert description(window).startswith("“猫” attends most to “sit” (0.69)")  # the token is kept
     window.keyboard.press("ArrowRight")
-    assert said(window).startswith("“猫” looks at “The” with 0.08.")
+    assert description(window).startswith("“猫” attends to “The” with weight 0.08.")
     window.keyboard.press("Shift+ArrowDown")
     window.keyboard.press("Shift+ArrowDown")
-    assert (
-        caption(window) == "Cross · layer 2, head 3 · decoder.layers.1.cross · call 1 · model.py:41"
+    assert caption(window) == (
+        "Cross-attention · layer 2, head 3 · decoder.layers.1.cross · call 1 · model.py:41"
     )
     window.keyboard.press("1")
     assert caption(window).startswith("Encoder · layer 0, head 1")
     assert window.locator("[aria-selected=true]").inner_text() == "Encoder"
 
 
-def test_everything_is_reached_by_the_tab_key_and_named(opened, trace):
-    window = opened(render_page(trace))
+def test_every_control_is_reached_with_tab_and_has_a_name(open_page, trace):
+    window = open_page(render_page(trace))
     names = []
     for _ in range(16):
         window.keyboard.press("Tab")
@@ -144,156 +152,165 @@ def test_everything_is_reached_by_the_tab_key_and_named(opened, trace):
                 }"""
             )
         )
-    told = " ".join(filter(None, names))
-    for wanted in ("PNG", "SVG", "Theme", "Cross", "Matrix", "Whole words", "Hide below"):
-        assert wanted in told
-    assert window.locator("[aria-live=polite]").inner_text() == said(window)
+    reached = " ".join(filter(None, names))
+    for name in ("PNG", "SVG", "Theme", "Cross", "Matrix", "Merge subwords", "Hide below"):
+        assert name in reached
+    assert window.locator("[aria-live=polite]").inner_text() == description(window)
 
 
-def test_a_thumbnail_opens_its_head(opened, trace):
-    window = opened(render_page(trace))
-    box = window.locator(".overview").bounding_box()
+def test_click_on_a_thumbnail_selects_its_head(open_page, trace):
+    window = open_page(render_page(trace))
+    box = window.locator(".overview-canvas").bounding_box()
     window.mouse.click(box["x"] + 26 + 69 + 30, box["y"] + 22 + 69 + 30)
-    assert caption(window) == "Cross · layer 1, head 1 · cross.1"
+    assert caption(window) == "Cross-attention · layer 1, head 1 · cross.1"
     window.keyboard.press("Shift+Tab")
-    window.locator(".overview").focus()
+    window.locator(".overview-canvas").focus()
     window.keyboard.press("ArrowUp")
-    assert caption(window) == "Cross · layer 0, head 1 · cross.0"
+    assert caption(window) == "Cross-attention · layer 0, head 1 · cross.0"
 
 
-def test_whole_words_and_folded_special_pieces(opened, trace):
-    window = opened(render_page(trace))
-    window.get_by_role("button", name="Whole words").click()
+def test_subwords_are_merged_and_special_tokens_collapsed(open_page, trace):
+    window = open_page(render_page(trace))
+    window.get_by_role("button", name="Merge subwords").click()
     for _ in range(3):
         window.keyboard.press("ArrowDown")
-    assert said(window).startswith("“坐着” looks most at “sits” (0.77)")
-    window.get_by_role("button", name="Fold special").click()
+    assert description(window).startswith("“坐着” attends most to “sits” (0.77)")
+    window.get_by_role("button", name="Collapse special tokens").click()
     window.keyboard.press("ArrowDown")
-    assert said(window).startswith("“猫” looks most at “cat” (0.69)")
+    assert description(window).startswith("“猫” attends most to “cat” (0.69)")
 
 
-def test_what_a_reduced_look_cannot_do_is_said(opened, trace):
-    window = opened(render_page(trace, "cross", -1))
-    words = window.get_by_role("button", name="Whole words")
-    assert words.is_disabled()
-    assert words.get_attribute("title") == "needs whole weights, but this look was reduced"
+def test_summarised_map_disables_merging_and_describes_the_remainder(open_page, trace):
+    window = open_page(render_page(trace, "cross", -1))
+    merge = window.get_by_role("button", name="Merge subwords")
+    assert merge.is_disabled()
+    assert merge.get_attribute("title") == "needs all weights, but this map holds only a summary"
     window.keyboard.press("ArrowDown")
-    assert said(window).startswith("“<s>” looks most at “The” (0.69)")
-    assert "The others share 0.23." in said(window)
+    assert description(window).startswith("“<s>” attends most to “The” (0.69)")
+    assert "The other keys share 0.23." in description(window)
 
 
-def test_lines_show_where_a_word_looks(opened, trace):
-    window = opened(render_page(trace))
+def test_lines_view_highlights_the_hovered_token(open_page, trace):
+    window = open_page(render_page(trace))
     window.get_by_role("button", name="Lines").click()
-    said(window)
-    box = window.locator(".frame").bounding_box()
-    before, _ = seen(window)
+    wait_for_frame(window)
+    box = window.locator(".canvas-frame").bounding_box()
+    before, _ = screenshot(window)
     window.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + 30 + 30 * 1.5)
-    assert said(window).startswith("“猫” looks most at “cat” (0.69)")
-    after, _ = seen(window)
+    assert description(window).startswith("“猫” attends most to “cat” (0.69)")
+    after, _ = screenshot(window)
     assert (before != after).any()
     window.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + 30 + 30 * 2.5)
-    assert said(window).startswith("“sit” is looked at most by “坐” (0.69)")
+    assert description(window).startswith("“sit” is attended to most by “坐” (0.69)")
 
 
-def test_the_wheel_zooms_into_the_matrix(opened):
+def test_wheel_zooms_around_the_pointer_and_0_resets(open_page):
     weights = np.eye(60)[None]
-    text = [f"w{n}" for n in range(60)]
-    window = opened(render_page(build_translation_trace(text, text, cross=[weights])))
-    box = window.locator(".frame").bounding_box()
+    tokens = [f"w{n}" for n in range(60)]
+    window = open_page(render_page(build_translation_trace(tokens, tokens, cross=[weights])))
+    box = window.locator(".canvas-frame").bounding_box()
     window.mouse.move(box["x"] + box["width"] * 0.42, box["y"] + box["height"] * 0.3)
-    told = said(window)
-    assert told.startswith("“w")
-    small = (seen(window)[0] == cividis(1.0)).all(-1).sum()
+    hovered = description(window)
+    assert hovered.startswith("“w")
+    small = count_pixels(window, 1.0)
     for _ in range(6):
         window.mouse.wheel(0, -100)
-        settle(window)
-    assert said(window) == told  # the same cell is under the pointer
-    large = (seen(window)[0] == cividis(1.0)).all(-1).sum()
-    assert large > 2 * small
+        wait_for_frame(window)
+    assert description(window) == hovered  # the same cell is under the pointer
+    assert count_pixels(window, 1.0) > 2 * small
     window.keyboard.press("0")
-    said(window)
-    assert abs(int((seen(window)[0] == cividis(1.0)).all(-1).sum()) - int(small)) < small / 3
+    wait_for_frame(window)
+    assert abs(count_pixels(window, 1.0) - small) < small / 3
 
 
-def test_a_threshold_hides_weak_looks(opened, trace):
-    window = opened(render_page(trace))
-    weak = (seen(window)[0] == cividis(0.0)).all(-1).sum()
+def test_threshold_hides_small_weights(open_page, trace):
+    window = open_page(render_page(trace))
+    before = count_pixels(window, 0.0)
     window.locator("input[type=range]").fill("0.2")
-    said(window)
-    assert (seen(window)[0] == cividis(0.0)).all(-1).sum() > weak + 10_000
+    wait_for_frame(window)
+    assert count_pixels(window, 0.0) > before + 10_000
 
 
-def test_the_theme_follows_the_reader_and_the_button(opened, trace):
+def test_theme_follows_the_system_and_the_button(open_page, trace):
     def lightness(window):
-        return seen(window, "main")[0][:8].mean()
+        return screenshot(window, "main")[0][:8].mean()
 
-    assert lightness(opened(render_page(trace), color_scheme="light")) > 240
-    window = opened(render_page(trace), color_scheme="dark")
+    assert lightness(open_page(render_page(trace), color_scheme="light")) > 240
+    window = open_page(render_page(trace), color_scheme="dark")
     assert lightness(window) < 40
     window.get_by_role("button", name="Theme").click()
-    said(window)
+    wait_for_frame(window)
     assert lightness(window) > 240
 
 
-def test_the_language_follows_the_reader_and_the_button(opened, trace):
-    window = opened(render_page(trace), locale="zh-CN")
-    assert window.get_by_role("tab").all_inner_texts() == ["编码器", "解码器", "交叉"]
-    assert said(window) == "指向一个词或一个格子；点击可锁定。"
+def test_language_follows_the_browser_and_the_button(open_page, trace):
+    window = open_page(render_page(trace), locale="zh-CN")
+    assert window.get_by_role("tab").all_inner_texts() == ["编码器", "解码器", "交叉注意力"]
+    assert description(window) == "将指针移到词元或格子上；点击可锁定。"
     window.get_by_role("button", name="English").click()
-    assert said(window) == "Point at a word or a cell; click to lock."
+    assert description(window) == NO_SELECTION
     assert window.locator("html").get_attribute("lang") == "en"
 
 
+@pytest.mark.parametrize("viewport", [(1366, 768), (390, 844)], ids=["laptop", "phone"])
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_page_never_scrolls_sideways(open_page, trace, viewport, locale):
+    width, height = viewport
+    window = open_page(
+        render_page(trace), viewport={"width": width, "height": height}, locale=locale
+    )
+    assert window.evaluate("document.documentElement.scrollWidth") <= width
+    assert window.evaluate("document.documentElement.scrollHeight") <= height
+
+
 @pytest.mark.parametrize("mode", ["m", "l"])
-def test_the_view_is_saved_as_png_and_svg(opened, trace, tmp_path, mode):
-    window = opened(render_page(trace))
+def test_view_is_saved_as_png_and_svg(open_page, trace, tmp_path, mode):
+    window = open_page(render_page(trace))
     window.keyboard.press(mode)
     for kind in ("PNG", "SVG"):
-        with window.expect_download() as waiting:
-            window.get_by_role("button", name=f"Save the picture as {kind}").click()
-        name = waiting.value.suggested_filename
-        assert re.fullmatch(
-            rf"a-script-cat-script-Cross-layer-0-head-0-cross-0\.{kind.lower()}", name
-        )
-        waiting.value.save_as(tmp_path / kind)
+        with window.expect_download() as download:
+            window.get_by_role("button", name=f"Save image as {kind}").click()
+        name = download.value.suggested_filename
+        stem = "a-script-cat-script-Cross-attention-layer-0-head-0-cross-0"
+        assert re.fullmatch(rf"{stem}\.{kind.lower()}", name)
+        download.value.save_as(tmp_path / kind)
     assert image.imread(tmp_path / "PNG", format="png").shape[1] > 1000
     svg = (tmp_path / "SVG").read_text("utf-8")
     assert ">猫</text>" in svg and "&lt;script&gt;" in svg and "<script" not in svg
-    gold = 5 if mode == "l" else 0  # dashed lines; in the matrix they are frames
+    gold = 5 if mode == "l" else 0  # dashed lines; in the matrix, gold cells are outlined
     assert svg.count("<path") == (20 + gold if mode == "l" else 0)
     assert svg.count("dasharray") == gold
 
 
-def test_the_trace_is_saved_as_it_came(opened, trace, tmp_path):
+def test_trace_is_saved_unchanged_as_json(open_page, trace, tmp_path):
     trace = replace(trace, maps=trace.maps[:-1])
-    window = opened(render_page(trace))
-    with window.expect_download() as waiting:
-        window.get_by_role("button", name="Save the trace as JSON").click()
-    assert waiting.value.suggested_filename == "a-script-cat-script.json"
-    waiting.value.save_as(tmp_path / "trace.json")
+    window = open_page(render_page(trace))
+    with window.expect_download() as download:
+        window.get_by_role("button", name="Save trace as JSON").click()
+    assert download.value.suggested_filename == "a-script-cat-script.json"
+    download.value.save_as(tmp_path / "trace.json")
     saved = load_trace(tmp_path / "trace.json")
     assert (saved.title, saved.tokens, saved.gold) == (trace.title, trace.tokens, trace.gold)
     assert saved.maps[0].weights == pytest.approx(trace.maps[0].weights, abs=1e-4)
 
 
-def test_a_trace_that_the_page_holds_in_part_is_not_saved(opened, trace):
-    button = opened(render_page(trace)).get_by_role("button", name="Save the trace as JSON")
+def test_summarised_trace_cannot_be_saved_as_json(open_page, trace):
+    button = open_page(render_page(trace)).get_by_role("button", name="Save trace as JSON")
     assert button.is_disabled()
-    assert "reduced" in button.get_attribute("title")
+    assert "summarised" in button.get_attribute("title")
 
 
-def test_right_to_left_and_chinese_words_are_named_whole(opened):
+def test_right_to_left_and_byte_level_tokens_are_described(open_page):
     source = TokenList(("Ġ", "ç", "Į«", "Ġcat"))
     trace = build_translation_trace(source, ["قطة", "سوداء"], cross=[np.full((1, 2, 4), 0.25)])
-    window = opened(render_page(trace))
+    window = open_page(render_page(trace))
     window.keyboard.press("ArrowDown")
-    told = said(window)
-    assert "looks most at “▁” (0.25), “猫” (0.25) and" in told
-    assert told.startswith("“\u2068قطة\u2069”")  # set apart, so that the sentence is not turned
+    text = description(window)
+    assert "attends most to “▁” (0.25), “猫” (0.25) and" in text
+    assert text.startswith("“\u2068قطة\u2069”")  # isolated, so that the sentence is not reordered
 
 
-def test_two_in_one_notebook_do_not_disturb_each_other(chromium, trace):
+def test_two_viewers_in_one_notebook_are_independent(chromium, trace):
     context = chromium.new_context(locale="en-US")
     context.route("**/*", lambda route: route.abort())
     window = context.new_page()
@@ -301,12 +318,12 @@ def test_two_in_one_notebook_do_not_disturb_each_other(chromium, trace):
         show(trace, "encoder")._repr_html_() + show(trace, "cross", 1, 1)._repr_html_()
     )
     frames = [window.frame_locator("iframe").nth(n) for n in (0, 1)]
-    opened = ("Encoder · layer 0, head 0", "Cross · layer 1, head 1")
-    for n, (frame, wanted) in enumerate(zip(frames, opened, strict=True)):
-        window.locator("iframe").nth(n).scroll_into_view_if_needed()  # it loads when it is seen
-        assert frame.locator(".caption").inner_text().startswith(wanted)
+    captions = ("Encoder · layer 0, head 0", "Cross-attention · layer 1, head 1")
+    for n, (frame, expected) in enumerate(zip(frames, captions, strict=True)):
+        window.locator("iframe").nth(n).scroll_into_view_if_needed()  # it loads lazily
+        assert frame.locator(".caption").inner_text().startswith(expected)
     frames[0].get_by_role("tab", name="Decoder").click()
     window.wait_for_timeout(100)
     assert frames[0].locator(".caption").inner_text().startswith("Decoder")
-    assert frames[1].locator(".caption").inner_text().startswith("Cross")
+    assert frames[1].locator(".caption").inner_text().startswith("Cross-attention")
     context.close()

@@ -1,95 +1,59 @@
-"""Heat maps that the figures share: matrices with values in the cells, and maps over words."""
+"""The panel that figures are made of: a matrix as a map, with its numbers written in the cells."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from regard.viz.colour import WHITE, contrast_colour
 from regard.viz.fonts import font_families
-from regard.viz.grid import grid
-from regard.viz.heatmap import outline_cells
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.image import AxesImage
+    import matplotlib.axes
+    import matplotlib.image
 
-DIVERGING = "RdBu_r"  # for values of both signs; weights are drawn in cividis
-MASKED_CELL: dict[str, Any] = {
-    "facecolor": "#f1f2f5",
-    "edgecolor": "#b3b8c2",
-    "hatch": "/////",
-    "linewidth": 0,
-}
+SIGNED = "RdBu_r"  # of numbers below and above 0; weights are drawn in cividis
 
 
-def matrix_heatmap(
-    axes: "Axes",
-    values: Any,
+def cells(
+    axes: "matplotlib.axes.Axes",
+    numbers: Any,
     rows: Sequence[str] = (),
     columns: Sequence[str] = (),
     *,
     title: str = "",
-    vmax: float | None = None,
-    diverging: bool = False,
-    cell_format: str = "",
+    top: float | None = None,
+    signed: bool = False,
+    written: str = "",
     square: bool = True,
-) -> "AxesImage":
-    """Draw a matrix with row and column labels, and with values in the cells on request.
+) -> "matplotlib.image.AxesImage":
+    """Draw a matrix, rows and columns named; `written` is the format of numbers in the cells.
 
-    Args:
-        vmax: upper end of the colour scale, which starts at 0, or at -vmax if diverging; the
-            largest absolute value by default.
-        cell_format: format of the values in the cells, such as ".2f"; empty for none.
+    Colours run from 0 to `top` (the greatest number by default), or from -top if `signed`.
     """
-    matrix = values.tolist()
-    vmax = vmax or max(abs(value) for row in matrix for value in row) or 1.0
-    vmin, colormap = (-vmax, DIVERGING) if diverging else (0.0, "cividis")
+    matrix = numbers.tolist()
+    top = top or max(abs(number) for row in matrix for number in row) or 1.0
+    low, map_name = (-top, SIGNED) if signed else (0.0, "cividis")
     image = axes.imshow(
-        matrix, cmap=colormap, vmin=vmin, vmax=vmax, aspect="equal" if square else "auto"
+        matrix, cmap=map_name, vmin=low, vmax=top, aspect="equal" if square else "auto"
     )
     axes.set_title(title)
     axes.set_xticks(range(len(columns)), columns, fontfamily=font_families())
     axes.set_yticks(range(len(rows)), rows, fontfamily=font_families())
     axes.tick_params(length=0, labelsize=8, labeltop=bool(columns), labelbottom=False)
     axes.spines[:].set_visible(False)
-    if cell_format:
-        _annotate_cells(axes, image, matrix, cell_format)
+    if written:
+        _write(axes, image, matrix, written)
     return image
 
 
-def _annotate_cells(axes: "Axes", image: "AxesImage", matrix: Any, cell_format: str) -> None:
-    """Write each value in a readable colour; a bare 0 marks an exact zero."""
-    for row, values in enumerate(matrix):
-        for column, value in enumerate(values):
-            red, green, blue, _ = image.to_rgba(value, bytes=True)
-            background = WHITE if isnan(value) else (int(red), int(green), int(blue))
-            colour = [part / 255 for part in contrast_colour(background)]
-            label = "NaN" if isnan(value) else format(value, cell_format) if value else "0"
+def _write(
+    axes: "matplotlib.axes.Axes", image: "matplotlib.image.AxesImage", matrix: Any, written: str
+) -> None:
+    """Write each number in the ink that its colour wants; a plain 0 is exactly zero."""
+    for row, line in enumerate(matrix):
+        for column, number in enumerate(line):
+            red, green, blue, _ = image.to_rgba(number, bytes=True)
+            paper = WHITE if isnan(number) else (int(red), int(green), int(blue))
+            colour = [part / 255 for part in contrast_colour(paper)]
+            label = "NaN" if isnan(number) else format(number, written) if number else "0"
             axes.text(column, row, label, ha="center", va="center", color=colour, fontsize=8)
-
-
-def word_heatmap(
-    axes: "Axes",
-    weights: Any,
-    queries: Sequence[str],
-    keys: Sequence[str],
-    *,
-    title: str = "",
-    gold: Iterable[tuple[int, int]] = (),
-) -> "AxesImage":
-    """Draw attention weights over words, on a scale from 0 to 1.
-
-    Weights that are exactly 0 are masked and drawn hatched; `gold` are the (query, key) cells of
-    the gold alignment, which are outlined.
-    """
-    from matplotlib.patches import Rectangle
-
-    chart = grid(weights, queries, keys)
-    image = matrix_heatmap(axes, weights, chart.queries, chart.keys, title=title, vmax=1.0)
-    axes.tick_params(axis="x", labelrotation=90)
-    for query, row in enumerate(chart.rows):
-        for key, weight in enumerate(row):
-            if weight == 0:
-                axes.add_patch(Rectangle((key - 0.5, query - 0.5), 1, 1, **MASKED_CELL))
-    outline_cells(axes, chart, gold)
-    return image

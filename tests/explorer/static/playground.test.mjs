@@ -1,150 +1,144 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { read, write } from "../../../src/regard/explorer/static/urlState.js";
-import { cellFormula } from "../../../src/regard/explorer/static/formula.js";
-import { factor, low, percent, plain, vector } from "../../../src/regard/explorer/static/format.js";
-import * as points from "../../../src/regard/explorer/static/regressionState.js";
-import * as scene from "../../../src/regard/explorer/static/attentionState.js";
+import * as attention from "../../../src/regard/explorer/static/attentionState.js";
+import { formatNumber, formatSubscript, formatVector } from "../../../src/regard/explorer/static/format.js";
+import { formulaOfCell } from "../../../src/regard/explorer/static/formula.js";
+import * as regression from "../../../src/regard/explorer/static/regressionState.js";
+import { formatHash, parseHash } from "../../../src/regard/explorer/static/urlState.js";
 
 const known = {
   scores: ["dot", "scaled_dot", "gaussian"],
   masks: ["none", "causal", "window", "lengths", "cells"],
   positions: ["none", "rotary"],
 };
-const again = (values) => read(write({ page: "playground", values })).values;
+const throughUrl = (params) => parseHash(formatHash("playground", params)).params;
 
-test("numbers are short, with a true minus, and never a minus zero", () => {
-  assert.deepEqual([1.234, -0.5, -0.001, null, -Infinity].map((value) => plain(value)), ["1.23", "−0.50", "0.00", "−∞", "−∞"]);
-  assert.deepEqual([factor(-1), factor(1), vector([1, -2], 0), low(12)], ["(−1.00)", "1.00", "(1, −2)", "₁₂"]);
-  assert.deepEqual([0, 0.001, 0.5, 0.999, 1].map(percent), ["0", "<1", "50", ">99", "100"].map((number) => `${number}\u00a0%`));
+test("an attention state is restored from the URL", () => {
+  let state = attention.setWords(attention.defaultState("en"), ["a", "b", "c"]);
+  state = attention.moveVector({ ...state, score: "gaussian", temperature: 0.5, bandwidth: 2, positions: "rotary" }, "keys", 1, [0.123, -9]);
+  state = attention.toggleCell(state, state.cells, 0, 2);
+  assert.deepEqual(attention.fromParams(throughUrl(attention.toParams(state, "en")), "en", known), state);
+  assert.deepEqual(throughUrl(attention.toParams(attention.defaultState("zh"), "zh")), {});
 });
 
-test("a scene in an address is found again", () => {
-  let one = scene.withWords(scene.firstScene("en"), ["a", "b", "c"]);
-  one = scene.moved({ ...one, score: "gaussian", temperature: 0.5, bandwidth: 2, positions: "rotary" }, "keys", 1, [0.123, -9]);
-  one = scene.toggled(one, one.cells, 0, 2);
-  assert.deepEqual(scene.fromValues(again(scene.toValues(one, "en")), "en", known), one);
-  assert.deepEqual(again(scene.toValues(scene.firstScene("zh"), "zh")), {});
+test("invalid parameters give the default state", () => {
+  const invalid = { words: " , ,", q: "1,2;x", k: "1;2;3", v: "9e9,1", score: "<b>", temperature: "-5", bandwidth: "a", mask: "??", cells: "12;", positions: "up" };
+  const state = attention.fromParams(invalid, "en", known);
+  assert.deepEqual({ ...state, temperature: 1 }, attention.defaultState("en"));
+  assert.equal(state.temperature, attention.TEMPERATURE_RANGE[0]);
 });
 
-test("a broken address gives the first scene, whole", () => {
-  const broken = { words: " , ,", q: "1,2;x", k: "1;2;3", v: "9e9,1", score: "<b>", t: "-5", width: "a", mask: "??", cells: "12;", positions: "up" };
-  const read_ = scene.fromValues(broken, "en", known);
-  assert.deepEqual({ ...read_, temperature: 1 }, scene.firstScene("en"));
-  assert.equal(read_.temperature, scene.TEMPERATURES[0]);
+test("words are split at commas and spaces of any script, and limited in number and length", () => {
+  assert.deepEqual(attention.parseWords(" the  cat,sat，on、the\u3000mat "), ["the", "cat", "sat", "on", "the", "mat"]);
+  assert.equal(attention.parseWords("a b c d e f g h i j").length, 8);
+  assert.equal([...attention.parseWords("猫".repeat(40))[0]].length, 16);
 });
 
-test("words are parted by commas and spaces of any kind, eight at most", () => {
-  assert.deepEqual(scene.wordsOf(" the  cat,sat，on、the\u3000mat "), ["the", "cat", "sat", "on", "the", "mat"]);
-  assert.equal(scene.wordsOf("a b c d e f g h i j").length, 8);
-  assert.equal([...scene.wordsOf("猫".repeat(40))[0]].length, 16);
+test("vectors stay in the plane, and stay when words are added", () => {
+  const state = attention.moveVector(attention.defaultState("en"), "queries", 0, [-0.333, 99]);
+  assert.deepEqual(state.queries[0], [-0.33, attention.MAX_COORDINATE]);
+  const longer = attention.setWords(state, ["x", "y", "z", "u", "v", "w", "q"]);
+  assert.deepEqual(longer.queries.slice(0, 5), state.queries);
+  assert.equal(longer.queries.length, 7);
+  assert.deepEqual(longer.cells.map((row) => row.length), Array(7).fill(7));
 });
 
-test("words that stay keep their vectors; vectors stay on the paper", () => {
-  const first = scene.moved(scene.firstScene("en"), "queries", 0, [-0.333, 99]);
-  assert.deepEqual(first.queries[0], [-0.33, scene.REACH]);
-  const more = scene.withWords(first, ["x", "y", "z", "u", "v", "w", "q"]);
-  assert.deepEqual(more.queries.slice(0, 5), first.queries);
-  assert.equal(more.queries.length, 7);
-  assert.deepEqual(more.cells.map((row) => row.length), Array(7).fill(7));
-});
-
-test("a click makes any mask one of single cells, with that cell turned", () => {
-  const causal = { ...scene.withWords(scene.firstScene("en"), ["a", "b"]), mask: "causal" };
-  const turned = scene.toggled(causal, [[true, false], [true, true]], 1, 0);
-  assert.deepEqual(scene.request(turned).mask, { kind: "cells", cells: [[true, false], [false, true]] });
-  assert.deepEqual(scene.request(causal).mask, { kind: "causal" });
-  assert.deepEqual(scene.request({ ...causal, mask: "window", size: 2 }).mask, { kind: "window", size: 2 });
-  assert.deepEqual(scene.request({ ...causal, mask: "lengths", lengths: 1 }).mask, { kind: "lengths", lengths: [1] });
+test("toggling a cell turns any mask into a custom one", () => {
+  const causal = { ...attention.setWords(attention.defaultState("en"), ["a", "b"]), mask: "causal" };
+  const custom = attention.toggleCell(causal, [[true, false], [true, true]], 1, 0);
+  assert.deepEqual(attention.toRequest(custom).mask, { kind: "cells", cells: [[true, false], [false, true]] });
+  assert.deepEqual(attention.toRequest(causal).mask, { kind: "causal" });
+  assert.deepEqual(attention.toRequest({ ...causal, mask: "window", windowSize: 2 }).mask, { kind: "window", size: 2 });
+  assert.deepEqual(attention.toRequest({ ...causal, mask: "lengths", length: 1 }).mask, { kind: "lengths", lengths: [1] });
 });
 
 /** Softmax attention of two queries and two keys, computed here. */
-function answered(name, score, parameters = {}, allowed = [[true, true], [true, true]]) {
+function attend(name, score, parameters = {}, mask = [[true, true], [true, true]]) {
   const [queries, keys, values] = [[[1, 2], [0, -1]], [[0.5, -1], [2, 0.25]], [[1, 0], [0, 1]]];
   const scores = queries.map((q) => keys.map((k) => score(q, k)));
   const { temperature = 1, slope = 0 } = parameters;
-  const biased = scores.map((row, i) => row.map((s, j) => s / temperature - slope * Math.abs(i - j)));
-  const weights = biased.map((row, i) => {
-    const seen = row.map((s, j) => (allowed[i][j] ? Math.exp(s) : 0));
-    const sum = seen.reduce((a, b) => a + b, 0);
-    return seen.map((s) => (sum ? s / sum : 0));
+  const biased_scores = scores.map((row, i) => row.map((s, j) => s / temperature - slope * Math.abs(i - j)));
+  const weights = biased_scores.map((row, i) => {
+    const exponentials = row.map((s, j) => (mask[i][j] ? Math.exp(s) : 0));
+    const sum = exponentials.reduce((a, b) => a + b, 0);
+    return exponentials.map((e) => (sum ? e / sum : 0));
   });
   const context = weights.map((row) => [0, 1].map((d) => row.reduce((sum, w, n) => sum + w * values[n][d], 0)));
-  return [{ queries, keys, scores, mask: allowed, biased_scores: biased, weights, context, formula: { name, parameters } }, values];
+  return [{ queries, keys, scores, mask, biased_scores, weights, context, formula: { name, parameters } }, values];
 }
 
 const dot = (q, k) => q[0] * k[0] + q[1] * k[1];
-/** Work out what stands between two = signs. */
-const worked = (text) => Function(`return ${text.replaceAll("−", "-").replaceAll("·", "*").replaceAll("²", "**2").replace(/e\^(-?[\d.]+)/g, "Math.exp($1)")}`)();
-const last = (text) => Number(text.split(" = ").at(-1).replace("−", "-"));
+/** Evaluate what stands between two equals signs. */
+const evaluate = (text) => Function(`return ${text.replaceAll("−", "-").replaceAll("·", "*").replaceAll("²", "**2").replace(/e\^(-?[\d.]+)/g, "Math.exp($1)")}`)();
+const result = (text) => Number(text.split(" = ").at(-1).replace("−", "-"));
 
-test("the numbers of a formula work out to what it says", () => {
+test("the numbers of a formula evaluate to its result", () => {
   for (const [name, score] of [
     ["dot", dot],
     ["scaled_dot", (q, k) => dot(q, k) / Math.SQRT2],
     ["cosine", (q, k) => dot(q, k) / Math.hypot(...q) / Math.hypot(...k)],
     ["gaussian", (q, k) => -((q[0] - k[0]) ** 2 + (q[1] - k[1]) ** 2) / 2],
   ]) {
-    const [answer, values] = answered(name, score);
+    const [response, values] = attend(name, score);
     for (const [query, key] of [[0, 0], [0, 1], [1, 0], [1, 1]]) {
-      const lines = Object.fromEntries(cellFormula(answer, values, query, key).map(({ step, text }) => [step, text]));
-      const [letters, numbers] = lines.score.split(" = ");
-      assert.match(letters, new RegExp(`q${low(query + 1)}.*k${low(key + 1)}`));
-      assert.ok(Math.abs(worked(numbers.replace(/^−\(/, "-1*(")) - answer.scores[query][key]) < 0.02, lines.score);
-      assert.ok(Math.abs(last(lines.score) - answer.scores[query][key]) <= 0.0051);
-      assert.ok(Math.abs(worked(lines.weight.split(" = ")[0]) - answer.weights[query][key]) < 0.01, lines.weight);
-      assert.ok(Math.abs(last(lines.weight) - answer.weights[query][key]) <= 0.00051);
-      assert.ok(lines.context.endsWith(`= ${vector(answer.context[query])}`));
-      assert.equal("shift" in lines, false);
+      const lines = Object.fromEntries(formulaOfCell(response, values, query, key).map(({ step, text }) => [step, text]));
+      const [symbolic, numeric] = lines.score.split(" = ");
+      assert.match(symbolic, new RegExp(`q${formatSubscript(query + 1)}.*k${formatSubscript(key + 1)}`));
+      assert.ok(Math.abs(evaluate(numeric.replace(/^−\(/, "-1*(")) - response.scores[query][key]) < 0.02, lines.score);
+      assert.ok(Math.abs(result(lines.score) - response.scores[query][key]) <= 0.0051);
+      assert.ok(Math.abs(evaluate(lines.weight.split(" = ")[0]) - response.weights[query][key]) < 0.01, lines.weight);
+      assert.ok(Math.abs(result(lines.weight) - response.weights[query][key]) <= 0.00051);
+      assert.ok(lines.context.endsWith(`= ${formatVector(response.context[query])}`));
+      assert.equal("adjusted" in lines, false);
     }
   }
 });
 
-test("learned scores show their weights, and kernels their distance", () => {
+test("parametric scores show their projections, and kernels their distance", () => {
   const [W, U, v] = [[[1, 0], [0.5, 2]], [[0, 1], [1, 0]], [0.3, -1]];
-  const times = (m, x) => m.map((row) => dot(row, x));
-  const additive = (q, k) => dot(v, times(W, q).map((a, n) => Math.tanh(a + times(U, k)[n])));
-  const text = (name, score, parameters) => cellFormula(...answered(name, score, parameters), 0, 1)[0].text;
-  assert.equal(text("bilinear", (q, k) => dot(q, times(W, k)), { W }), "q₁·W k₂ = (1.00, 2.00)·(2.00, 1.50) = 5.00");
-  assert.equal(text("additive", additive, { W, U, v }), `v·tanh(W q₁ + U k₂) = (0.30, −1.00)·tanh(1.25, 6.50) = ${plain(additive([1, 2], [2, 0.25]))}`);
-  assert.match(text("triangular", () => null, { bandwidth: 0.5 }), /= log \(1 − 4\.03\) = −∞$/);
+  const multiply = (m, x) => m.map((row) => dot(row, x));
+  const additive = (q, k) => dot(v, multiply(W, q).map((a, n) => Math.tanh(a + multiply(U, k)[n])));
+  const scoreLine = (name, score, parameters) => formulaOfCell(...attend(name, score, parameters), 0, 1)[0].text;
+  assert.equal(scoreLine("bilinear", (q, k) => dot(q, multiply(W, k)), { W }), "q₁·W k₂ = (1.00, 2.00)·(2.00, 1.50) = 5.00");
+  assert.equal(scoreLine("additive", additive, { W, U, v }), `v·tanh(W q₁ + U k₂) = (0.30, −1.00)·tanh(1.25, 6.50) = ${formatNumber(additive([1, 2], [2, 0.25]))}`);
+  assert.match(scoreLine("triangular", () => null, { bandwidth: 0.5 }), /= log \(1 − 4\.03\) = −∞$/);
 });
 
-test("temperature, bias and mask have their own line", () => {
-  const allowed = [[true, false], [false, false]];
-  const [answer, values] = answered("dot", dot, { temperature: 0.5, slope: 0.5 }, allowed);
-  const told = (query, key) => cellFormula(answer, values, query, key);
-  assert.equal(told(0, 1).find(({ step }) => step === "shift").text, "2.50 / 0.50 − 0.50·1 = 4.50");
-  assert.equal(told(0, 1).some(({ step }) => step === "hidden"), true);
-  assert.match(told(0, 1).find(({ step }) => step === "weight").text, /^0 \/ \(e\^[^+]*\) = 0\.000$/);
-  assert.equal(told(1, 1).find(({ step }) => step === "weight").text, "0"); // a row that may look nowhere
-  assert.equal(told(1, 1).at(-1).text, "0 = (0.00, 0.00)");
+test("temperature, positional bias and mask have lines of their own", () => {
+  const mask = [[true, false], [false, false]];
+  const [response, values] = attend("dot", dot, { temperature: 0.5, slope: 0.5 }, mask);
+  const lineOf = (query, key, step) => formulaOfCell(response, values, query, key).find((line) => line.step === step)?.text;
+  assert.equal(lineOf(0, 1, "adjusted"), "2.50 / 0.50 − 0.50·1 = 4.50");
+  assert.equal(lineOf(0, 1, "masked"), "e^−∞ = 0");
+  assert.match(lineOf(0, 1, "weight"), /^0 \/ \(e\^[^+]*\) = 0\.000$/);
+  assert.equal(lineOf(1, 1, "weight"), "0"); // a fully masked query
+  assert.equal(lineOf(1, 1, "context"), "0 = (0.00, 0.00)");
 });
 
-test("points are moved, added and removed, within the paper and to a number that can be read", () => {
+test("points are moved, added and removed within the plot and its limits, and restored from the URL", () => {
   const kernels = ["gaussian", "boxcar"];
-  const first = points.fromValues({}, kernels);
-  const one = points.moved({ ...first, kernel: "boxcar", bandwidth: 1.5, x: 3.25 }, 2, [99, -99]);
-  assert.deepEqual(one.points[2], [points.ACROSS[1], points.UP[0]]);
-  assert.deepEqual(points.fromValues(again(points.toValues(one)), kernels), one);
-  assert.deepEqual(again(points.toValues(first)), {});
-  let many = first;
-  for (let n = 0; n < 40; n++) many = points.added(many, [n / 8, 0]);
-  assert.equal(many.points.length, points.MOST);
-  let few = first;
-  for (let n = 0; n < 40; n++) few = points.removed(few, 0);
-  assert.deepEqual(few.points, [first.points.at(-1)]);
-  assert.deepEqual(points.fromValues({ points: "1,2;oops", kernel: "x", b: "-1" }, kernels).points, first.points);
+  const initial = regression.fromParams({}, kernels);
+  const moved = regression.movePoint({ ...initial, kernel: "boxcar", bandwidth: 1.5, x: 3.25 }, 2, [99, -99]);
+  assert.deepEqual(moved.points[2], [regression.X_RANGE[1], regression.Y_RANGE[0]]);
+  assert.deepEqual(regression.fromParams(throughUrl(regression.toParams(moved)), kernels), moved);
+  assert.deepEqual(throughUrl(regression.toParams(initial)), {});
+  let many = initial;
+  for (let n = 0; n < 40; n++) many = regression.addPoint(many, [n / 8, 0]);
+  assert.equal(many.points.length, regression.MAX_POINTS);
+  let few = initial;
+  for (let n = 0; n < 40; n++) few = regression.removePoint(few, 0);
+  assert.deepEqual(few.points, [initial.points.at(-1)]);
+  assert.deepEqual(regression.fromParams({ points: "1,2;oops", kernel: "x", kernel_bandwidth: "-1" }, kernels).points, initial.points);
 });
 
-test("the curve is the context, and breaks where nothing is seen", () => {
-  const plot = points.fromValues({}, ["gaussian"]);
-  const asked = points.request(plot);
-  assert.deepEqual(asked.queries.at(-1), [plot.x]);
-  const weights = asked.queries.map((_, n) => (n % 2 ? plot.points.map(() => 0) : plot.points.map((_, k) => (k ? 0 : 1))));
-  const { line, weights: there, height } = points.curve({ weights, context: asked.queries.map((_, n) => [n]) });
-  assert.equal(line.length, asked.queries.length - 1);
-  assert.deepEqual([line[0], line[1], line[2][1]], [[0, 0], null, 2]);
-  assert.deepEqual([there, height], [weights.at(-1), null]); // the last query sees nothing
+test("the prediction is the context, and missing where no point has weight", () => {
+  const state = regression.fromParams({}, ["gaussian"]);
+  const request = regression.toRequest(state);
+  assert.deepEqual(request.queries.at(-1), [state.x]);
+  const weights = request.queries.map((_, n) => (n % 2 ? state.points.map(() => 0) : state.points.map((_, k) => (k ? 0 : 1))));
+  const { curve, weights: weightsAtX, y } = regression.parsePrediction({ weights, context: request.queries.map((_, n) => [n]) });
+  assert.equal(curve.length, request.queries.length - 1);
+  assert.deepEqual([curve[0], curve[1], curve[2][1]], [[0, 0], null, 2]);
+  assert.deepEqual([weightsAtX, y], [weights.at(-1), null]); // no point has weight at the last query
 });

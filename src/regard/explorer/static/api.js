@@ -1,95 +1,98 @@
-/** What the server is asked: JSON there and back, and a sentence when it cannot answer. */
+/** HTTP client of the explorer's JSON API, with retries while the server is busy and a response cache. */
 
-const TRIES = 8; // times a busy server is asked again
-const REMEMBERED = 40; // answers kept, so that another language or a step back asks nothing
+const MAX_ATTEMPTS = 8; // while the server answers 503
+const MAX_RETRY_SECONDS = 30;
+const MAX_CACHED_RESPONSES = 40; // so that switching the language or going back sends nothing
 
 /**
- * @typedef {{body?: unknown, signal?: AbortSignal, keep?: boolean, busy?: (seconds: number) => void}} Wishes
- * @typedef {(path: string, wishes?: Wishes) => Promise<any>} Ask
- * The answer is what the description of the API says of that path; who asks knows it.
- * @typedef {(path: string, request: RequestInit) => Promise<Response>} Fetch
+ * @typedef {{body?: unknown, signal?: AbortSignal, cache?: boolean, onBusy?: (seconds: number) => void}} RequestOptions
+ * @typedef {(path: string, options?: RequestOptions) => Promise<any>} SendRequest
+ * The response has the schema that the API's description gives for the path.
+ * @typedef {(path: string, init: RequestInit) => Promise<Response>} Fetch
  * @typedef {(seconds: number, signal?: AbortSignal) => Promise<unknown>} Sleep
  */
 
-/** Why there is no answer: `kind` is "busy", "unreachable" or "refused", which has a sentence of its own. */
-export class Problem extends Error {
-  /** @param {"busy"|"unreachable"|"refused"} kind */
-  constructor(kind, sentence = String(kind)) {
-    super(sentence);
+/** A failed request. `kind` is "busy", "unreachable", or "rejected" with the server's own message. */
+export class ApiError extends Error {
+  /** @param {"busy"|"unreachable"|"rejected"} kind */
+  constructor(kind, message = String(kind)) {
+    super(message);
     this.kind = kind;
   }
 }
 
 /** @type {{fetch: Fetch, sleep: Sleep}} */
-const usual = {
-  fetch: (path, request) => globalThis.fetch(path, request),
-  sleep: (seconds, signal) => wait(seconds, signal),
+const DEFAULTS = {
+  fetch: (path, init) => globalThis.fetch(path, init),
+  sleep: (seconds, signal) => abortableSleep(seconds, signal),
 };
 
 /**
- * Make the function that asks: `ask(path, {body, signal, keep, busy})`. A `body` is posted as JSON, or as it
- * is if it is a Blob; answers are remembered when `keep` says so; `busy(seconds)` is told before each pause.
- * @returns {Ask}
+ * Create a client: a function `request(path, {body, signal, cache, onBusy})`.
+ *
+ * A `body` is posted as JSON, or unchanged if it is a Blob. With `cache`, the response to the same path and body is
+ * remembered. `onBusy(seconds)` is called before each pause while the server is busy.
+ * @returns {SendRequest}
  */
-export function asker({ fetch, sleep } = usual) {
-  const known = /** @type {Map<string, unknown>} */ (new Map());
-  return async function ask(path, { body, signal, keep = false, busy = () => {} } = {}) {
-    const name = keep ? JSON.stringify([path, body]) : "";
-    if (known.has(name)) return known.get(name);
+export function createClient({ fetch, sleep } = DEFAULTS) {
+  const responses = /** @type {Map<string, unknown>} */ (new Map());
+  return async function request(path, { body, signal, cache = false, onBusy = () => {} } = {}) {
+    const cacheKey = cache ? JSON.stringify([path, body]) : "";
+    if (responses.has(cacheKey)) return responses.get(cacheKey);
     for (let attempt = 1; ; attempt++) {
-      const response = await sent(fetch, path, body, signal);
-      if (response.status === 503 && attempt < TRIES) {
-        const seconds = Math.min(Math.max(Number(response.headers.get("Retry-After")) || 1, 1), 30);
-        busy(seconds);
+      const response = await send(fetch, path, body, signal);
+      if (response.status === 503 && attempt < MAX_ATTEMPTS) {
+        const seconds = Math.min(Math.max(Number(response.headers.get("Retry-After")) || 1, 1), MAX_RETRY_SECONDS);
+        onBusy(seconds);
         await sleep(seconds, signal);
         continue;
       }
-      const answer = await read(response, signal);
-      if (keep) remember(known, name, answer);
-      return answer;
+      const data = await readJson(response, signal);
+      if (cache) addToCache(responses, cacheKey, data);
+      return data;
     }
   };
 }
 
 /** @param {Fetch} fetch @param {string} path @param {unknown} body @param {AbortSignal} [signal] */
-async function sent(fetch, path, body, signal) {
-  const raw = typeof Blob !== "undefined" && body instanceof Blob;
-  const type = raw ? "application/octet-stream" : "application/json";
-  const post = { method: "POST", headers: { "Content-Type": type }, body: raw ? body : JSON.stringify(body) };
+async function send(fetch, path, body, signal) {
+  const isBlob = typeof Blob !== "undefined" && body instanceof Blob;
+  const type = isBlob ? "application/octet-stream" : "application/json";
+  const post = { method: "POST", headers: { "Content-Type": type }, body: isBlob ? body : JSON.stringify(body) };
   try {
     return await fetch(path, { ...(body === undefined ? {} : post), signal });
   } catch (error) {
-    throw isStopped(error) ? error : new Problem("unreachable");
+    throw isAbortError(error) ? error : new ApiError("unreachable");
   }
 }
 
 /** @param {Response} response @param {AbortSignal} [signal] */
-async function read(response, signal) {
-  let answer = null;
+async function readJson(response, signal) {
+  let data = null;
   try {
-    answer = await response.json();
+    data = await response.json();
   } catch (error) {
-    if (signal?.aborted || isStopped(error)) throw error;
+    if (signal?.aborted || isAbortError(error)) throw error;
   }
-  if (response.ok && answer !== null) return answer;
-  if (response.status === 503) throw new Problem("busy");
-  if (typeof answer?.error === "string") throw new Problem("refused", answer.error);
-  throw new Problem("unreachable");
+  if (response.ok && data !== null) return data;
+  if (response.status === 503) throw new ApiError("busy");
+  if (typeof data?.error === "string") throw new ApiError("rejected", data.error);
+  throw new ApiError("unreachable");
 }
 
-/** @param {Map<string, unknown>} known @param {string} name @param {unknown} answer */
-function remember(known, name, answer) {
-  if (known.size >= REMEMBERED) known.delete([...known.keys()][0]);
-  known.set(name, answer);
+/** @param {Map<string, unknown>} responses @param {string} key @param {unknown} data */
+function addToCache(responses, key, data) {
+  if (responses.size >= MAX_CACHED_RESPONSES) responses.delete([...responses.keys()][0]);
+  responses.set(key, data);
 }
 
-/** Tell whether work ended because it was no longer wanted. @param {unknown} error */
-export function isStopped(error) {
+/** Return whether a request ended because it was aborted. @param {unknown} error */
+export function isAbortError(error) {
   return error instanceof Error && error.name === "AbortError";
 }
 
 /** @param {number} seconds @param {AbortSignal} [signal] */
-function wait(seconds, signal) {
+function abortableSleep(seconds, signal) {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(resolve, 1000 * seconds);
     signal?.addEventListener("abort", () => {

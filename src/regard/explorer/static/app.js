@@ -1,127 +1,130 @@
-/** The explorer: five pages, one address for each of their states. */
-import { element } from "../viz/controls.js";
-import { chosenLanguage } from "../viz/i18n.js";
-import { oneOf, read, write } from "./urlState.js";
-import { asker } from "./api.js";
-import { make as compare } from "./comparePage.js";
-import { sentenceOf } from "./components.js";
-import { make as playground } from "./playgroundPage.js";
+/** Application shell of the explorer: navigation, language, theme, and routing by the URL's fragment. */
+import { createElement } from "../viz/dom.js";
+import { resolveLanguage } from "../viz/i18n.js";
+import { createClient } from "./api.js";
+import { createComparePage } from "./comparePage.js";
+import { errorMessage } from "./components.js";
 import { TEXTS } from "./i18n.js";
-import { hold, make as traces } from "./tracesPage.js";
-import { make as training } from "./trainingPage.js";
-import { make as translate } from "./translatePage.js";
+import { createPlaygroundPage } from "./playgroundPage.js";
+import { createTracesPage, setPendingFile } from "./tracesPage.js";
+import { createTrainingPage } from "./trainingPage.js";
+import { createTranslatePage } from "./translatePage.js";
+import { formatHash, ownKeyOr, parseHash } from "./urlState.js";
 
 /**
+ * @import { Language } from "../viz/i18n.js"
+ * @import { SendRequest } from "./api.js"
+ * @import { Texts } from "./i18n.js"
+ * @import { Params } from "./urlState.js"
  * @typedef {{name: string, kind: string, layers: number, heads: number, parameters: number, beam_size: number,
  *   phrasebook: "fr"|"zh"|null, ready: boolean}} Run
- * @typedef {{runs: Run[], limits: Object<string, number>, playground: Object<string, string[]>}} Known
- * @import { Ask } from "./api.js"
- * @import { Texts } from "./i18n.js"
- * @typedef {{ask: Ask, known: Known, texts: Texts, language: "en"|"zh",
- *   note: (values: Object<string, any>) => void, signal: AbortSignal}} Context
- * What a page is given: whom to ask, its words, and where to note what is chosen. `signal` tells that it is left.
- * @typedef {{element: HTMLElement, repaint?: () => void}} Page
+ * @typedef {{runs: Run[], limits: Object<string, number>, playground: Object<string, string[]>}} ServerInfo
+ * @typedef {{request: SendRequest, server: ServerInfo, texts: Texts, language: Language,
+ *   updateParams: (params: Object<string, any>) => void, signal: AbortSignal}} Context
+ * What a page is created with. `updateParams` merges parameters into the URL; `signal` aborts when the page is left.
+ * @typedef {{element: HTMLElement, redraw?: () => void}} Page
+ * @typedef {(context: Context, params: Params) => Page} CreatePage
  */
 
-/** @type {Object<string, (context: Context, values: Object<string, string>) => Page>} */
-const PAGES = { translate, playground, training, compare, traces };
-const ask = asker();
-const last = /** @type {Object<string, Object<string, any>>} */ ({});
+/** @type {Object<string, CreatePage>} */
+const PAGES = {
+  translate: createTranslatePage,
+  playground: createPlaygroundPage,
+  training: createTrainingPage,
+  compare: createComparePage,
+  traces: createTracesPage,
+};
+const request = createClient();
+const pageParams = /** @type {Object<string, Object<string, any>>} */ ({}); // by page, so that its tab returns to them
 
-let language = chosenLanguage(remembered("language") ?? navigator.language);
-let known = /** @type {Known|null} */ (null);
-let left = new AbortController();
-let shown = /** @type {Page|null} */ (null);
+let language = resolveLanguage(loadPreference("language") ?? navigator.language);
+let server = /** @type {ServerInfo|null} */ (null);
+let leavePage = new AbortController();
+let currentPage = /** @type {Page|null} */ (null);
 
 const root = /** @type {HTMLElement} */ (document.getElementById("app"));
-const links = Object.fromEntries(Object.keys(PAGES).map((name) => [name, element("a", { className: "tab" })]));
-const nav = element("nav", { className: "tabs" }, ...Object.values(links));
-const languageButton = element("button", { type: "button", className: "quiet", onclick: turnLanguage });
-const themeButton = element("button", { type: "button", className: "quiet icon", onclick: turnTheme });
-const brand = element("a", { className: "brand", href: "#translate" });
-const main = element("main", { className: "explorer", tabIndex: -1 });
+const links = Object.fromEntries(Object.keys(PAGES).map((name) => [name, createElement("a", { className: "tab" })]));
+const nav = createElement("nav", { className: "tabs" }, ...Object.values(links));
+const languageButton = createElement("button", { type: "button", className: "button", onclick: switchLanguage });
+const themeButton = createElement("button", { type: "button", className: "button theme-button", onclick: switchTheme });
+const brand = createElement("a", { className: "brand", href: "#translate" });
+const main = createElement("main", { className: "app-main", tabIndex: -1 });
 
-function begin() {
-  const theme = remembered("theme");
+function start() {
+  const theme = loadPreference("theme");
   if (theme) document.documentElement.dataset.theme = theme;
-  brand.append(element("img", { src: "/static/icon.svg", alt: "", width: 22, height: 22 }), "regard");
-  const actions = element("div", { className: "actions" }, languageButton, themeButton);
-  root.append(element("header", { className: "top" }, brand, nav, actions), main);
+  brand.append(createElement("img", { src: "/static/icon.svg", alt: "", width: 22, height: 22 }), "regard");
+  const actions = createElement("div", { className: "actions" }, languageButton, themeButton);
+  root.append(createElement("header", { className: "app-header" }, brand, nav, actions), main);
   addEventListener("hashchange", route);
   addEventListener("dragover", (event) => event.preventDefault());
-  addEventListener("drop", drop);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => shown?.repaint?.());
-  learn();
+  addEventListener("drop", openDroppedFile);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => currentPage?.redraw?.());
+  loadServerInfo();
 }
 
-/** Ask once what there is to explore. */
-async function learn() {
-  dress("");
+async function loadServerInfo() {
+  updateHeader("");
   const texts = TEXTS[language];
+  const onBusy = () => main.replaceChildren(createElement("p", { className: "hint" }, texts.busy));
   try {
-    known = await ask("/api/runs", { busy: () => say(texts.busy) });
+    server = await request("/api/runs", { onBusy });
   } catch (error) {
-    const again = element("button", { type: "button", className: "quiet", onclick: learn }, texts.again);
-    main.replaceChildren(element("p", { className: "problem" }, sentenceOf(error, texts)), again);
+    const retry = createElement("button", { type: "button", className: "button", onclick: loadServerInfo }, texts.retry);
+    main.replaceChildren(createElement("p", { className: "error" }, errorMessage(error, texts)), retry);
     return;
   }
   route();
 }
 
-/** @param {string} sentence */
-function say(sentence) {
-  main.replaceChildren(element("p", { className: "hint" }, sentence));
-}
-
-/** Open the page that the address names. */
+/** Show the page that the URL names. */
 function route() {
-  if (!known) return;
-  const address = read(location.hash);
-  const page = oneOf(PAGES, address.page, known.runs.length ? "translate" : "traces");
-  left.abort();
-  left = new AbortController();
-  last[page] = address.values;
-  dress(page);
-  const { signal } = left;
-  /** @type {Context} */
-  const context = { ask, known, texts: TEXTS[language], language, signal, note: (values) => note(page, values, signal) };
-  shown = PAGES[page](context, address.values);
-  main.replaceChildren(shown.element);
+  if (!server) return;
+  const { page: requested, params } = parseHash(location.hash);
+  const page = ownKeyOr(PAGES, requested, server.runs.length ? "translate" : "traces");
+  leavePage.abort();
+  leavePage = new AbortController();
+  pageParams[page] = params;
+  updateHeader(page);
+  const { signal } = leavePage;
+  const updateParams = (/** @type {Object<string, any>} */ changes) => setParams(page, changes, signal);
+  currentPage = PAGES[page]({ request, server, texts: TEXTS[language], language, signal, updateParams }, params);
+  main.replaceChildren(currentPage.element);
 }
 
 /**
- * Keep the address in step with what is chosen.
+ * Merge parameters into the URL without adding to the browser's history.
  * @param {string} page
- * @param {Object<string, any>} values
+ * @param {Object<string, any>} changes
  * @param {AbortSignal} signal
  */
-function note(page, values, signal) {
+function setParams(page, changes, signal) {
   if (signal.aborted) return;
-  last[page] = { ...last[page], ...values };
-  const hash = write({ page, values: last[page] });
+  pageParams[page] = { ...pageParams[page], ...changes };
+  const hash = formatHash(page, pageParams[page]);
   links[page].href = hash;
   if (hash !== location.hash) history.replaceState(null, "", hash);
 }
 
-/** Open a file that is dropped on any page. @param {DragEvent} event */
-function drop(event) {
+/** Open a trace file that was dropped on any page. @param {DragEvent} event */
+function openDroppedFile(event) {
   event.preventDefault();
   const file = event.dataTransfer?.files[0];
-  if (!file || !known) return;
-  hold(file);
+  if (!file || !server) return;
+  setPendingFile(file);
   if (location.hash === "#traces") route();
   else location.hash = "#traces";
 }
 
-/** Write the words around the page. @param {string} page */
-function dress(page) {
+/** Update the texts of the header. @param {string} page */
+function updateHeader(page) {
   const texts = TEXTS[language];
   document.documentElement.lang = language === "zh" ? "zh-Hans" : "en";
   document.title = page ? `${texts.pages[page]} · regard` : "regard";
-  nav.setAttribute("aria-label", texts.pagesName);
+  nav.setAttribute("aria-label", texts.navigation);
   for (const [name, link] of Object.entries(links)) {
     link.textContent = texts.pages[name];
-    link.href = write({ page: name, values: last[name] ?? {} });
+    link.href = formatHash(name, pageParams[name] ?? {});
     if (name === page) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
@@ -131,22 +134,23 @@ function dress(page) {
   themeButton.title = texts.theme;
 }
 
-function turnLanguage() {
+function switchLanguage() {
   language = language === "en" ? "zh" : "en";
-  remember("language", language);
-  if (known) route();
-  else dress("");
+  savePreference("language", language);
+  if (server) route();
+  else updateHeader("");
 }
 
-function turnTheme() {
-  const dark = getComputedStyle(root).getPropertyValue("--theme").trim() === "dark";
-  document.documentElement.dataset.theme = dark ? "light" : "dark";
-  remember("theme", dark ? "light" : "dark");
-  shown?.repaint?.();
+function switchTheme() {
+  const isDark = getComputedStyle(root).getPropertyValue("--theme").trim() === "dark";
+  const theme = isDark ? "light" : "dark";
+  document.documentElement.dataset.theme = theme;
+  savePreference("theme", theme);
+  currentPage?.redraw?.();
 }
 
-/** A browser may forbid to remember; then each visit begins anew. @param {string} name @param {string} value */
-function remember(name, value) {
+/** Save a preference; a browser that forbids storage starts with the defaults each time. @param {string} name @param {string} value */
+function savePreference(name, value) {
   try {
     localStorage.setItem(`regard ${name}`, value);
   } catch {
@@ -155,7 +159,7 @@ function remember(name, value) {
 }
 
 /** @param {string} name */
-function remembered(name) {
+function loadPreference(name) {
   try {
     return localStorage.getItem(`regard ${name}`);
   } catch {
@@ -163,4 +167,4 @@ function remembered(name) {
   }
 }
 
-begin();
+start();

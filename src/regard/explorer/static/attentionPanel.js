@@ -1,183 +1,200 @@
-/** Attention of a few words, live: scores, mask, softmax, context, and the formula of a cell. */
-import { element } from "../viz/controls.js";
-import { cividis, css, ink } from "../viz/colourScale.js";
-import { isStopped } from "./api.js";
-import { cellFormula } from "./formula.js";
-import { grid } from "./matrixTable.js";
-import { newest } from "./debounce.js";
-import { low, plain } from "./format.js";
-import { chooser, field, sentenceOf, slider, statusLine } from "./components.js";
-import { plane } from "./vectorPlane.js";
-import { BANDWIDTHS, fromValues, MOST, moved, request, TEMPERATURES, toggled, toValues, withWords, wordsOf } from "./attentionState.js";
+/** Attention playground: scores, mask, softmax and context of a few words, updated as their vectors are moved. */
+import { cividis, contrastingColour, toCssColour } from "../viz/colourScale.js";
+import { createElement } from "../viz/dom.js";
+import { isAbortError } from "./api.js";
+import { BANDWIDTH_RANGE, fromParams, MAX_WORDS, moveVector, parseWords, setWords, TEMPERATURE_RANGE, toggleCell, toParams, toRequest } from "./attentionState.js";
+import { createField, createSelect, createSlider, createStatus, errorMessage } from "./components.js";
+import { latestOnly } from "./debounce.js";
+import { formatNumber, formatSubscript } from "./format.js";
+import { formulaOfCell } from "./formula.js";
+import { createMatrixTable } from "./matrixTable.js";
+import { createVectorPlane } from "./vectorPlane.js";
 
 /**
- * @import { Answer } from "./formula.js"
- * @import { Cell } from "./matrixTable.js"
- * @import { Scene, Side } from "./attentionState.js"
+ * @import { AttentionState, VectorKind } from "./attentionState.js"
+ * @import { AttendResponse } from "./formula.js"
+ * @import { CellContent } from "./matrixTable.js"
  */
 
-const WIDE = ["gaussian", "boxcar", "triangular", "epanechnikov"]; // scores with a bandwidth
+const SCORES_WITH_BANDWIDTH = ["gaussian", "boxcar", "triangular", "epanechnikov"];
+const ENCODINGS_OF_VECTORS = ["sinusoidal", "rotary"]; // ALiBi changes the scores instead
 
-/** @param {import("./app.js").Context} context @param {Object<string, string>} values @returns {{element: HTMLElement}} */
-export function attention(context, values) {
-  const { known, texts, language } = context;
-  const names = texts.playground;
-  let scene = fromValues(values, language, known.playground);
-  let answer = /** @type {Answer|null} */ (null);
-  let pointed = pointedAt(values.at);
-  let framed = false;
-  const status = statusLine();
+/** @type {import("./app.js").CreatePage} */
+export function createAttentionPanel(context, params) {
+  const { server, language } = context;
+  const texts = context.texts.playground;
+  let state = fromParams(params, language, server.playground);
+  let response = /** @type {AttendResponse|null} */ (null);
+  let selected = parseSelected(params.selected);
+  let isScheduled = false;
+  const status = createStatus();
 
-  const attend = newest(async (/** @type {Scene} */ asked) => {
+  const attend = latestOnly(async (/** @type {AttentionState} */ requested) => {
     try {
-      answer = await context.ask("/api/attend", { body: request(asked), signal: context.signal });
-      status.say("");
+      response = await context.request("/api/attend", { body: toRequest(requested), signal: context.signal });
+      status.show("");
       draw();
     } catch (error) {
-      if (!isStopped(error)) status.say(sentenceOf(error, texts), true);
+      if (!isAbortError(error)) status.show(errorMessage(error, context.texts), true);
     }
   });
 
-  /** Take a new scene; the server is asked once a frame at most. @param {Scene} next */
-  function set(next) {
-    scene = next;
-    if (framed) return;
-    framed = true;
+  /** Update the state; drawing and the request wait for the next frame. @param {AttentionState} newState */
+  function setState(newState) {
+    state = newState;
+    if (isScheduled) return;
+    isScheduled = true;
     requestAnimationFrame(() => {
-      framed = false;
-      context.note(toValues(scene, language));
+      isScheduled = false;
+      context.updateParams(toParams(state, language));
       draw();
-      attend(scene);
+      attend(state);
     });
   }
 
   /** @param {number|null} query @param {number|null} key */
-  function point(query, key) {
-    pointed = [query ?? pointed[0], key ?? pointed[1]];
-    context.note({ at: pointed.join() });
+  function select(query, key) {
+    selected = [query ?? selected[0], key ?? selected[1]];
+    context.updateParams({ selected: selected.join() });
     draw();
   }
 
-  /** @param {Side} kind @param {string} colour @param {(place: number) => void} pointing */
-  const side = (kind, colour, pointing) => plane({
-    title: names[kind],
+  /** @param {VectorKind} kind @param {string} colour @param {(index: number) => void} onSelect */
+  const createPlane = (kind, colour, onSelect) => createVectorPlane({
+    title: texts[kind],
     colour,
-    name: (word, numbers) => names.vectorOf(names[kind], word, numbers),
-    move: (place, to) => set(moved(scene, kind, place, to)),
-    nudge: (place, by) => set(moved(scene, kind, place, by.map((far, n) => scene[kind][place][n] + far))),
-    point: pointing,
+    labelOf: (word, vector) => texts.vectorLabel(texts[kind], word, vector),
+    onMove: (index, to) => setState(moveVector(state, kind, index, to)),
+    onNudge: (index, by) => setState(moveVector(state, kind, index, by.map((change, n) => state[kind][index][n] + change))),
+    onSelect,
   });
   const planes = {
-    queries: side("queries", "var(--accent)", (place) => point(place, null)),
-    keys: side("keys", "var(--pointer)", (place) => point(null, place)),
-    values: side("values", "var(--value)", (place) => point(null, place)),
+    queries: createPlane("queries", "var(--accent)", (index) => select(index, null)),
+    keys: createPlane("keys", "var(--highlight)", (index) => select(null, index)),
+    values: createPlane("values", "var(--value)", (index) => select(null, index)),
   };
-  const grids = {
-    scores: grid({ title: names.scores, hint: names.scoresHint, point }),
-    mask: grid({ title: names.mask, hint: names.maskHint, point, press: (query, key) => answer && set(toggled(scene, answer.mask, query, key)) }),
-    weights: grid({ title: names.weights, hint: names.weightsHint, point }),
-    context: grid({ title: names.context, hint: names.contextHint, point: (query) => point(query, null) }),
+  const onPressMask = (/** @type {number} */ query, /** @type {number} */ key) => {
+    if (response) setState(toggleCell(state, response.mask, query, key));
   };
-  const formula = element("dl", { className: "formula", "aria-live": "off" });
+  const tables = {
+    scores: createMatrixTable({ title: texts.scoreStep, hint: texts.scoreHint, onHover: select }),
+    mask: createMatrixTable({ title: texts.maskStep, hint: texts.maskHint, onHover: select, onPress: onPressMask }),
+    weights: createMatrixTable({ title: texts.weightStep, hint: texts.weightHint, onHover: select }),
+    context: createMatrixTable({ title: texts.contextStep, hint: texts.contextHint, onHover: (query) => select(query, null) }),
+  };
+  const formula = createElement("dl", { className: "formula", "aria-live": "off" });
 
   function draw() {
-    const { words } = scene;
-    if (pointed[0] >= words.length || pointed[1] >= words.length) pointed = [0, 0];
-    const fitting = answer?.weights.length === words.length ? answer : null;
-    const isTurned = ["sinusoidal", "rotary"].includes(scene.positions);
-    planes.queries.draw({ words, vectors: scene.queries, turned: isTurned ? fitting?.queries : null, pointed: pointed[0] });
-    planes.keys.draw({ words, vectors: scene.keys, turned: isTurned ? fitting?.keys : null, pointed: pointed[1] });
-    const reached = (fitting?.context ?? []).map((vector, n) => ({ vector, label: `→ ${words[n]}`, pointed: n === pointed[0] }));
-    planes.values.draw({ words, vectors: scene.values, reached, pointed: pointed[1] });
-    if (fitting) drawSteps(words, fitting);
-    maskChoice.value = scene.mask;
-    refreshFields();
+    const { words } = state;
+    if (selected[0] >= words.length || selected[1] >= words.length) selected = [0, 0];
+    const current = response?.weights.length === words.length ? response : null; // null while the words have changed
+    const encodesVectors = ENCODINGS_OF_VECTORS.includes(state.positions);
+    const [query, key] = selected;
+    planes.queries.draw({ words, vectors: state.queries, encoded: encodesVectors ? current?.queries : null, selected: query });
+    planes.keys.draw({ words, vectors: state.keys, encoded: encodesVectors ? current?.keys : null, selected: key });
+    const contexts = (current?.context ?? []).map((vector, n) => ({ vector, label: `→ ${words[n]}`, isSelected: n === query }));
+    planes.values.draw({ words, vectors: state.values, contexts, selected: key });
+    if (current) drawSteps(words, current);
+    maskSelect.value = state.mask;
+    updateFields();
   }
 
-  /** @param {string[]} words @param {Answer} given */
-  function drawSteps(words, given) {
-    const { scores, mask: allowed, biased_scores: biased, weights, context: gathered } = given;
-    const all = { rows: words, columns: words, pointed };
-    const top = Math.max(1, ...scores.flat().map((score) => Math.abs(score ?? 0)));
-    grids.scores.draw({ ...all, cell: (i, j) => signed(scores[i][j], top) });
-    const seen = Math.max(1, ...biased.flat().map((score) => Math.abs(score ?? 0)));
-    grids.mask.draw({ ...all, cell: (i, j) => (allowed[i][j] ? signed(biased[i][j], seen) : { text: "−∞", back: "", className: "hidden" }) });
-    grids.weights.draw({ ...all, cell: (i, j) => weighed(weights[i][j]) });
-    const far = Math.max(1, ...gathered.flat().map(Math.abs));
-    grids.context.draw({ rows: words, columns: ["x", "y"], pointed: [pointed[0], -1], cell: (i, j) => signed(gathered[i][j], far) });
-    drawFormula(words, given);
+  /** @param {string[]} words @param {AttendResponse} current */
+  function drawSteps(words, current) {
+    const { scores, mask, biased_scores: biased, weights, context: contexts } = current;
+    const [maxScore, maxBiased, maxContext] = [scores, biased, contexts].map(maxAbsolute);
+    const square = { rows: words, columns: words, selected };
+    tables.scores.draw({ ...square, cellAt: (i, j) => signedCell(scores[i][j], maxScore) });
+    tables.mask.draw({ ...square, cellAt: (i, j) => (mask[i][j] ? signedCell(biased[i][j], maxBiased) : MASKED_CELL) });
+    tables.weights.draw({ ...square, cellAt: (i, j) => weightCell(weights[i][j]) });
+    const contextTable = { rows: words, columns: ["x", "y"], selected: [selected[0], -1] };
+    tables.context.draw({ ...contextTable, cellAt: (i, j) => signedCell(contexts[i][j], maxContext) });
+    drawFormula(words, current);
   }
 
-  /** @param {string[]} words @param {Answer} given */
-  function drawFormula(words, given) {
-    const [query, key] = pointed;
-    const name = names.cell(words[query], words[key], low(query + 1), low(key + 1));
-    const lines = cellFormula(given, scene.values, query, key);
-    formula.replaceChildren(element("dt", { className: "formula-of" }, name), element("dd"),
-      ...lines.flatMap(({ step, text }) => [element("dt", {}, names.steps[step]), element("dd", {}, text)]));
+  /** @param {string[]} words @param {AttendResponse} current */
+  function drawFormula(words, current) {
+    const [query, key] = selected;
+    const title = texts.cell(words[query], words[key], formatSubscript(query + 1), formatSubscript(key + 1));
+    const lines = formulaOfCell(current, state.values, query, key);
+    formula.replaceChildren(createElement("dt", { className: "formula-title" }, title), createElement("dd"),
+      ...lines.flatMap(({ step, text }) => [createElement("dt", {}, texts.steps[step]), createElement("dd", {}, text)]));
   }
 
-  const input = element("input", { type: "text", value: scene.words.join(" "), spellcheck: false });
-  input.oninput = () => {
-    const words = wordsOf(input.value);
-    if (words.length) set(withWords(scene, words));
+  const wordsInput = createElement("input", { type: "text", value: state.words.join(" "), spellcheck: false });
+  wordsInput.oninput = () => {
+    const words = parseWords(wordsInput.value);
+    if (words.length) setState(setWords(state, words));
   };
-  const change = (/** @type {keyof Scene} */ name) => (/** @type {string|number} */ value) => set({ ...scene, [name]: value });
-  const [hot, wide] = [TEMPERATURES, BANDWIDTHS].map(([least, most]) => ({ least, most, step: 0.05, write: plain }));
-  const temperature = slider(names.temperature, { ...hot, value: scene.temperature, oninput: change("temperature") });
-  const few = { least: 0, step: 1, write: String };
-  const shorten = (/** @type {number} */ count) => set({ ...scene, lengths: Math.min(count, scene.words.length) });
-  const fields = {
-    bandwidth: slider(names.bandwidth, { ...wide, value: scene.bandwidth, oninput: change("bandwidth") }),
-    size: slider(names.size, { ...few, most: MOST - 1, value: scene.size, oninput: change("size") }),
-    lengths: slider(names.length, { ...few, most: MOST, value: scene.lengths, oninput: shorten }),
+  const setter = (/** @type {keyof AttentionState} */ name) => (/** @type {string|number} */ value) => setState({ ...state, [name]: value });
+  const [temperatureRange, bandwidthRange] = [TEMPERATURE_RANGE, BANDWIDTH_RANGE].map(([min, max]) => ({ min, max, step: 0.05, format: formatNumber }));
+  const temperature = createSlider(texts.temperature, { ...temperatureRange, value: state.temperature, onInput: setter("temperature") });
+  const integerRange = { min: 0, step: 1, format: String };
+  const setLength = (/** @type {number} */ length) => setState({ ...state, length: Math.min(length, state.words.length) });
+  const optionalFields = {
+    bandwidth: createSlider(texts.bandwidth, { ...bandwidthRange, value: state.bandwidth, onInput: setter("bandwidth") }),
+    windowSize: createSlider(texts.windowSize, { ...integerRange, max: MAX_WORDS - 1, value: state.windowSize, onInput: setter("windowSize") }),
+    length: createSlider(texts.length, { ...integerRange, max: MAX_WORDS, value: state.length, onInput: setLength }),
   };
-  const takeMask = (/** @type {string} */ mask) => set({ ...scene, mask, cells: answer?.mask ?? scene.cells });
-  const maskChoice = chooser(known.playground.masks, scene.mask, takeMask, names.masks);
+  // a custom mask starts from the one before it
+  const setMask = (/** @type {string} */ mask) => setState({ ...state, mask, cells: response?.mask ?? state.cells });
+  const maskSelect = createSelect(server.playground.masks, state.mask, setMask, texts.maskNames);
+  const scoreSelect = createSelect(server.playground.scores, state.score, setter("score"), texts.scoreNames);
+  const positionSelect = createSelect(server.playground.positions, state.positions, setter("positions"), texts.positionNames);
 
-  function refreshFields() {
-    fields.bandwidth.hidden = !WIDE.includes(scene.score);
-    fields.size.hidden = scene.mask !== "window";
-    fields.lengths.hidden = scene.mask !== "lengths";
+  function updateFields() {
+    optionalFields.bandwidth.hidden = !SCORES_WITH_BANDWIDTH.includes(state.score);
+    optionalFields.windowSize.hidden = state.mask !== "window";
+    optionalFields.length.hidden = state.mask !== "lengths";
   }
 
-  const reset = element("button", { type: "button", className: "quiet", onclick: () => {
-    context.note({ ...Object.fromEntries(Object.keys(toValues(scene, language)).map((name) => [name, ""])), at: "" });
-    box.replaceWith(attention(context, {}).element);
-  } }, names.reset);
-  const controls = element("div", { className: "panel controls" },
-    field(names.words, input, "wide"),
-    field(names.score, chooser(known.playground.scores, scene.score, change("score"), names.scoreNames)), fields.bandwidth,
-    field(names.maskName, maskChoice), fields.size, fields.lengths, temperature,
-    field(names.positions, chooser(known.playground.positions, scene.positions, change("positions"), names.positionNames)), reset);
-  const arrow = () => element("span", { className: "then", "aria-hidden": "true" }, "→");
-  const box = element("div", { className: "attention" },
+  const resetButton = createElement("button", { type: "button", className: "button", onclick: () => {
+    const cleared = Object.fromEntries(Object.keys(toParams(state, language)).map((name) => [name, ""]));
+    context.updateParams({ ...cleared, selected: "" });
+    element.replaceWith(createAttentionPanel(context, {}).element);
+  } }, texts.reset);
+  const controls = createElement("div", { className: "panel controls" },
+    createField(texts.words, wordsInput, "wide"),
+    createField(texts.score, scoreSelect), optionalFields.bandwidth,
+    createField(texts.mask, maskSelect), optionalFields.windowSize, optionalFields.length, temperature,
+    createField(texts.positions, positionSelect), resetButton);
+  const createArrow = () => createElement("span", { className: "step-arrow", "aria-hidden": "true" }, "→");
+  const steps = Object.values(tables).flatMap((table, n) => (n ? [createArrow(), table.element] : [table.element]));
+  const element = createElement("div", { className: "playground-panel" },
     controls, status.element,
-    element("div", { className: "planes" }, ...Object.values(planes).map((one) => one.element)),
-    element("div", { className: "steps" }, grids.scores.element, arrow(), grids.mask.element, arrow(), grids.weights.element, arrow(), grids.context.element),
+    createElement("div", { className: "planes" }, ...Object.values(planes).map((plane) => plane.element)),
+    createElement("div", { className: "steps" }, ...steps),
     formula);
-  refreshFields();
+  updateFields();
   draw();
-  attend(scene);
-  return { element: box };
+  attend(state);
+  return { element };
 }
 
 /** @param {string|undefined} text */
-function pointedAt(text) {
-  const found = /^([0-7]),([0-7])$/.exec(text ?? "");
-  return found ? [Number(found[1]), Number(found[2])] : [0, 2];
+function parseSelected(text) {
+  const match = /^([0-7]),([0-7])$/.exec(text ?? "");
+  return match ? [Number(match[1]), Number(match[2])] : [0, 2];
 }
 
-/** A number that may be below zero: one colour to each side. @param {number|null} value @param {number} top @returns {Cell} */
-function signed(value, top) {
-  if (value === null) return { text: "−∞", back: "", className: "hidden" };
-  const share = Math.round(Math.min(1, Math.abs(value) / top) * 55);
-  const colour = value < 0 ? "var(--below)" : "var(--above)";
-  return { text: plain(value), back: `color-mix(in srgb, ${colour} ${share}%, var(--paper))` };
+/** Return the largest absolute value of a matrix, at least 1. @param {(number|null)[][]} matrix */
+function maxAbsolute(matrix) {
+  return Math.max(1, ...matrix.flat().map((value) => Math.abs(value ?? 0)));
 }
 
-/** @param {number} weight @returns {Cell} */
-function weighed(weight) {
+/** @type {CellContent} */
+const MASKED_CELL = { text: "−∞", background: "", isMasked: true };
+
+/** Colour a number by its sign and size. @param {number|null} value @param {number} maximum @returns {CellContent} */
+function signedCell(value, maximum) {
+  if (value === null) return MASKED_CELL;
+  const percent = Math.round(Math.min(1, Math.abs(value) / maximum) * 55);
+  const colour = value < 0 ? "var(--negative)" : "var(--positive)";
+  return { text: formatNumber(value), background: `color-mix(in srgb, ${colour} ${percent}%, var(--surface))` };
+}
+
+/** @param {number} weight @returns {CellContent} */
+function weightCell(weight) {
   const colour = cividis(weight);
-  return { text: plain(weight), back: css(colour), ink: ink(colour) };
+  return { text: formatNumber(weight), background: toCssColour(colour), colour: contrastingColour(colour) };
 }

@@ -1,30 +1,33 @@
-/** What the playground holds: some words, their vectors, and how they look at each other. */
-import { number, whole } from "./urlState.js";
+/** State of the attention playground: words, their vectors, score, mask and positional encoding; with its URL form. */
+import { parseIndex, parseNumber } from "./urlState.js";
 
 /**
- * @typedef {[number, number]} Pair
- * @typedef {{words: string[], queries: Pair[], keys: Pair[], values: Pair[], score: string, bandwidth: number,
- *   temperature: number, positions: string, mask: string, size: number, lengths: number, cells: boolean[][]}} Scene
- * @typedef {"queries"|"keys"|"values"} Side
- * @typedef {"en"|"zh"} Language
+ * @import { Language } from "../viz/i18n.js"
+ * @import { Params } from "./urlState.js"
+ * @typedef {[number, number]} Vector
+ * @typedef {{words: string[], queries: Vector[], keys: Vector[], values: Vector[], score: string, bandwidth: number,
+ *   temperature: number, positions: string, mask: string, windowSize: number, length: number, cells: boolean[][]}} AttentionState
+ * `windowSize`, `length` and `cells` belong to the masks "window", "lengths" and "cells".
+ * @typedef {"queries"|"keys"|"values"} VectorKind
  */
 
-export const MOST = 8; // words
-export const REACH = 2; // a plane shows vectors from -REACH to REACH
-export const TEMPERATURES = [0.1, 4];
-export const BANDWIDTHS = [0.1, 3];
+export const MAX_WORDS = 8;
+const MAX_WORD_LENGTH = 16;
+export const MAX_COORDINATE = 2; // coordinates run from -MAX_COORDINATE to MAX_COORDINATE
+export const TEMPERATURE_RANGE = [0.1, 4];
+export const BANDWIDTH_RANGE = [0.1, 3];
 
-const WORDS = {
+const DEFAULT_WORDS = {
   en: ["kitten", "train", "horse", "pebble", "cat"],
   zh: ["小猫", "火车", "马", "石子", "猫"],
 };
-/** To the right what is alive, upwards what moves. @type {Pair[]} */
-const PLACES = [[1.6, 0.2], [-0.9, 1.5], [0.8, 1.6], [-1.2, -0.9], [1.5, 1], [0.4, -1.4], [-1.5, 0.4], [1.3, -0.9]];
+/** Of the default words, living things are at the right and moving things at the top. @type {Vector[]} */
+const DEFAULT_VECTORS = [[1.6, 0.2], [-0.9, 1.5], [0.8, 1.6], [-1.2, -0.9], [1.5, 1], [0.4, -1.4], [-1.5, 0.4], [1.3, -0.9]];
 
-/** The first thing to see. @param {Language} language @returns {Scene} */
-export function firstScene(language) {
-  const words = WORDS[language];
-  const vectors = () => words.map((_, n) => /** @type {Pair} */ ([...PLACES[n]]));
+/** @param {Language} language @returns {AttentionState} */
+export function defaultState(language) {
+  const words = DEFAULT_WORDS[language];
+  const vectors = () => words.map((_, n) => /** @type {Vector} */ ([...DEFAULT_VECTORS[n]]));
   return {
     words: [...words],
     queries: vectors(),
@@ -35,143 +38,146 @@ export function firstScene(language) {
     temperature: 1,
     positions: "none",
     mask: "none",
-    size: 1,
-    lengths: 3,
+    windowSize: 1,
+    length: 3,
     cells: words.map(() => words.map(() => true)),
   };
 }
 
-/** Take the words of a text, between commas or spaces. @param {string} text */
-export function wordsOf(text) {
-  return text.split(/[\s,，、;]+/u).filter(Boolean).slice(0, MOST).map((word) => [...word].slice(0, 16).join(""));
+/** Split a text into words at spaces and commas. @param {string} text */
+export function parseWords(text) {
+  const words = text.split(/[\s,，、;]+/u).filter(Boolean).slice(0, MAX_WORDS);
+  return words.map((word) => [...word].slice(0, MAX_WORD_LENGTH).join(""));
 }
 
 /**
- * Use other words: those that stay in their place keep their vectors, new ones get a free place.
- * @param {Scene} scene
+ * Replace the words. The vectors stay; additional words get default vectors.
+ * @param {AttentionState} state
  * @param {string[]} words
- * @returns {Scene}
+ * @returns {AttentionState}
  */
-export function withWords(scene, words) {
-  const vectors = (/** @type {Pair[]} */ old) => words.map((_, n) => old[n] ?? /** @type {Pair} */ ([...PLACES[n % PLACES.length]]));
+export function setWords(state, words) {
+  const resize = (/** @type {Vector[]} */ vectors) =>
+    words.map((_, n) => vectors[n] ?? /** @type {Vector} */ ([...DEFAULT_VECTORS[n % DEFAULT_VECTORS.length]]));
   return {
-    ...scene,
+    ...state,
     words,
-    queries: vectors(scene.queries),
-    keys: vectors(scene.keys),
-    values: vectors(scene.values),
-    lengths: Math.min(scene.lengths, words.length),
-    cells: words.map((_, i) => words.map((_, j) => scene.cells[i]?.[j] ?? true)),
+    queries: resize(state.queries),
+    keys: resize(state.keys),
+    values: resize(state.values),
+    length: Math.min(state.length, words.length),
+    cells: words.map((_, i) => words.map((_, j) => state.cells[i]?.[j] ?? true)),
   };
 }
 
 /**
- * Move one vector, within what the plane shows and to hundredths.
- * @param {Scene} scene
- * @param {Side} side
- * @param {number} place
+ * Move a vector, clamped to the plane and rounded to hundredths.
+ * @param {AttentionState} state
+ * @param {VectorKind} kind
+ * @param {number} index
  * @param {number[]} to
- * @returns {Scene}
+ * @returns {AttentionState}
  */
-export function moved(scene, side, place, [x, y]) {
-  const round = (/** @type {number} */ value) => Math.round(100 * Math.min(Math.max(value, -REACH), REACH)) / 100;
-  const vectors = scene[side].map((vector, n) => (n === place ? [round(x), round(y)] : vector));
-  return { ...scene, [side]: vectors };
+export function moveVector(state, kind, index, [x, y]) {
+  const round = (/** @type {number} */ value) => Math.round(100 * Math.min(Math.max(value, -MAX_COORDINATE), MAX_COORDINATE)) / 100;
+  const vectors = state[kind].map((vector, n) => (n === index ? [round(x), round(y)] : vector));
+  return { ...state, [kind]: vectors };
 }
 
 /**
- * Let a query look at a key or not; whatever the mask was, it is now one of single cells.
- * @param {Scene} scene
- * @param {boolean[][]} allowed
+ * Toggle one cell of the current mask, which becomes a custom one.
+ * @param {AttentionState} state
+ * @param {boolean[][]} mask
  * @param {number} query
  * @param {number} key
- * @returns {Scene}
+ * @returns {AttentionState}
  */
-export function toggled(scene, allowed, query, key) {
-  const cells = allowed.map((row, i) => row.map((may, j) => (i === query && j === key ? !may : may)));
-  return { ...scene, mask: "cells", cells };
+export function toggleCell(state, mask, query, key) {
+  const cells = mask.map((row, i) => row.map((isVisible, j) => (i === query && j === key ? !isVisible : isVisible)));
+  return { ...state, mask: "cells", cells };
 }
 
-/** What the server is asked for a scene. @param {Scene} scene */
-export function request(scene) {
-  const { queries, keys, values, score, bandwidth, temperature, positions } = scene;
+/** Return the body of the request to /api/attend. @param {AttentionState} state */
+export function toRequest(state) {
+  const { queries, keys, values, score, bandwidth, temperature, positions } = state;
   /** @type {Object<string, {kind: string, size?: number, lengths?: number[], cells?: boolean[][]}>} */
   const masks = {
-    window: { kind: "window", size: scene.size },
-    lengths: { kind: "lengths", lengths: [scene.lengths] },
-    cells: { kind: "cells", cells: scene.cells },
+    window: { kind: "window", size: state.windowSize },
+    lengths: { kind: "lengths", lengths: [state.length] },
+    cells: { kind: "cells", cells: state.cells },
   };
-  const mask = masks[scene.mask] ?? { kind: scene.mask };
+  const mask = masks[state.mask] ?? { kind: state.mask };
   return { queries, keys, values, score, bandwidth, temperature, positions, mask };
 }
 
-const written = (/** @type {Pair[]} */ vectors) => vectors.map((vector) => vector.join()).join(";");
+const formatVectors = (/** @type {Vector[]} */ vectors) => vectors.map((vector) => vector.join()).join(";");
 
-/** Tell a scene in an address; what is as at first is left out. @param {Scene} scene @param {Language} language */
-export function toValues(scene, language) {
-  const first = firstScene(language);
-  const unless = (/** @type {string} */ now, /** @type {string} */ before) => (now === before ? "" : now);
-  const simple = (/** @type {keyof Scene} */ name) => unless(String(scene[name]), String(first[name]));
+/** Return the URL parameters of a state; defaults are empty. @param {AttentionState} state @param {Language} language */
+export function toParams(state, language) {
+  const defaults = defaultState(language);
+  const unlessDefault = (/** @type {string} */ value, /** @type {string} */ byDefault) => (value === byDefault ? "" : value);
+  const plain = (/** @type {keyof AttentionState} */ name) => unlessDefault(String(state[name]), String(defaults[name]));
+  const vectors = (/** @type {VectorKind} */ kind) => unlessDefault(formatVectors(state[kind]), formatVectors(defaults[kind]));
   return {
-    words: simple("words"),
-    q: unless(written(scene.queries), written(first.queries)),
-    k: unless(written(scene.keys), written(first.keys)),
-    v: unless(written(scene.values), written(first.values)),
-    score: simple("score"),
-    width: simple("bandwidth"),
-    t: simple("temperature"),
-    positions: simple("positions"),
-    mask: simple("mask"),
-    size: scene.mask === "window" ? scene.size : "",
-    length: scene.mask === "lengths" ? scene.lengths : "",
-    cells: scene.mask === "cells" ? scene.cells.map((row) => row.map(Number).join("")).join(";") : "",
+    words: plain("words"),
+    q: vectors("queries"),
+    k: vectors("keys"),
+    v: vectors("values"),
+    score: plain("score"),
+    bandwidth: plain("bandwidth"),
+    temperature: plain("temperature"),
+    positions: plain("positions"),
+    mask: plain("mask"),
+    window: state.mask === "window" ? state.windowSize : "",
+    length: state.mask === "lengths" ? state.length : "",
+    cells: state.mask === "cells" ? state.cells.map((row) => row.map(Number).join("")).join(";") : "",
   };
 }
 
 /**
- * Read a scene from an address; what does not fit is as at first.
- * @param {Object<string, string>} values
+ * Parse a state from URL parameters; invalid ones become defaults.
+ * @param {Params} params
  * @param {Language} language
- * @param {Object<string, string[]>} known
- * @returns {Scene}
+ * @param {Object<string, string[]>} known names of scores, masks and positional encodings
+ * @returns {AttentionState}
  */
-export function fromValues(values, language, known) {
-  const words = wordsOf(values.words ?? "");
-  const scene = withWords(firstScene(language), words.length ? words : WORDS[language]);
-  const count = scene.words.length;
-  /** @param {string[]} list @param {string} name @param {string} otherwise */
-  const named = (list, name, otherwise) => (list.includes(name) ? name : otherwise);
+export function fromParams(params, language, known) {
+  const words = parseWords(params.words ?? "");
+  const state = setWords(defaultState(language), words.length ? words : DEFAULT_WORDS[language]);
+  const count = state.words.length;
+  /** @param {string[]} names @param {string} name @param {string} fallback */
+  const oneOf = (names, name, fallback) => (names.includes(name) ? name : fallback);
   return {
-    ...scene,
-    queries: pairs(values.q, count) ?? scene.queries,
-    keys: pairs(values.k, count) ?? scene.keys,
-    values: pairs(values.v, count) ?? scene.values,
-    score: named(known.scores, values.score, scene.score),
-    bandwidth: number(values.width, 1, BANDWIDTHS),
-    temperature: number(values.t, 1, TEMPERATURES),
-    positions: named(known.positions, values.positions, "none"),
-    mask: named(known.masks, values.mask, "none"),
-    size: Math.min(whole(values.size) ?? 1, MOST),
-    lengths: Math.min(whole(values.length) ?? scene.lengths, count),
-    cells: cells(values.cells, count) ?? scene.cells,
+    ...state,
+    queries: parseVectors(params.q, count) ?? state.queries,
+    keys: parseVectors(params.k, count) ?? state.keys,
+    values: parseVectors(params.v, count) ?? state.values,
+    score: oneOf(known.scores, params.score, state.score),
+    bandwidth: parseNumber(params.bandwidth, 1, BANDWIDTH_RANGE),
+    temperature: parseNumber(params.temperature, 1, TEMPERATURE_RANGE),
+    positions: oneOf(known.positions, params.positions, "none"),
+    mask: oneOf(known.masks, params.mask, "none"),
+    windowSize: Math.min(parseIndex(params.window) ?? 1, MAX_WORDS),
+    length: Math.min(parseIndex(params.length) ?? state.length, count),
+    cells: parseCells(params.cells, count) ?? state.cells,
   };
 }
 
 /**
- * Read vectors of two numbers, as many as wanted.
+ * Parse vectors such as "1,2;0.5,-1", or return null.
  * @param {string|undefined} text
  * @param {number|null} count
- * @returns {Pair[]|null}
+ * @returns {Vector[]|null}
  */
-export function pairs(text, count = null) {
+export function parseVectors(text, count = null) {
   const rows = (text ?? "").split(";").map((row) => row.split(",").map((part) => (part.trim() ? Number(part) : NaN)));
-  const fits = rows.every((row) => row.length === 2 && row.every((value) => Math.abs(value) <= 1000));
-  return fits && (count === null || rows.length === count) ? /** @type {Pair[]} */ (rows) : null;
+  const isValid = rows.every((row) => row.length === 2 && row.every((value) => Math.abs(value) <= 1000));
+  return isValid && (count === null || rows.length === count) ? /** @type {Vector[]} */ (rows) : null;
 }
 
-/** @param {string|undefined} text @param {number} count */
-function cells(text, count) {
+/** Parse a mask such as "10;11", or return null. @param {string|undefined} text @param {number} count */
+function parseCells(text, count) {
   const rows = (text ?? "").split(";");
-  const fits = rows.length === count && rows.every((row) => row.length === count && /^[01]+$/.test(row));
-  return fits ? rows.map((row) => [...row].map((sign) => sign === "1")) : null;
+  const isValid = rows.length === count && rows.every((row) => row.length === count && /^[01]+$/.test(row));
+  return isValid ? rows.map((row) => [...row].map((digit) => digit === "1")) : null;
 }

@@ -1,55 +1,59 @@
-/** From numbers to places on a picture, and back. */
+/** Axes of charts: linear scales, ticks, ranges and line paths. */
 
 /**
- * @typedef {{to: (value: number) => number, from: (pixel: number) => number, least: number, most: number}} Axis
+ * @typedef {{toPixel: (value: number) => number, toValue: (pixel: number) => number, min: number, max: number}} Axis
  */
 
-/** A straight scale from numbers to pixels. @param {number[]} values @param {number[]} pixels @returns {Axis} */
-export function scale([least, most], [start, end]) {
-  const share = (/** @type {number} */ value) => (most === least ? 0.5 : (value - least) / (most - least));
-  const to = (/** @type {number} */ value) => start + share(value) * (end - start);
-  return { to, from: (pixel) => least + ((pixel - start) / (end - start)) * (most - least), least, most };
+/** Create a linear scale from values to pixels; a single value is centred. @param {number[]} values @param {number[]} pixels @returns {Axis} */
+export function linearScale([min, max], [start, end]) {
+  const fraction = (/** @type {number} */ value) => (max === min ? 0.5 : (value - min) / (max - min));
+  return {
+    toPixel: (value) => start + fraction(value) * (end - start),
+    toValue: (pixel) => min + ((pixel - start) / (end - start)) * (max - min),
+    min,
+    max,
+  };
 }
 
-/** Round steps that fit between two numbers, about as many as wanted. @param {number} least @param {number} most */
-export function ticks(least, most, count = 5) {
-  if (!(most > least)) return [least];
-  const rough = (most - least) / Math.max(1, count);
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((times) => times * power).find((size) => size >= rough * 0.999) ?? rough;
-  const found = [];
-  for (let n = Math.ceil(least / step - 1e-9); n * step <= most + step * 1e-9; n++) found.push(Number((n * step).toPrecision(12)));
-  return found;
+/** Return about `count` round values between two numbers. @param {number} min @param {number} max */
+export function ticks(min, max, count = 5) {
+  if (!(max > min)) return [min];
+  const target = (max - min) / Math.max(1, count);
+  const power = 10 ** Math.floor(Math.log10(target));
+  const step = [1, 2, 5, 10].map((times) => times * power).find((size) => size >= target * 0.999) ?? target;
+  const values = [];
+  for (let n = Math.ceil(min / step - 1e-9); n * step <= max + step * 1e-9; n++) values.push(Number((n * step).toPrecision(12)));
+  return values;
 }
 
-/** Write a tick: no more decimals than its step needs. @param {number} value @param {number[]} all */
-export function tickText(value, all) {
+/** Format a tick with as many decimals as the distance to the next one needs. @param {number} value @param {number[]} all */
+export function formatTick(value, all) {
   const step = all.length > 1 ? Math.abs(all[1] - all[0]) : Math.abs(value) || 1;
   if (Math.abs(value) >= 10_000) return `${Number((value / 1000).toPrecision(4))}k`;
   const decimals = Math.min(8, Math.max(0, -Math.floor(Math.log10(step) + 1e-9)));
   return step < 1e-4 ? value.toExponential(0).replace("-", "−") : value.toFixed(decimals).replace("-", "−");
 }
 
-/** The least and the greatest of numbers, with some room around them. @param {number[]} values */
-export function range(values, room = 0.06) {
+/** Return the range of the finite values, padded by a fraction of it. @param {number[]} values */
+export function paddedExtent(values, padding = 0.06) {
   const finite = values.filter(Number.isFinite);
   if (!finite.length) return [0, 1];
-  const [least, most] = [Math.min(...finite), Math.max(...finite)];
-  const edge = (most - least || Math.abs(most) || 1) * room;
-  return [least - edge, most + edge];
+  const [min, max] = [Math.min(...finite), Math.max(...finite)];
+  const margin = (max - min || Math.abs(max) || 1) * padding;
+  return [min - margin, max + margin];
 }
 
-/** A line through points as SVG has it; a point that is null breaks it. @param {(number[]|null)[]} points */
-export function path(points) {
-  let drawn = "";
-  let pen = "M";
+/** Return the SVG path through points; null interrupts the line. @param {(number[]|null)[]} points */
+export function linePath(points) {
+  let path = "";
+  let command = "M";
   for (const point of points) {
     if (point === null) {
-      pen = "M";
+      command = "M";
       continue;
     }
-    drawn += `${pen}${point[0].toFixed(1)} ${point[1].toFixed(1)}`;
-    pen = "L";
+    path += `${command}${point[0].toFixed(1)} ${point[1].toFixed(1)}`;
+    command = "L";
   }
-  return drawn;
+  return path;
 }

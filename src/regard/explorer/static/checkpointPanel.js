@@ -1,151 +1,160 @@
-/** One sentence through a training: the same head at each checkpoint, with a slider. */
-import { element } from "../viz/controls.js";
-import { isStopped } from "./api.js";
-import { toLook } from "./urlState.js";
-import { headChooser, headOf, readHeads } from "./headSelect.js";
-import { map } from "./headMatrix.js";
-import { newest, paused } from "./debounce.js";
-import { field, sentenceOf, statusLine } from "./components.js";
+/** Checkpoint panel: the same head on the same sentence at each checkpoint of a training, with a slider. */
+import { createElement } from "../viz/dom.js";
+import { isAbortError } from "./api.js";
+import { createField, createStatus, errorMessage } from "./components.js";
+import { debounce, latestOnly } from "./debounce.js";
+import { createHeadMatrix } from "./headMatrix.js";
+import { createHeadSelect, parseHeads, selectHead } from "./headSelect.js";
 import { EXAMPLES } from "./translatePage.js";
+import { paramsToViewState } from "./urlState.js";
 
-const BEAT = 700; // milliseconds a checkpoint is shown when they are played
+const FRAME_MILLISECONDS = 700; // per checkpoint while playing
 
-/** @param {import("./app.js").Context} context @param {import("./app.js").Run} run @param {Object<string, string>} values */
-export function checkpoints(context, run, values) {
-  const { texts, known } = context;
-  const names = texts.training;
-  let source = values.source ?? (run.phrasebook ? EXAMPLES[0] : "");
-  let target = values.target ?? "";
-  let kept = /** @type {{id: string, step: number}[]} */ ([]);
-  let place = -1;
-  let start = /** @type {import("../viz/state.js").Start} */ ({ layer: run.layers - 1, ...clean(toLook(values)) });
+/**
+ * @param {import("./app.js").Context} context
+ * @param {import("./app.js").Run} run
+ * @param {import("./urlState.js").Params} params
+ */
+export function createCheckpointPanel(context, run, params) {
+  const { texts, server } = context;
+  let source = params.source ?? (run.phrasebook ? EXAMPLES[0] : "");
+  let target = params.target ?? "";
+  let checkpoints = /** @type {{id: string, step: number}[]} */ ([]);
+  let index = -1;
+  let viewState = /** @type {import("../viz/state.js").ViewState} */ ({ layer: run.layers - 1, ...withoutEmpty(paramsToViewState(params)) });
   let timer = 0;
-  const status = statusLine();
-  const picture = map(context, { pointed: (query, key) => {
-    picture.point(query, key);
-    said.textContent = picture.said();
+  const status = createStatus();
+  const matrix = createHeadMatrix(context, { onHover: (query, key) => {
+    matrix.select(query, key);
+    description.textContent = matrix.describe();
   } });
-  picture.element.hidden = true;
-  const said = element("p", { className: "sentence" });
-  const choose = element("div");
-  const step = element("output");
-  const slider = element("input", { type: "range", min: "0", max: "0", step: "1", disabled: true });
-  const limit = { maxLength: known.limits.max_characters, spellcheck: false, type: "text" };
-  const [sourceInput, targetInput] = [element("input", { ...limit, value: source }), element("input", { ...limit, value: target })];
-  const play = element("button", { type: "button", className: "quiet", onclick: () => (timer ? stop() : begin()) }, names.play);
+  matrix.element.hidden = true;
+  const description = createElement("p", { className: "description" });
+  const headSelect = createElement("div");
+  const stepOutput = createElement("output");
+  const slider = createElement("input", { type: "range", min: "0", max: "0", step: "1", disabled: true });
+  const limits = { maxLength: server.limits.max_characters, spellcheck: false, type: "text" };
+  const sourceInput = createElement("input", { ...limits, value: source });
+  const targetInput = createElement("input", { ...limits, value: target });
+  const playButton = createElement("button", { type: "button", className: "button", onclick: () => (timer ? pause() : play()) }, texts.training.play);
 
-  async function list() {
-    try {
-      const path = `/api/runs/${encodeURIComponent(run.name)}/checkpoints`;
-      kept = (await context.ask(path, { signal: context.signal })).checkpoints;
-    } catch (error) {
-      if (!isStopped(error)) status.say(sentenceOf(error, texts), true);
-      return;
-    }
-    const asked = kept.findIndex(({ id }) => id === values.step);
-    place = asked < 0 ? kept.length - 1 : asked;
-    slider.max = String(Math.max(0, kept.length - 1));
-    slider.value = String(place);
-    slider.disabled = play.disabled = kept.length < 2;
-    if (!kept.length) return status.say(names.noCheckpoints);
-    fill();
+  /** @param {unknown} error */
+  function showError(error) {
+    if (!isAbortError(error)) status.show(errorMessage(error, texts), true);
   }
 
-  /** Without a target, take the run's own translation. */
-  async function fill() {
-    if (!source.trim()) return status.say(names.typeSentence);
+  async function loadCheckpoints() {
+    try {
+      const path = `/api/runs/${encodeURIComponent(run.name)}/checkpoints`;
+      checkpoints = (await context.request(path, { signal: context.signal })).checkpoints;
+    } catch (error) {
+      showError(error);
+      return;
+    }
+    const requested = checkpoints.findIndex(({ id }) => id === params.checkpoint);
+    index = requested < 0 ? checkpoints.length - 1 : requested;
+    slider.max = String(Math.max(0, checkpoints.length - 1));
+    slider.value = String(index);
+    slider.disabled = playButton.disabled = checkpoints.length < 2;
+    if (!checkpoints.length) status.show(texts.training.noCheckpoints);
+    else await showSentence();
+  }
+
+  /** Show the sentence; without a target, that is the run's own translation. */
+  async function showSentence() {
+    if (!source.trim()) return status.show(texts.training.enterSentence);
     if (!target.trim() && run.ready) {
       try {
         const body = { run: run.name, text: source, n_best: 1 };
-        const found = await context.ask("/api/translate", { body, signal: context.signal, keep: true });
-        if (target.trim()) return undefined;
-        target = targetInput.value = found.translations[0]?.text ?? "";
+        const { translations } = await context.request("/api/translate", { body, signal: context.signal, cache: true });
+        if (target.trim()) return undefined; // typed meanwhile
+        target = targetInput.value = translations[0]?.text ?? "";
       } catch (error) {
-        if (!isStopped(error)) status.say(sentenceOf(error, texts), true);
+        showError(error);
         return undefined;
       }
     }
-    return target.trim() ? show(place) : status.say(names.typeTarget);
+    return target.trim() ? showCheckpoint(index) : status.show(texts.training.enterTarget);
   }
 
-  const show = newest(async (/** @type {number} */ to) => {
-    place = to;
-    slider.value = String(to);
-    const { id, step: at } = kept[to];
-    step.textContent = id === "final" ? names.final(at) : texts.training.atStep(at);
-    slider.setAttribute("aria-valuetext", step.textContent);
-    context.note({ source, target, step: to === kept.length - 1 ? "" : id });
+  const showCheckpoint = latestOnly(async (/** @type {number} */ newIndex) => {
+    index = newIndex;
+    slider.value = String(index);
+    const { id, step } = checkpoints[index];
+    stepOutput.textContent = id === "final" ? texts.training.final(step) : texts.training.atStep(step);
+    slider.setAttribute("aria-valuetext", stepOutput.textContent);
+    context.updateParams({ source, target, checkpoint: index === checkpoints.length - 1 ? "" : id });
     try {
       const body = { run: run.name, source, target, checkpoint: id };
-      const busy = (/** @type {number} */ seconds) => status.say(texts.busyAgain(seconds));
-      const record = await context.ask("/api/traces", { body, signal: context.signal, keep: true, busy });
-      status.say("");
-      draw(readHeads(record));
+      const onBusy = (/** @type {number} */ seconds) => status.show(texts.busyRetry(seconds));
+      const record = await context.request("/api/traces", { body, signal: context.signal, cache: true, onBusy });
+      status.show("");
+      showHead(parseHeads(record));
     } catch (error) {
-      if (!isStopped(error)) status.say(sentenceOf(error, texts), true);
-      stop();
+      showError(error);
+      pause();
     }
   });
 
-  /** @param {import("./headSelect.js").Heads} heads */
-  function draw(heads) {
-    const { view, names: sides, start: now } = headOf(heads, start, context.language);
-    picture.element.hidden = false;
-    picture.show({ view, names: sides }, texts.headName(texts.attentions[now.kind] ?? now.kind, now.layer, now.head));
-    said.textContent = picture.said();
-    choose.replaceChildren(headChooser(context, heads, start, (chosen) => {
-      start = chosen;
-      context.note(chosen);
-      draw(heads);
+  /** @param {import("./headSelect.js").TraceHeads} heads */
+  function showHead(heads) {
+    const { view, axisNames, title } = selectHead(heads, viewState, context.language);
+    matrix.element.hidden = false;
+    matrix.show({ view, axisNames }, title);
+    description.textContent = matrix.describe();
+    headSelect.replaceChildren(createHeadSelect(context, heads, viewState, (position) => {
+      viewState = position;
+      context.updateParams(position);
+      showHead(heads);
     }));
   }
 
-  function begin() {
-    play.textContent = names.pause;
-    if (place >= kept.length - 1) place = -1;
-    const beat = () => {
-      if (place >= kept.length - 1) return stop();
-      show(place + 1);
-      timer = setTimeout(beat, BEAT);
+  function play() {
+    playButton.textContent = texts.training.pause;
+    if (index >= checkpoints.length - 1) index = -1;
+    const showNext = () => {
+      if (index >= checkpoints.length - 1) return pause();
+      showCheckpoint(index + 1);
+      timer = setTimeout(showNext, FRAME_MILLISECONDS);
       return undefined;
     };
-    beat();
+    showNext();
   }
 
-  function stop() {
+  function pause() {
     clearTimeout(timer);
     timer = 0;
-    play.textContent = names.play;
+    playButton.textContent = texts.training.play;
   }
 
-  context.signal.addEventListener("abort", stop);
+  context.signal.addEventListener("abort", pause);
   slider.oninput = () => {
-    stop();
-    show(Number(slider.value));
+    pause();
+    showCheckpoint(Number(slider.value));
   };
-  const typed = paused(() => {
-    if (kept.length) fill();
+  const showSoon = debounce(() => {
+    if (checkpoints.length) showSentence();
   });
   sourceInput.oninput = () => {
     source = sourceInput.value;
     target = targetInput.value = "";
-    typed.later();
+    showSoon.schedule();
   };
   targetInput.oninput = () => {
     target = targetInput.value;
-    typed.later();
+    showSoon.schedule();
   };
-  list();
-  const box = element("div", { className: "panel through" },
-    element("h2", {}, names.through), element("p", { className: "lead" }, names.throughLead),
-    element("div", { className: "pair" }, field(texts.sentence, sourceInput), field(texts.target, targetInput)),
-    choose,
-    field(names.checkpoint, slider, "", element("span", { className: "slider long" }, play, slider, step)),
-    status.element, picture.element, said);
-  return { element: box, repaint: picture.repaint };
+  loadCheckpoints();
+  const sliderRow = createElement("span", { className: "slider checkpoint-slider" }, playButton, slider, stepOutput);
+  const element = createElement("div", { className: "panel checkpoint-panel" },
+    createElement("h2", {}, texts.training.checkpointTitle), createElement("p", { className: "lead" }, texts.training.checkpointLead),
+    createElement("div", { className: "field-pair" }, createField(texts.sentence, sourceInput), createField(texts.target, targetInput)),
+    headSelect, createField(texts.training.checkpoint, slider, "", sliderRow),
+    status.element, matrix.element, description);
+  return { element, redraw: matrix.redraw };
 }
 
-/** Leave out what an address did not say. @param {object} start */
-function clean(start) {
-  return Object.fromEntries(Object.entries(start).filter(([, value]) => value !== undefined && value !== null));
+/** Remove what the URL did not set. @param {object} viewState */
+function withoutEmpty(viewState) {
+  return Object.fromEntries(Object.entries(viewState).filter(([, value]) => value !== undefined && value !== null));
 }

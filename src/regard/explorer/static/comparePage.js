@@ -1,71 +1,76 @@
-/** Compare: two runs, two sentences or two heads beside each other, and their difference. */
-import { element } from "../viz/controls.js";
-import { difference, differences, obstacle } from "./difference.js";
-import { map } from "./headMatrix.js";
-import { percent } from "./format.js";
-import { side } from "./comparisonSide.js";
+/** Compare page: two heads of any runs and sentences side by side, and their difference. */
+import { createElement } from "../viz/dom.js";
+import { createComparisonSide } from "./comparisonSide.js";
+import { differenceScale, incompatibility, subtractHeads } from "./difference.js";
+import { formatPercent } from "./format.js";
+import { createHeadMatrix } from "./headMatrix.js";
 
-/** @param {import("./app.js").Context} context @param {Object<string, string>} values @returns {import("./app.js").Page} */
-export function make(context, values) {
-  const { known, texts } = context;
-  const names = texts.compare;
-  if (!known.runs.length) return { element: element("p", { className: "hint" }, texts.noRuns) };
-  const shown = /** @type {(import("./comparisonSide.js").Head|null)[]} */ ([null, null]);
+const MIN_SCALE_MAXIMUM = 0.05; // so that tiny differences do not look large
+
+/** @type {import("./app.js").CreatePage} */
+export function createComparePage(context, params) {
+  const { server, texts } = context;
+  if (!server.runs.length) return { element: createElement("p", { className: "hint" }, texts.noRuns) };
+  const heads = /** @type {(import("./headSelect.js").SelectedHead|null)[]} */ ([null, null]);
 
   /** @type {(query: number|null, key: number|null) => void} */
-  const pointed = (query, key) => {
-    for (const picture of [sides[0].map, sides[1].map, between]) picture.point(query, key);
-    said.textContent = tell(query, key);
+  const onHover = (query, key) => {
+    for (const matrix of matrices) matrix.select(query, key);
+    description.textContent = describeCell(query, key);
   };
-  const sides = [0, 1].map((n) => side(context, n, values, {
-    pointed,
-    ready(what) {
-      shown[n] = what;
-      subtract();
+  const sides = [0, 1].map((index) => createComparisonSide(context, index, params, {
+    onHover,
+    onHead(head) {
+      heads[index] = head;
+      showDifference();
     },
   }));
-  const between = map(context, { title: names.minus, pointed });
-  const why = element("p", { className: "hint", role: "status" });
-  const said = element("p", { className: "sentence" });
+  const differenceMatrix = createHeadMatrix(context, { title: texts.compare.minus, onHover });
+  const matrices = [sides[0].matrix, sides[1].matrix, differenceMatrix];
+  const summary = createElement("p", { className: "hint", role: "status" });
+  const description = createElement("p", { className: "description" });
 
-  function subtract() {
-    const [one, other] = shown;
-    between.element.hidden = true;
-    said.textContent = "";
-    if (!one || !other) {
-      why.textContent = "";
-      return;
-    }
-    const reason = obstacle(one.view, other.view);
+  function showDifference() {
+    const [a, b] = heads;
+    differenceMatrix.element.hidden = true;
+    description.textContent = "";
+    summary.textContent = "";
+    if (!a || !b) return;
+    const reason = incompatibility(a.view, b.view);
     if (reason) {
-      why.textContent = names[reason](sizes(one.view), sizes(other.view));
+      summary.textContent = texts.compare[reason](cellCounts(a.view), cellCounts(b.view));
       return;
     }
-    const view = difference(one.view, other.view);
-    why.textContent = view.maximum === 0 ? names.same : names.moved(percent(view.moved));
-    between.element.hidden = false;
-    between.show({ view, names: one.names, scale: differences, top: Math.max(view.maximum, 0.05) });
+    const view = subtractHeads(a.view, b.view);
+    summary.textContent = view.maximum === 0 ? texts.compare.identical : texts.compare.totalVariation(formatPercent(view.totalVariation));
+    differenceMatrix.element.hidden = false;
+    const maximum = Math.max(view.maximum, MIN_SCALE_MAXIMUM);
+    differenceMatrix.show({ view, axisNames: a.axisNames, scale: differenceScale, maximum });
   }
 
-  /** Say what both heads give to the cell that is pointed at. @param {number|null} query @param {number|null} key */
-  function tell(query, key) {
-    const [one, other] = shown;
-    if (!one || !other || query === null || key === null) return "";
-    const [here, there] = [one.view, other.view].map((view) => (query < view.queries.length && key < view.keys.length ? view.at(query, key) : null));
-    if (here === null || there === null) return "";
-    return names.cell(one.view.queries[query].text, one.view.keys[key].text, here.toFixed(2), there.toFixed(2));
+  /** Describe the weights of both heads at a cell. @param {number|null} query @param {number|null} key */
+  function describeCell(query, key) {
+    const [a, b] = heads;
+    if (!a || !b || query === null || key === null) return "";
+    const [weightA, weightB] = [a.view, b.view].map((view) =>
+      query < view.queries.length && key < view.keys.length ? view.at(query, key) : null);
+    if (weightA === null || weightB === null) return "";
+    return texts.compare.cell(a.view.queries[query].text, a.view.keys[key].text, weightA.toFixed(2), weightB.toFixed(2));
   }
 
-  between.element.hidden = true;
-  const third = element("section", { className: "panel side-panel" }, element("h2", {}, names.difference), element("p", { className: "lead" }, names.differenceLead), why, said, between.element);
+  differenceMatrix.element.hidden = true;
+  const differencePanel = createElement("section", { className: "panel compare-panel" },
+    createElement("h2", {}, texts.compare.difference),
+    createElement("p", { className: "lead" }, texts.compare.differenceLead),
+    summary, description, differenceMatrix.element);
   return {
-    element: element("div", { className: "compare" }, element("p", { className: "lead" }, names.lead),
-      element("div", { className: "beside" }, ...sides.map((one) => one.element), third)),
-    repaint: () => [sides[0].map, sides[1].map, between].forEach((picture) => picture.repaint()),
+    element: createElement("div", { className: "compare-page" }, createElement("p", { className: "lead" }, texts.compare.lead),
+      createElement("div", { className: "compare-columns" }, ...sides.map((side) => side.element), differencePanel)),
+    redraw: () => matrices.forEach((matrix) => matrix.redraw()),
   };
 }
 
-/** @param {import("../viz/headView.js").Cells} view */
-function sizes({ queries, keys }) {
+/** @param {import("../viz/headView.js").MatrixData} view */
+function cellCounts({ queries, keys }) {
   return `${queries.length} × ${keys.length}`;
 }

@@ -1,120 +1,126 @@
-/** One side of a comparison: a run, a sentence, what it shall say, and the head that is looked at. */
-import { element } from "../viz/controls.js";
-import { number, whole } from "./urlState.js";
-import { isStopped } from "./api.js";
-import { headChooser, headOf, readHeads } from "./headSelect.js";
-import { map } from "./headMatrix.js";
-import { paused } from "./debounce.js";
-import { field, runChooser, runOf, sentenceOf, statusLine } from "./components.js";
+/** One side of a comparison: a run, a sentence, its translation, and a head. */
+import { createElement } from "../viz/dom.js";
+import { isAbortError } from "./api.js";
+import { createField, createRunSelect, createStatus, errorMessage, findRun } from "./components.js";
+import { debounce } from "./debounce.js";
+import { createHeadMatrix } from "./headMatrix.js";
+import { createHeadSelect, parseHeads, selectHead } from "./headSelect.js";
 import { EXAMPLES } from "./translatePage.js";
+import { parseIndex, parseNumber } from "./urlState.js";
 
 /**
- * @import { Start } from "../viz/state.js"
- * @import { Heads } from "./headSelect.js"
- * @typedef {ReturnType<typeof headOf>} Head
- * @typedef {(path: string, body: unknown) => Promise<any>} Ask
+ * @import { ViewState } from "../viz/state.js"
+ * @import { SelectedHead, TraceHeads } from "./headSelect.js"
+ * @import { Params } from "./urlState.js"
+ * @typedef {(path: string, body: unknown) => Promise<any>} Post
  */
 
 /**
+ * Create side A (index 0) or B (index 1). `onHead` is called with each new head, or null if there is none.
  * @param {import("./app.js").Context} context
- * @param {number} n
- * @param {Object<string, string>} values
- * @param {{pointed: (query: number|null, key: number|null) => void, ready: (head: Head|null) => void}} told
+ * @param {number} index
+ * @param {Params} params
+ * @param {{onHover: (query: number|null, key: number|null) => void, onHead: (head: SelectedHead|null) => void}} handlers
  */
-export function side(context, n, values, { pointed, ready }) {
-  const { texts, known } = context;
-  const names = texts.compare;
-  const letter = "ab"[n];
-  const given = (/** @type {string} */ name) => /** @type {string|undefined} */ (values[`${letter}.${name}`]);
-  let run = runOf(known, given("run") ?? known.runs[n]?.name);
-  let text = given("text") ?? (known.runs.some(({ phrasebook }) => phrasebook) ? EXAMPLES[0] : "");
-  let target = given("target") ?? "";
-  // at first one model, one sentence, and two of its heads
-  const other = known.runs.length < 2 ? n : 0;
-  let start = /** @type {Start} */ ({ kind: given("kind"), layer: number(given("layer"), run.layers - 1), head: whole(given("head")) ?? other });
-  let asked = new AbortController();
-  context.signal.addEventListener("abort", () => asked.abort());
-  const status = statusLine();
-  const picture = map(context, { pointed });
-  const choose = element("div");
-  const limit = { maxLength: known.limits.max_characters, spellcheck: false, type: "text" };
-  const input = element("input", { ...limit, value: text });
-  const targetInput = element("input", { ...limit, value: target, placeholder: names.itself });
-  picture.element.hidden = true;
+export function createComparisonSide(context, index, params, { onHover, onHead }) {
+  const { texts, server } = context;
+  const prefix = "ab"[index];
+  const param = (/** @type {string} */ name) => /** @type {string|undefined} */ (params[`${prefix}.${name}`]);
+  let run = findRun(server, param("run") ?? server.runs[index]?.name);
+  let sentence = param("text") ?? (server.runs.some(({ phrasebook }) => phrasebook) ? EXAMPLES[0] : "");
+  let target = param("target") ?? "";
+  const defaultHead = server.runs.length < 2 ? index : 0; // with a single run, compare two of its heads
+  let viewState = /** @type {ViewState} */ ({
+    kind: param("kind"),
+    layer: parseNumber(param("layer"), run.layers - 1),
+    head: parseIndex(param("head")) ?? defaultHead,
+  });
+  let latest = new AbortController();
+  context.signal.addEventListener("abort", () => latest.abort());
+  const status = createStatus();
+  const matrix = createHeadMatrix(context, { onHover });
+  const headSelect = createElement("div");
+  const limits = { maxLength: server.limits.max_characters, spellcheck: false, type: "text" };
+  const sentenceInput = createElement("input", { ...limits, value: sentence });
+  const targetInput = createElement("input", { ...limits, value: target, placeholder: texts.compare.ownTranslation });
+  matrix.element.hidden = true;
 
-  /** @param {Object<string, unknown>} what */
-  function note(what) {
-    context.note(Object.fromEntries(Object.entries(what).map(([name, value]) => [`${letter}.${name}`, value])));
+  /** @param {Object<string, unknown>} changes */
+  function updateParams(changes) {
+    context.updateParams(Object.fromEntries(Object.entries(changes).map(([name, value]) => [`${prefix}.${name}`, value])));
   }
 
   async function load() {
-    asked.abort();
-    asked = new AbortController();
-    const { signal } = asked;
-    note({ run: run.name, text, target });
-    /** @type {Ask} */
-    const ask = (path, body) => context.ask(path, { body, signal, keep: true, busy: (seconds) => status.say(texts.busyAgain(seconds)) });
-    status.say(texts.reading);
+    latest.abort();
+    latest = new AbortController();
+    const { signal } = latest;
+    updateParams({ run: run.name, text: sentence, target });
+    const onBusy = (/** @type {number} */ seconds) => status.show(texts.busyRetry(seconds));
+    /** @type {Post} */
+    const post = (path, body) => context.request(path, { body, signal, cache: true, onBusy });
+    status.show(texts.tracing);
     try {
-      const said = target.trim() ? target : await translated(ask);
+      const translation = target.trim() ? target : await translate(post);
       if (signal.aborted) return;
-      targetInput.placeholder = target.trim() ? names.itself : said || names.itself;
-      if (!said) {
-        nothing(text.trim() ? texts.noTranslation : names.typeSentence);
+      targetInput.placeholder = target.trim() ? texts.compare.ownTranslation : translation || texts.compare.ownTranslation;
+      if (!translation) {
+        showNothing(sentence.trim() ? texts.noTranslation : texts.compare.enterSentence);
         return;
       }
-      const record = await ask("/api/traces", { run: run.name, source: text, target: said });
+      const record = await post("/api/traces", { run: run.name, source: sentence, target: translation });
       if (signal.aborted) return;
-      status.say("");
-      picture.element.hidden = false;
-      draw(readHeads(record));
+      status.show("");
+      matrix.element.hidden = false;
+      showHead(parseHeads(record));
     } catch (error) {
-      if (isStopped(error) || signal.aborted) return;
-      nothing(sentenceOf(error, texts), true);
+      if (isAbortError(error) || signal.aborted) return;
+      showNothing(errorMessage(error, texts), true);
     }
   }
 
-  /** @param {string} why */
-  function nothing(why, isProblem = false) {
-    status.say(why, isProblem);
-    picture.element.hidden = true;
-    ready(null);
+  /** @param {string} reason */
+  function showNothing(reason, isError = false) {
+    status.show(reason, isError);
+    matrix.element.hidden = true;
+    onHead(null);
   }
 
-  /** @param {Ask} ask */
-  async function translated(ask) {
-    const answer = text.trim() ? await ask("/api/translate", { run: run.name, text, n_best: 1 }) : { translations: [] };
-    return answer.translations[0]?.text.trim() ?? "";
+  /** Return the run's best translation. @param {Post} post */
+  async function translate(post) {
+    if (!sentence.trim()) return "";
+    const { translations } = await post("/api/translate", { run: run.name, text: sentence, n_best: 1 });
+    return translations[0]?.text.trim() ?? "";
   }
 
-  /** @param {Heads} heads */
-  function draw(heads) {
-    const head = headOf(heads, start, context.language);
-    const { kind, layer, head: chosen } = head.start;
-    picture.show(head, texts.headName(texts.attentions[kind] ?? kind, layer, chosen));
-    choose.replaceChildren(headChooser(context, heads, start, (now) => {
-      start = now;
-      note(now);
-      draw(heads);
+  /** @param {TraceHeads} heads */
+  function showHead(heads) {
+    const head = selectHead(heads, viewState, context.language);
+    matrix.show({ view: head.view, axisNames: head.axisNames }, head.title);
+    headSelect.replaceChildren(createHeadSelect(context, heads, viewState, (position) => {
+      viewState = position;
+      updateParams(position);
+      showHead(heads);
     }));
-    ready(head);
+    onHead(head);
   }
 
-  const typed = paused(load);
-  input.oninput = () => {
-    text = input.value;
-    typed.later();
+  const loadSoon = debounce(load);
+  sentenceInput.oninput = () => {
+    sentence = sentenceInput.value;
+    loadSoon.schedule();
   };
   targetInput.oninput = () => {
     target = targetInput.value;
-    typed.later();
+    loadSoon.schedule();
   };
-  const chooseRun = runChooser(context, run.name, (name) => {
-    run = runOf(known, name);
-    typed.now();
+  const runSelect = createRunSelect(context, run.name, (name) => {
+    run = findRun(server, name);
+    loadSoon.runNow();
   });
-  typed.now();
-  const box = element("section", { className: "panel side-panel" }, element("h2", {}, names.sides[n]),
-    field(texts.run, chooseRun), field(texts.sentence, input), field(texts.target, targetInput), choose, status.element, picture.element);
-  return { element: box, map: picture };
+  loadSoon.runNow();
+  const element = createElement("section", { className: "panel compare-panel" },
+    createElement("h2", {}, texts.compare.sides[index]),
+    createField(texts.run, runSelect), createField(texts.sentence, sentenceInput), createField(texts.target, targetInput),
+    headSelect, status.element, matrix.element);
+  return { element, matrix };
 }

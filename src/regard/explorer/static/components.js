@@ -1,136 +1,122 @@
-/** Small parts that several pages are made of. */
-import { element } from "../viz/controls.js";
-import { Problem } from "./api.js";
-import { brief } from "./format.js";
+/** Components that several pages use: fields, selects, sliders and the status line. */
+import { createElement } from "../viz/dom.js";
+import { ApiError } from "./api.js";
+import { formatCount } from "./format.js";
 
 /**
- * @import { Context, Known, Run } from "./app.js"
+ * @import { Context, Run, ServerInfo } from "./app.js"
  * @import { Texts } from "./i18n.js"
  */
 
-let count = 0;
+let fieldCount = 0;
 
-/** Say why there is no answer. @param {unknown} error @param {Texts} texts */
-export function sentenceOf(error, texts) {
-  if (error instanceof Problem && error.kind === "busy") return texts.stillBusy;
-  if (error instanceof Problem && error.kind === "unreachable") return texts.unreachable;
+/** Return the message of an error as a sentence. @param {unknown} error @param {Texts} texts */
+export function errorMessage(error, texts) {
+  if (error instanceof ApiError && error.kind === "busy") return texts.stillBusy;
+  if (error instanceof ApiError && error.kind === "unreachable") return texts.unreachable;
   const text = error instanceof Error ? error.message : String(error);
   const sentence = text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?。]$/.test(sentence) ? sentence : `${sentence}.`;
 }
 
 /**
- * A field with its name above it.
- * @param {string} name
+ * Create a labelled field. `content` holds the input if there is more than that.
+ * @param {string} label
  * @param {HTMLElement} input
  * @param {string} className
- * @param {HTMLElement} box
+ * @param {HTMLElement} content
  */
-export function field(name, input, className = "", box = input) {
-  input.id ||= `field${count++}`;
-  return element("div", { className: `field ${className}` }, element("label", { htmlFor: input.id }, name), box);
+export function createField(label, input, className = "", content = input) {
+  input.id ||= `field${fieldCount++}`;
+  return createElement("div", { className: `field ${className}` }, createElement("label", { htmlFor: input.id }, label), content);
 }
 
 /**
- * A choice of some names. `labels` may say them otherwise.
+ * Create a select of named options.
  * @param {string[]} names
- * @param {string|undefined} chosen
- * @param {(name: string) => void} onchange
+ * @param {string|undefined} selected
+ * @param {(name: string) => void} onSelect
  * @param {Object<string, string>} labels
  */
-export function chooser(names, chosen, onchange, labels = {}) {
+export function createSelect(names, selected, onSelect, labels = {}) {
   const options = names.map((name) => {
-    const option = element("option", { value: name }, labels[name] ?? name);
-    option.selected = name === chosen;
+    const option = createElement("option", { value: name }, labels[name] ?? name);
+    option.selected = name === selected;
     return option;
   });
-  const select = element("select", {}, ...options);
-  select.onchange = () => onchange(select.value);
+  const select = createElement("select", {}, ...options);
+  select.onchange = () => onSelect(select.value);
   return select;
 }
 
 /**
- * A choice among the runs, with what each of them is.
+ * Create a select of the runs.
  * @param {Context} context
- * @param {string} chosen
- * @param {(name: string) => void} onchange
+ * @param {string} selected
+ * @param {(name: string) => void} onSelect
  */
-export function runChooser(context, chosen, onchange) {
-  const labels = Object.fromEntries(context.known.runs.map((run) => [run.name, runLabel(run, context.texts)]));
-  return chooser(context.known.runs.map((run) => run.name), chosen, onchange, labels);
+export function createRunSelect({ server, texts }, selected, onSelect) {
+  const labels = Object.fromEntries(server.runs.map((run) => [run.name, runLabel(run, texts)]));
+  return createSelect(server.runs.map((run) => run.name), selected, onSelect, labels);
 }
 
 /** @param {Run} run @param {Texts} texts */
 function runLabel(run, texts) {
-  const size = run.parameters ? ` · ${texts.parameters(brief(run.parameters))}` : "";
-  return `${run.name} · ${texts.kinds[run.kind] ?? run.kind}${size}${run.ready ? "" : ` · ${texts.notReady}`}`;
+  const size = run.parameters ? ` · ${texts.parameters(formatCount(run.parameters))}` : "";
+  return `${run.name} · ${texts.architectures[run.kind] ?? run.kind}${size}${run.ready ? "" : ` · ${texts.notTrained}`}`;
 }
 
-/** The run of a name, else the first that can translate, else the first. @param {Known} known @param {string|undefined} name */
-export function runOf(known, name) {
-  return known.runs.find((run) => run.name === name) ?? known.runs.find((run) => run.ready) ?? known.runs[0] ?? null;
+/** Return the run of a name, else the first that can translate, else the first. @param {ServerInfo} server @param {string|undefined} name */
+export function findRun({ runs }, name) {
+  return runs.find((run) => run.name === name) ?? runs.find((run) => run.ready) ?? runs[0] ?? null;
 }
 
 /**
- * A field with a slider that shows its number.
- * @param {string} name
- * @param {{least: number, most: number, step: number, value: number, write: (value: number) => string,
- *   oninput: (value: number) => void}} how
+ * Create a field with a slider that shows its value.
+ * @param {string} label
+ * @param {{min: number, max: number, step: number, value: number, format: (value: number) => string,
+ *   onInput: (value: number) => void}} options
  */
-export function slider(name, { least, most, step, value, write, oninput }) {
-  const input = element("input", { type: "range", min: String(least), max: String(most), step: String(step) });
-  const output = element("output", {}, write(value));
+export function createSlider(label, { min, max, step, value, format, onInput }) {
+  const input = createElement("input", { type: "range", min: String(min), max: String(max), step: String(step) });
+  const output = createElement("output", {}, format(value));
   input.value = String(value);
   input.oninput = () => {
-    output.textContent = write(Number(input.value));
-    oninput(Number(input.value));
+    output.textContent = format(Number(input.value));
+    onInput(Number(input.value));
   };
-  return field(name, input, "", element("span", { className: "slider" }, input, output));
+  return createField(label, input, "", createElement("span", { className: "slider" }, input, output));
 }
 
 /**
- * Buttons of which one is pressed.
+ * Create a segmented control: buttons of which one is pressed.
  * @param {string[]} names
  * @param {Object<string, string>} labels
- * @param {string} chosen
- * @param {(name: string) => void} onchange
+ * @param {string} selected
+ * @param {(name: string) => void} onSelect
  */
-export function segments(names, labels, chosen, onchange) {
+export function createSegmentedControl(names, labels, selected, onSelect) {
   const buttons = names.map((name) => {
-    const button = element("button", { type: "button", className: "segment" }, labels[name] ?? name);
-    button.setAttribute("aria-pressed", String(name === chosen));
+    const button = createElement("button", { type: "button", className: "segment" }, labels[name] ?? name);
+    button.setAttribute("aria-pressed", String(name === selected));
     button.onclick = () => {
       buttons.forEach((other) => other.setAttribute("aria-pressed", String(other === button)));
-      onchange(name);
+      onSelect(name);
     };
     return button;
   });
-  return element("div", { className: "segments", role: "group" }, ...buttons);
+  return createElement("div", { className: "segmented-control", role: "group" }, ...buttons);
 }
 
-/** A line that tells what is going on; a problem stands out. */
-export function statusLine() {
-  const line = element("p", { className: "status", role: "status" });
+/** Create a status line. */
+export function createStatus() {
+  const line = createElement("p", { className: "status", role: "status" });
   return {
     element: line,
     /** @param {string} text */
-    say(text, isProblem = false) {
+    show(text, isError = false) {
       line.textContent = text;
-      line.classList.toggle("problem", isProblem);
+      line.classList.toggle("error", isError);
     },
   };
-}
-
-/**
- * Make an element of SVG.
- * @template {keyof SVGElementTagNameMap} Name
- * @param {Name} name
- * @param {Object<string, string|number>} attributes
- * @param {...(Node|string)} children
- */
-export function svg(name, attributes = {}, ...children) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
-  made.append(...children);
-  return made;
 }

@@ -1,29 +1,29 @@
-/** A translation as runs of text, each with how sure the model was of it. */
+/** Confidence of a translation: its text split into words with their probabilities, and how strongly to highlight them. */
 
 /**
- * Find words in their text, in order; what is between them has no probability.
+ * Split a text into its words, in order, and what is between them, which has no probability.
  * @param {string} text
  * @param {{text: string, probability: number}[]} words
  * @returns {{text: string, probability: number|null}[]}
  */
-export function segments(text, words) {
-  const found = [];
-  let from = 0;
+export function splitIntoWords(text, words) {
+  const parts = [];
+  let end = 0;
   for (const { text: word, probability } of words) {
     const trimmed = word.trim();
-    const place = trimmed ? text.indexOf(trimmed, from) : -1;
-    if (place < 0) continue;
-    if (place > from) found.push({ text: text.slice(from, place), probability: null });
-    found.push({ text: trimmed, probability });
-    from = place + trimmed.length;
+    const start = trimmed ? text.indexOf(trimmed, end) : -1;
+    if (start < 0) continue;
+    if (start > end) parts.push({ text: text.slice(end, start), probability: null });
+    parts.push({ text: trimmed, probability });
+    end = start + trimmed.length;
   }
-  if (from < text.length) found.push({ text: text.slice(from), probability: null });
-  return found;
+  if (end < text.length) parts.push({ text: text.slice(end), probability: null });
+  return parts;
 }
 
-const SURE = 0.8; // models that learned from smoothed labels are seldom surer than 0.9
+const CONFIDENT = 0.8; // with label smoothing, probabilities seldom exceed 0.9
 
-/** How strongly a word is marked, from 0 for a sure one to 1. @param {number} probability */
-export function doubt(probability) {
-  return Math.min(Math.max((SURE - probability) / SURE, 0), 1) ** 0.7;
+/** Return how uncertain a word is, from 0 (not highlighted) to 1. @param {number} probability */
+export function uncertainty(probability) {
+  return Math.min(Math.max((CONFIDENT - probability) / CONFIDENT, 0), 1) ** 0.7;
 }

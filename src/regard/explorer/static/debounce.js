@@ -1,47 +1,47 @@
-/** Work that is asked for faster than it is done: one at a time, and then only the newest. */
+/** Rate limiting: run only the latest of several tasks, or wait for a pause in the input. */
 
 /**
- * Give a function that hands its input to `work`; while that is under way, only the latest input waits.
+ * Return a function that runs a task, one at a time; while one is running, only the latest input is kept for the next.
  * @template T
- * @param {(input: T) => Promise<void>} work
+ * @param {(input: T) => Promise<void>} task
  */
-export function newest(work) {
-  let busy = false;
-  let waiting = /** @type {{input: T}|null} */ (null);
+export function latestOnly(task) {
+  let isRunning = false;
+  let pending = /** @type {{input: T}|null} */ (null);
   /** @param {T} input */
-  async function start(input) {
-    busy = true;
+  async function run(input) {
+    isRunning = true;
     try {
-      await work(input);
+      await task(input);
     } finally {
-      busy = false;
-      if (waiting) {
-        const { input: next } = waiting;
-        waiting = null;
-        start(next);
+      isRunning = false;
+      if (pending) {
+        const { input: next } = pending;
+        pending = null;
+        run(next);
       }
     }
   }
   return (/** @type {T} */ input) => {
-    if (busy) waiting = { input };
-    else start(input);
+    if (isRunning) pending = { input };
+    else run(input);
   };
 }
 
 /**
- * Give a function that waits for a pause before it calls `act`, and one that calls it at once.
+ * Debounce a callback: `schedule` calls it after a pause, `runNow` at once and instead of a scheduled call.
  * @template {unknown[]} Input
- * @param {(...input: Input) => void} act
+ * @param {(...input: Input) => void} callback
  */
-export function paused(act, milliseconds = 350) {
+export function debounce(callback, milliseconds = 350) {
   let timer = 0;
-  const now = (/** @type {Input} */ ...input) => {
+  const runNow = (/** @type {Input} */ ...input) => {
     clearTimeout(timer);
-    act(...input);
+    callback(...input);
   };
-  const later = (/** @type {Input} */ ...input) => {
+  const schedule = (/** @type {Input} */ ...input) => {
     clearTimeout(timer);
-    timer = setTimeout(() => act(...input), milliseconds);
+    timer = setTimeout(() => callback(...input), milliseconds);
   };
-  return { later, now, stop: () => clearTimeout(timer) };
+  return { schedule, runNow };
 }

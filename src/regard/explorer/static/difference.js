@@ -1,52 +1,53 @@
-/** What differs between two heads: the second's weights minus the first's, cell by cell. */
+/** Difference of two heads, B − A, cell by cell, and its diverging colour scale. */
 
 /**
- * @import { Group } from "../viz/tokenGroups.js"
- * @import { Scale } from "../viz/scale.js"
- * @import { Area, Cells } from "../viz/headView.js"
- * @typedef {(query: number, key: number) => number} At
+ * @import { ColourScale } from "../viz/colourScale.js"
+ * @import { MatrixData, Region } from "../viz/headView.js"
+ * @import { TokenGroup } from "../viz/tokenGroups.js"
+ * @typedef {(query: number, key: number) => number} ValueAt
  */
 
-/** Say why two heads cannot be compared cell by cell: "size", "reduced", or null if they can. @param {Cells} one @param {Cells} other */
-export function obstacle(one, other) {
-  if (one.queries.length !== other.queries.length || one.keys.length !== other.keys.length) return "size";
-  return one.whole && other.whole ? null : "reduced";
+/** Return why two heads cannot be subtracted, or null if they can. @param {MatrixData} a @param {MatrixData} b @returns {"size"|"summary"|null} */
+export function incompatibility(a, b) {
+  if (a.queries.length !== b.queries.length || a.keys.length !== b.keys.length) return "size";
+  return a.isDense && b.isDense ? null : "summary";
 }
 
-/** Tell two heads' difference as a view; words that differ are both named. @param {Cells} one @param {Cells} other */
-export function difference(one, other) {
-  /** @type {At} */
-  const at = (query, key) => (other.at(query, key) ?? 0) - (one.at(query, key) ?? 0);
-  /** @param {Group[]} mine @param {Group[]} theirs */
-  const named = (mine, theirs) => mine.map((group, n) => ({ ...group, text: both(group.text, theirs[n].text) }));
-  const all = one.queries.flatMap((_, query) => one.keys.map((_, key) => at(query, key)));
+/** Return B − A as matrix data; where the words of an axis differ, both are shown. @param {MatrixData} a @param {MatrixData} b */
+export function subtractHeads(a, b) {
+  /** @type {ValueAt} */
+  const at = (query, key) => (b.at(query, key) ?? 0) - (a.at(query, key) ?? 0);
+  /** @param {TokenGroup[]} groups @param {TokenGroup[]} others */
+  const mergeLabels = (groups, others) => groups.map((group, n) => ({ ...group, text: mergeLabel(group.text, others[n].text) }));
+  const values = a.queries.flatMap((_, query) => a.keys.map((_, key) => at(query, key)));
   return {
-    queries: named(one.queries, other.queries),
-    keys: named(one.keys, other.keys),
+    queries: mergeLabels(a.queries, b.queries),
+    keys: mergeLabels(a.keys, b.keys),
     gold: /** @type {Set<string>} */ (new Set()),
-    whole: true,
-    step: Math.max(one.step, other.step),
-    maximum: all.reduce((most, value) => Math.max(most, Math.abs(value)), 0),
-    /** The mean share of weight that a query has moved elsewhere. */
-    moved: all.reduce((sum, value) => sum + Math.abs(value), 0) / 2 / Math.max(1, one.queries.length),
+    isDense: true,
+    step: Math.max(a.step, b.step),
+    maximum: values.reduce((maximum, value) => Math.max(maximum, Math.abs(value)), 0),
+    /** Total variation distance, ½ Σ|b − a|, averaged over the queries. */
+    totalVariation: values.reduce((sum, value) => sum + Math.abs(value), 0) / 2 / Math.max(1, a.queries.length),
     at,
-    raster: (/** @type {Area} */ area, /** @type {number} */ height, /** @type {number} */ width) => pooled(area, height, width, at),
+    rasterize: (/** @type {Region} */ region, /** @type {number} */ height, /** @type {number} */ width) =>
+      extremePool(region, height, width, at),
   };
 }
 
-/** @param {string} mine @param {string} theirs */
-function both(mine, theirs) {
-  return mine === theirs ? mine : `${mine}│${theirs}`;
+/** @param {string} text @param {string} other */
+function mergeLabel(text, other) {
+  return text === other ? text : `${text}│${other}`;
 }
 
 /**
- * Make an area coarser: each pixel is the cell it covers that is farthest from zero.
- * @param {Area} area
+ * Downsample a region: each pixel is the value farthest from zero among the cells it covers.
+ * @param {Region} region
  * @param {number} height
  * @param {number} width
- * @param {At} at
+ * @param {ValueAt} at
  */
-function pooled({ top, left, bottom, right }, height, width, at) {
+function extremePool({ top, left, bottom, right }, height, width, at) {
   const pixels = new Float32Array(height * width);
   for (let query = top; query < bottom; query++) {
     const row = Math.floor(((query - top) * height) / (bottom - top)) * width;
@@ -59,27 +60,27 @@ function pooled({ top, left, bottom, right }, height, width, at) {
   return pixels;
 }
 
-/** Orange for less, blue for more, and what is neither, on light and on dark paper. @type {Object<string, number[][]>} */
-const COLOURS = {
+/** Orange below zero, blue above, by theme. @type {Object<string, number[][]>} */
+const DIVERGING_COLOURS = {
   light: [[178, 80, 18], [245, 245, 243], [28, 92, 176]],
   dark: [[240, 145, 85], [34, 39, 48], [108, 168, 255]],
 };
 
-/** Give the colour of a share from -1 to 1. @param {number} share @returns {number[]} */
-export function diverging(share, theme = "light") {
-  const [less, even, more] = COLOURS[theme];
-  const far = Math.min(1, Math.abs(share)) ** 0.8;
-  return even.map((start, n) => Math.round(start + ((share < 0 ? less : more)[n] - start) * far));
+/** Return the colour of a fraction from -1 to 1. @param {number} fraction @returns {number[]} */
+export function divergingColour(fraction, theme = "light") {
+  const [negative, zero, positive] = DIVERGING_COLOURS[theme];
+  const distance = Math.min(1, Math.abs(fraction)) ** 0.8;
+  return zero.map((start, n) => Math.round(start + ((fraction < 0 ? negative : positive)[n] - start) * distance));
 }
 
-/** Differences from −1 to 1, for a map. @type {(theme: string) => Scale} */
-export const differences = (theme) => ({
-  least: -1,
-  colour: (share) => diverging(share, theme),
-  pixels(values, top) {
+/** Create the colour scale of differences, from −1 to 1. @type {(theme: string) => ColourScale} */
+export const differenceScale = (theme) => ({
+  minimum: -1,
+  colourAt: (fraction) => divergingColour(fraction, theme),
+  toPixels(values, maximum) {
     const bytes = new Uint8ClampedArray(4 * values.length);
-    values.forEach((value, n) => bytes.set([...diverging(value / top, theme), 255], 4 * n));
+    values.forEach((value, n) => bytes.set([...divergingColour(value / maximum, theme), 255], 4 * n));
     return bytes;
   },
-  number: (value) => (Math.abs(value) < 0.005 ? "0" : `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2).replace(/^0/, "")}`),
+  format: (value) => (Math.abs(value) < 0.005 ? "0" : `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2).replace(/^0/, "")}`),
 });

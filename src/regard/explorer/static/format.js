@@ -1,39 +1,39 @@
-/** Numbers as a reader wants them. */
+/** Formatting of numbers. */
 
-/** Write a number with some decimals and a true minus; what JSON could not say is −∞. @param {number|null} value */
-export function plain(value, decimals = 2) {
+/** Format a number with a true minus sign. JSON has no infinity: null stands for −∞. @param {number|null} value */
+export function formatNumber(value, decimals = 2) {
   if (value === null || value === -Infinity) return "−∞";
   const text = value.toFixed(decimals);
   return /^-0(\.0*)?$/.test(text) ? text.slice(1) : text.replace("-", "−");
 }
 
-/** Write a number as a factor of a product: in brackets if it is below zero. @param {number} value */
-export function factor(value, decimals = 2) {
-  const text = plain(value, decimals);
+/** Format a factor of a product, with parentheses if it is negative. @param {number} value */
+export function formatFactor(value, decimals = 2) {
+  const text = formatNumber(value, decimals);
   return text.startsWith("−") ? `(${text})` : text;
 }
 
-/** Write a vector. @param {number[]} values */
-export function vector(values, decimals = 2) {
-  return `(${values.map((value) => plain(value, decimals)).join(", ")})`;
+/** @param {number[]} values */
+export function formatVector(values, decimals = 2) {
+  return `(${values.map((value) => formatNumber(value, decimals)).join(", ")})`;
 }
 
-const LOW = "₀₁₂₃₄₅₆₇₈₉";
+const SUBSCRIPT_DIGITS = "₀₁₂₃₄₅₆₇₈₉";
 
-/** Write a whole number below the line. @param {number} number */
-export function low(number) {
-  return [...String(number)].map((digit) => LOW[Number(digit)]).join("");
+/** Format an integer as a subscript. @param {number} integer */
+export function formatSubscript(integer) {
+  return [...String(integer)].map((digit) => SUBSCRIPT_DIGITS[Number(digit)]).join("");
 }
 
-/** Write a share as a percentage that never rounds to certain and never breaks. @param {number} share */
-export function percent(share) {
-  if (share >= 0.995 && share < 1) return ">99\u00a0%";
-  if (share > 0 && share < 0.005) return "<1\u00a0%";
-  return `${Math.round(100 * share)}\u00a0%`;
+/** Format a probability as a percentage that is 0 or 100 only if it is exact, with a non-breaking space. @param {number} fraction */
+export function formatPercent(fraction) {
+  if (fraction >= 0.995 && fraction < 1) return ">99\u00a0%";
+  if (fraction > 0 && fraction < 0.005) return "<1\u00a0%";
+  return `${Math.round(100 * fraction)}\u00a0%`;
 }
 
-/** Write a large number briefly: 1,234 or 1.2 M. @param {number} value */
-export function brief(value) {
+/** Format a count: 1,234 or 1.2 M. @param {number} value */
+export function formatCount(value) {
   if (value >= 1e6) return `${(value / 1e6).toFixed(1)} M`;
   return Math.round(value).toLocaleString("en-US");
 }

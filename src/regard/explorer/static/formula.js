@@ -1,115 +1,110 @@
-/** The formula of one cell, filled with its numbers: score, softmax and what it brings to the context. */
-import { factor, low, plain, vector } from "./format.js";
+/** Formula of one cell of attention with its numbers: score, softmax, and the context of the query. */
+import { formatFactor, formatNumber, formatSubscript, formatVector } from "./format.js";
 
 /**
  * @typedef {{queries: number[][], keys: number[][], scores: (number|null)[][], mask: boolean[][],
  *   biased_scores: (number|null)[][], weights: number[][], context: number[][],
- *   formula: {name: string, parameters: Parameters}}} Answer
- * @typedef {{bandwidth?: number, temperature?: number, slope?: number}} Numbers
- * @typedef {Numbers & {W?: number[][], U?: number[][], v?: number[]}} Parameters
- * @typedef {{q: number[], k: number[], names: {q: string, k: string}, parameters: Parameters, bandwidth: number}} Cell
- * @typedef {"score"|"shift"|"hidden"|"weight"|"context"} Step
+ *   formula: {name: string, parameters: Parameters}}} AttendResponse
+ * `biased_scores` are the scores with temperature and positional bias; `null` is −∞; True in `mask` means may attend.
+ * @typedef {{bandwidth?: number, temperature?: number, slope?: number, W?: number[][], U?: number[][], v?: number[]}} Parameters
+ * @typedef {{q: number[], k: number[], symbols: {q: string, k: string}, parameters: Parameters, bandwidth: number}} Cell
+ * @typedef {"score"|"adjusted"|"masked"|"weight"|"context"} Step
  */
 
 /** @param {number[]} a @param {number[]} b */
 const dot = (a, b) => a.reduce((sum, value, n) => sum + value * b[n], 0);
-/** @param {number[][]|undefined} matrix @param {number[]} column */
-const times = (matrix, column) => (matrix ?? []).map((row) => dot(row, column));
+/** @param {number[][]|undefined} matrix @param {number[]} vector */
+const multiply = (matrix, vector) => (matrix ?? []).map((row) => dot(row, vector));
 /** @param {number[]} a @param {number[]} b */
-const products = (a, b) => a.map((value, n) => `${factor(value)}·${factor(b[n])}`).join(" + ");
+const formatProducts = (a, b) => a.map((value, n) => `${formatFactor(value)}·${formatFactor(b[n])}`).join(" + ");
 /** @param {number[]} a @param {number[]} b */
-const squares = (a, b) => a.map((value, n) => `${factor(value - b[n])}²`).join(" + ");
+const formatSquares = (a, b) => a.map((value, n) => `${formatFactor(value - b[n])}²`).join(" + ");
+/** Distance in units of the bandwidth. @param {Cell} cell */
+const relativeDistance = ({ q, k, bandwidth }) => formatNumber(Math.hypot(...q.map((value, n) => value - k[n])) / bandwidth);
 
-/** How each score is written, with letters and with numbers. @type {Object<string, (cell: Cell) => [string, string|null]>} */
-const SCORES = {
-  dot: ({ q, k, names }) => [`${names.q}·${names.k}`, products(q, k)],
-  scaled_dot: ({ q, k, names }) => [
-    `${names.q}·${names.k} / √${q.length}`,
-    `(${products(q, k)}) / ${plain(Math.sqrt(q.length))}`,
+/** Each score function in symbols and in numbers. @type {Object<string, (cell: Cell) => [string, string|null]>} */
+const SCORE_FORMULAS = {
+  dot: ({ q, k, symbols }) => [`${symbols.q}·${symbols.k}`, formatProducts(q, k)],
+  scaled_dot: ({ q, k, symbols }) => [
+    `${symbols.q}·${symbols.k} / √${q.length}`,
+    `(${formatProducts(q, k)}) / ${formatNumber(Math.sqrt(q.length))}`,
   ],
-  cosine: ({ q, k, names }) => [
-    `${names.q}·${names.k} / |${names.q}||${names.k}|`,
-    `${factor(dot(q, k))} / (${plain(Math.hypot(...q))}·${plain(Math.hypot(...k))})`,
+  cosine: ({ q, k, symbols }) => [
+    `${symbols.q}·${symbols.k} / |${symbols.q}||${symbols.k}|`,
+    `${formatFactor(dot(q, k))} / (${formatNumber(Math.hypot(...q))}·${formatNumber(Math.hypot(...k))})`,
   ],
-  gaussian: ({ q, k, names, bandwidth }) => [
-    `−|${names.q} − ${names.k}|² / 2b²`,
-    `−(${squares(q, k)}) / (2·${plain(bandwidth)}²)`,
+  gaussian: ({ q, k, symbols, bandwidth }) => [
+    `−|${symbols.q} − ${symbols.k}|² / 2b²`,
+    `−(${formatSquares(q, k)}) / (2·${formatNumber(bandwidth)}²)`,
   ],
-  bilinear: ({ q, k, names, parameters }) => [
-    `${names.q}·W ${names.k}`,
-    `${vector(q)}·${vector(times(parameters.W, k))}`,
+  bilinear: ({ q, k, symbols, parameters }) => [
+    `${symbols.q}·W ${symbols.k}`,
+    `${formatVector(q)}·${formatVector(multiply(parameters.W, k))}`,
   ],
-  additive: ({ q, k, names, parameters }) => {
-    const sum = times(parameters.W, q).map((value, n) => value + times(parameters.U, k)[n]);
-    return [`v·tanh(W ${names.q} + U ${names.k})`, `${vector(parameters.v ?? [])}·tanh${vector(sum)}`];
+  additive: ({ q, k, symbols, parameters }) => {
+    const [projectedQuery, projectedKey] = [multiply(parameters.W, q), multiply(parameters.U, k)];
+    const sum = projectedQuery.map((value, n) => value + projectedKey[n]);
+    return [`v·tanh(W ${symbols.q} + U ${symbols.k})`, `${formatVector(parameters.v ?? [])}·tanh${formatVector(sum)}`];
   },
   average: () => ["log 1", null],
-  boxcar: (cell) => ["log [distance ≤ b]", kernelled(cell, (far) => `log [${plain(far)} ≤ 1]`)],
-  triangular: (cell) => [`log (1 − |${cell.names.q} − ${cell.names.k}| / b)`, kernelled(cell, (far) => `log (1 − ${plain(far)})`)],
-  epanechnikov: (cell) => [`log (1 − |${cell.names.q} − ${cell.names.k}|² / b²)`, kernelled(cell, (far) => `log (1 − ${plain(far)}²)`)],
+  boxcar: (cell) => [`log [|${cell.symbols.q} − ${cell.symbols.k}| ≤ b]`, `log [${relativeDistance(cell)} ≤ 1]`],
+  triangular: (cell) => [`log (1 − |${cell.symbols.q} − ${cell.symbols.k}| / b)`, `log (1 − ${relativeDistance(cell)})`],
+  epanechnikov: (cell) => [`log (1 − |${cell.symbols.q} − ${cell.symbols.k}|² / b²)`, `log (1 − ${relativeDistance(cell)}²)`],
 };
 
-/** @param {Cell} cell @param {(far: number) => string} write */
-function kernelled({ q, k, bandwidth }, write) {
-  return write(Math.hypot(...q.map((value, n) => value - k[n])) / bandwidth);
-}
-
 /**
- * Tell one cell step by step; each line is `[name, text]`, and the names are the texts' own.
- * @param {Answer} answer
+ * Return the computation of one cell, a line per step.
+ * @param {AttendResponse} response
  * @param {number[][]} values
  * @param {number} query
  * @param {number} key
  * @returns {{step: Step, text: string}[]}
  */
-export function cellFormula(answer, values, query, key) {
-  const lines = [line("score", scored(answer, query, key))];
-  const shift = shifted(answer, query, key);
-  if (shift) lines.push(line("shift", shift));
-  if (!answer.mask[query][key]) lines.push(line("hidden", `e^−∞ = 0`));
-  lines.push(line("weight", weighed(answer, query, key)));
-  lines.push(line("context", gathered(answer, values, query)));
+export function formulaOfCell(response, values, query, key) {
+  const lines = [{ step: /** @type {Step} */ ("score"), text: formatScore(response, query, key) }];
+  const adjustment = formatAdjustment(response, query, key);
+  if (adjustment) lines.push({ step: "adjusted", text: adjustment });
+  if (!response.mask[query][key]) lines.push({ step: "masked", text: "e^−∞ = 0" });
+  lines.push({ step: "weight", text: formatSoftmax(response, query, key) });
+  lines.push({ step: "context", text: formatContext(response, values, query) });
   return lines;
 }
 
-/** @param {Step} step @param {string} text */
-const line = (step, text) => ({ step, text });
-
-/** @param {Answer} answer @param {number} query @param {number} key */
-function scored({ queries, keys, scores, formula }, query, key) {
-  const names = { q: `q${low(query + 1)}`, k: `k${low(key + 1)}` };
+/** @param {AttendResponse} response @param {number} query @param {number} key */
+function formatScore({ queries, keys, scores, formula }, query, key) {
+  const symbols = { q: `q${formatSubscript(query + 1)}`, k: `k${formatSubscript(key + 1)}` };
   const { name, parameters } = formula;
-  const cell = { q: queries[query], k: keys[key], names, parameters, bandwidth: parameters.bandwidth ?? 1 };
-  const [letters, numbers] = SCORES[name]?.(cell) ?? [`${names.q}, ${names.k}`, null];
-  return [letters, numbers, plain(scores[query][key])].filter((part) => part !== null).join(" = ");
+  const cell = { q: queries[query], k: keys[key], symbols, parameters, bandwidth: parameters.bandwidth ?? 1 };
+  const [symbolic, numeric] = SCORE_FORMULAS[name]?.(cell) ?? [`${symbols.q}, ${symbols.k}`, null];
+  return [symbolic, numeric, formatNumber(scores[query][key])].filter((part) => part !== null).join(" = ");
 }
 
 /**
- * The temperature and the bias of positions, if they change anything.
- * @param {Answer} answer
+ * Return how temperature and positional bias (ALiBi) change the score, or null if they do not.
+ * @param {AttendResponse} response
  * @param {number} query
  * @param {number} key
  */
-function shifted({ scores, biased_scores: biased, formula }, query, key) {
+function formatAdjustment({ scores, biased_scores: biased, formula }, query, key) {
   const { temperature = 1, slope } = formula.parameters;
   if (temperature === 1 && slope === undefined) return null;
-  const score = plain(scores[query][key]);
-  const divided = temperature === 1 ? score : `${score} / ${plain(temperature)}`;
-  const bias = slope === undefined ? "" : ` − ${plain(slope)}·${Math.abs(query - key)}`;
-  return `${divided}${bias} = ${plain(biased[query][key])}`;
+  const score = formatNumber(scores[query][key]);
+  const quotient = temperature === 1 ? score : `${score} / ${formatNumber(temperature)}`;
+  const bias = slope === undefined ? "" : ` − ${formatNumber(slope)}·${Math.abs(query - key)}`;
+  return `${quotient}${bias} = ${formatNumber(biased[query][key])}`;
 }
 
-/** @param {Answer} answer @param {number} query @param {number} key */
-function weighed({ mask: allowed, biased_scores: biased, weights }, query, key) {
-  const seen = biased[query].filter((score, n) => allowed[query][n] && score !== null);
-  if (!seen.length) return "0";
-  const sum = seen.map((score) => `e^${plain(score)}`).join(" + ");
-  const own = allowed[query][key] ? `e^${plain(biased[query][key])}` : "0";
-  return `${own} / (${sum}) = ${plain(weights[query][key], 3)}`;
+/** @param {AttendResponse} response @param {number} query @param {number} key */
+function formatSoftmax({ mask, biased_scores: biased, weights }, query, key) {
+  const visible = biased[query].filter((score, n) => mask[query][n] && score !== null);
+  if (!visible.length) return "0";
+  const denominator = visible.map((score) => `e^${formatNumber(score)}`).join(" + ");
+  const numerator = mask[query][key] ? `e^${formatNumber(biased[query][key])}` : "0";
+  return `${numerator} / (${denominator}) = ${formatNumber(weights[query][key], 3)}`;
 }
 
-/** @param {Answer} answer @param {number[][]} values @param {number} query */
-function gathered({ weights, context }, values, query) {
-  const parts = weights[query].flatMap((weight, n) => (weight >= 0.0005 ? [`${plain(weight)}·${vector(values[n])}`] : []));
-  return `${parts.join(" + ") || "0"} = ${vector(context[query])}`;
+/** @param {AttendResponse} response @param {number[][]} values @param {number} query */
+function formatContext({ weights, context }, values, query) {
+  const terms = weights[query].flatMap((weight, n) => (weight >= 0.0005 ? [`${formatNumber(weight)}·${formatVector(values[n])}`] : []));
+  return `${terms.join(" + ") || "0"} = ${formatVector(context[query])}`;
 }

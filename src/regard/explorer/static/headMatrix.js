@@ -1,107 +1,109 @@
-/** One head as a map within a page: weights, or the difference of two. */
-import { element } from "../viz/controls.js";
-import { toCanvas } from "../viz/download.js";
-import { fresh, Painter } from "../viz/scene.js";
-import { canvasPen } from "../viz/renderer.js";
-import * as matrix from "../viz/matrix.js";
-import { hit, layout } from "../viz/layout.js";
-import { TEXTS } from "../viz/i18n.js";
-import { sentence } from "../viz/description.js";
-import { WHOLE } from "../viz/state.js";
+/** Matrix of one head within a page: its weights, or the difference of two heads. */
+import { describeSelection } from "../viz/description.js";
+import { createElement } from "../viz/dom.js";
+import { TEXTS as VIEWER_TEXTS } from "../viz/i18n.js";
+import { hitMatrix, layoutMatrix } from "../viz/layout.js";
+import { drawMatrix, drawSelection } from "../viz/matrix.js";
+import { createCanvasRenderer, resetCanvas } from "../viz/renderer.js";
+import { Scene } from "../viz/scene.js";
+import { UNZOOMED } from "../viz/state.js";
 
 /**
- * @import { Names, Placed, Size } from "../viz/layout.js"
- * @import { Scale } from "../viz/scale.js"
- * @import { Pointer } from "../viz/state.js"
- * @import { Cells, View } from "../viz/headView.js"
- * @typedef {{view: View, names: Names, scale?: undefined, top?: undefined}
- *   |{view: Cells, names: Names, scale: (theme: string) => Scale, top: number}} Shown
- * @typedef {ReturnType<typeof map>} Map
+ * @import { ColourScale } from "../viz/colourScale.js"
+ * @import { HeadView, MatrixData } from "../viz/headView.js"
+ * @import { AxisNames, MatrixLayout } from "../viz/layout.js"
+ * @import { Selection } from "../viz/state.js"
+ * @typedef {{view: HeadView, axisNames: AxisNames, scale?: undefined, maximum?: undefined}
+ *   |{view: MatrixData, axisNames: AxisNames, scale: (theme: string) => ColourScale, maximum: number}} MatrixContent
+ * Weights of a head, or other values with a colour scale by theme.
  */
 
 /** @type {Object<string, number[]>} */
 const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 /**
- * A map; `pointed(query, key)` tells what the reader points at, both null when nothing.
+ * Create a matrix. `onHover(query, key)` is called as pointer or keyboard select something, with nulls for nothing; the
+ * caller answers with `select`, so that several matrices can be linked.
  * @param {import("./app.js").Context} context
- * @param {{title?: string, pointed?: (query: number|null, key: number|null) => void}} [options]
+ * @param {{title?: string, onHover?: (query: number|null, key: number|null) => void}} [options]
  */
-export function map(context, { title = "", pointed = () => {} } = {}) {
-  const stage = element("canvas", { tabIndex: 0, role: "img", className: "stage" });
-  const overlay = element("canvas", { className: "overlay", "aria-hidden": "true" });
-  const frame = element("div", { className: "frame" }, stage, overlay);
-  const name = element("h3", {}, title);
-  const box = element("div", { className: "map" }, name, frame);
-  const painter = new Painter({ frame, stage, overlay }, toCanvas);
-  const texts = TEXTS[context.language];
-  let shown = /** @type {Shown|null} */ (null);
-  let placed = /** @type {Placed|null} */ (null);
-  let at = /** @type {Pointer} */ ({ query: null, key: null });
+export function createHeadMatrix(context, { title = "", onHover = () => {} } = {}) {
+  const canvas = createElement("canvas", { tabIndex: 0, role: "img", className: "main-canvas" });
+  const overlay = createElement("canvas", { className: "overlay-canvas", "aria-hidden": "true" });
+  const frame = createElement("div", { className: "canvas-frame" }, canvas, overlay);
+  const heading = createElement("h3", {}, title);
+  const scene = new Scene({ frame, canvas, overlay });
+  const viewerTexts = VIEWER_TEXTS[context.language];
+  let content = /** @type {MatrixContent|null} */ (null);
+  let layout = /** @type {MatrixLayout|null} */ (null);
+  let selection = /** @type {Selection} */ ({ query: null, key: null });
 
-  function paint() {
-    if (!shown || !frame.clientWidth) return;
-    const [size, theme] = [painter.size(), painter.theme()];
-    placed = layout(size, shown.view, WHOLE, (text) => painter.measure(text));
-    const pen = canvasPen(fresh(stage, size), toCanvas);
-    const { view, names, scale, top = 1 } = shown;
-    matrix.draw(pen, view, placed, { top, threshold: 0, theme, texts, names, ratio: devicePixelRatio, ...(scale ? { scale: scale(theme.name) } : {}) });
-    paintPointer(size, theme);
-    stage.setAttribute("aria-label", `${name.textContent}: ${said()}`);
+  function redraw() {
+    if (!content || !frame.clientWidth) return;
+    const [size, theme] = [scene.size(), scene.readTheme()];
+    const { view, axisNames, scale, maximum = 1 } = content;
+    layout = layoutMatrix(size, view, UNZOOMED, (text) => scene.measureText(text));
+    const style = { maximum, threshold: 0, theme, texts: viewerTexts, axisNames, pixelRatio: devicePixelRatio };
+    drawMatrix(createCanvasRenderer(resetCanvas(canvas, size)), view, layout, scale ? { ...style, scale: scale(theme.name) } : style);
+    redrawSelection();
+    canvas.setAttribute("aria-label", [heading.textContent, describe()].filter(Boolean).join(": "));
   }
 
-  function paintPointer(size = painter.size(), theme = painter.theme()) {
-    if (placed && shown) matrix.drawPointer(canvasPen(fresh(overlay, size), toCanvas), shown.view, placed, at, theme);
+  function redrawSelection() {
+    if (!layout || !content) return;
+    const renderer = createCanvasRenderer(resetCanvas(overlay, scene.size()));
+    drawSelection(renderer, content.view, layout, selection, scene.readTheme());
   }
 
-  function said() {
-    if (!shown || shown.scale) return "";
-    const isIdle = at.query === null && at.key === null;
-    return isIdle ? context.texts.pointHint : sentence(shown.view, { ...at, locked: false }, texts);
+  /** Describe the selection in words; the caller describes differences. */
+  function describe() {
+    if (!content || content.scale) return "";
+    const isEmpty = selection.query === null && selection.key === null;
+    return isEmpty ? context.texts.cellHint : describeSelection(content.view, { ...selection, locked: false }, viewerTexts);
   }
 
-  /** @param {number|null} query @param {number|null} key */
-  function point(query, key) {
-    if (!shown) return;
-    at = inside({ query, key }, shown);
-    paintPointer();
+  /** Drop what is out of range. @param {Selection} selection @param {MatrixContent} content @returns {Selection} */
+  function clamp({ query, key }, { view }) {
+    return {
+      query: query !== null && query < view.queries.length ? query : null,
+      key: key !== null && key < view.keys.length ? key : null,
+    };
   }
 
-  /** @param {Pointer} pointer @param {Shown} what @returns {Pointer} */
-  function inside({ query, key }, what) {
-    const { queries, keys } = what.view;
-    return { query: query !== null && query < queries.length ? query : null, key: key !== null && key < keys.length ? key : null };
-  }
-
-  stage.addEventListener("pointermove", ({ offsetX, offsetY }) => {
-    if (!placed || !shown) return;
-    const { query, key } = hit(placed, shown.view, offsetX, offsetY) ?? { query: null, key: null };
-    pointed(query, key);
+  canvas.addEventListener("pointermove", ({ offsetX, offsetY }) => {
+    if (!layout || !content) return;
+    const hit = hitMatrix(layout, content.view, offsetX, offsetY);
+    onHover(hit?.query ?? null, hit?.key ?? null);
   });
-  stage.addEventListener("pointerleave", () => pointed(null, null));
-  stage.addEventListener("keydown", (event) => {
+  canvas.addEventListener("pointerleave", () => onHover(null, null));
+  canvas.addEventListener("keydown", (event) => {
     const arrow = ARROWS[event.key];
-    if (!arrow || !shown) return;
+    if (!arrow || !content) return;
     event.preventDefault();
-    const { queries, keys } = shown.view;
-    /** @param {number|null} place @param {number} by @param {number} count */
-    const walk = (place, by, count) => Math.min(Math.max((place ?? (by ? -1 : 0)) + by, 0), count - 1);
-    pointed(walk(at.query, arrow[0], queries.length), walk(at.key, arrow[1], keys.length));
+    const { queries, keys } = content.view;
+    /** @param {number|null} index @param {number} by @param {number} count */
+    const move = (index, by, count) => Math.min(Math.max((index ?? (by ? -1 : 0)) + by, 0), count - 1);
+    onHover(move(selection.query, arrow[0], queries.length), move(selection.key, arrow[1], keys.length));
   });
-  const resized = new ResizeObserver(paint);
-  resized.observe(frame);
-  context.signal.addEventListener("abort", () => resized.disconnect());
+  const resizeObserver = new ResizeObserver(redraw);
+  resizeObserver.observe(frame);
+  context.signal.addEventListener("abort", () => resizeObserver.disconnect());
   return {
-    element: box,
-    /** Show a view, with the names of its sides; a `scale` of the theme is for differences. @param {Shown} what */
-    show(what, heading = title) {
-      shown = what;
-      name.textContent = heading;
-      at = inside(at, what);
-      paint();
+    element: createElement("div", { className: "head-matrix" }, heading, frame),
+    /** @param {MatrixContent} newContent */
+    show(newContent, newTitle = title) {
+      content = newContent;
+      heading.textContent = newTitle;
+      selection = clamp(selection, newContent);
+      redraw();
     },
-    said,
-    point,
-    repaint: paint,
+    /** @param {number|null} query @param {number|null} key */
+    select(query, key) {
+      if (!content) return;
+      selection = clamp({ query, key }, content);
+      redrawSelection();
+    },
+    describe,
+    redraw,
   };
 }

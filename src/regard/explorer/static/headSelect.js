@@ -1,64 +1,66 @@
-/** The heads of a trace, to choose one and see it. */
-import { element } from "../viz/controls.js";
-import { stacks } from "../viz/mapGroups.js";
-import { initial } from "../viz/state.js";
-import { readTrace } from "../viz/trace.js";
-import { headView } from "../viz/headView.js";
-import { TEXTS } from "../viz/i18n.js";
-import { chooser, field } from "./components.js";
+/** Selection of one head of a trace: its view, and selects for attention, layer and head. */
+import { createElement } from "../viz/dom.js";
+import { createHeadView } from "../viz/headView.js";
+import { TEXTS as VIEWER_TEXTS } from "../viz/i18n.js";
+import { groupMaps } from "../viz/mapGroups.js";
+import { createState } from "../viz/state.js";
+import { parseTrace } from "../viz/trace.js";
+import { createField, createSelect } from "./components.js";
 
 /**
- * @import { Stack } from "../viz/mapGroups.js"
- * @import { Start } from "../viz/state.js"
+ * @import { Language } from "../viz/i18n.js"
+ * @import { MapGroup } from "../viz/mapGroups.js"
+ * @import { State, ViewState } from "../viz/state.js"
  * @import { Trace, TraceRecord } from "../viz/trace.js"
- * @typedef {{trace: Trace, stacks: Stack[]}} Heads
- * @typedef {{kind: string, layer: number, head: number}} Place of a head
+ * @typedef {{trace: Trace, groups: MapGroup[]}} TraceHeads
+ * @typedef {{kind: string, layer: number, head: number}} HeadPosition
+ * @typedef {ReturnType<typeof selectHead>} SelectedHead
  */
 
-/** Read a trace once, to see many of its heads. @param {TraceRecord} record @returns {Heads} */
-export function readHeads(record) {
-  const trace = readTrace(record);
-  return { trace, stacks: stacks(trace) };
+/** Parse a trace once, to show several of its heads. @param {TraceRecord} record @returns {TraceHeads} */
+export function parseHeads(record) {
+  const trace = parseTrace(record);
+  return { trace, groups: groupMaps(trace) };
 }
 
 /**
- * Give one head as a view, with the names of its sides; what is not there is the nearest that is.
- * @param {Heads} heads
- * @param {Start} start
- * @param {"en"|"zh"} language
+ * Return the view, axis names and title of a head; a position out of range gives the nearest head.
+ * @param {TraceHeads} heads
+ * @param {ViewState} viewState
+ * @param {Language} language
  */
-export function headOf(heads, start, language) {
-  const texts = TEXTS[language];
-  const state = initial(heads.stacks, start);
-  const look = heads.stacks[state.tab].looks[state.layer];
-  const names = { queries: `${look.queries} · ${texts.queries}`, keys: `${look.keys} · ${texts.keys}` };
-  return { view: headView(heads.trace, look, state.head, { words: true }), names, start: placeOf(state, heads) };
+export function selectHead({ trace, groups }, viewState, language) {
+  const texts = VIEWER_TEXTS[language];
+  const state = createState(groups, viewState);
+  const map = groups[state.tab].maps[state.layer];
+  const axisNames = { queries: `${map.queries} · ${texts.queries}`, keys: `${map.keys} · ${texts.keys}` };
+  const { kind, layer, head } = positionOf(state, groups);
+  const title = `${texts.groups[kind] ?? kind} · ${texts.headPosition(layer, head)}`;
+  return { view: createHeadView(trace, map, state.head, { mergeSubwords: true }), axisNames, title };
 }
 
-/** @param {import("../viz/state.js").State} state @param {Heads} heads @returns {Place} */
-function placeOf({ tab, layer, head }, { stacks: all }) {
-  return { kind: all[tab].name, layer, head: all[tab].looks[layer].heads[head] };
+/** @param {State} state @param {MapGroup[]} groups @returns {HeadPosition} */
+function positionOf({ tab, layer, head }, groups) {
+  return { kind: groups[tab].name, layer, head: groups[tab].maps[layer].heads[head] };
 }
 
 /**
- * Choosers of attention, layer and head. `choose(start)` is told each choice.
+ * Create the selects of attention, layer and head.
  * @param {import("./app.js").Context} context
- * @param {Heads} heads
- * @param {Start} start
- * @param {(start: Place) => void} choose
+ * @param {TraceHeads} heads
+ * @param {ViewState} viewState
+ * @param {(position: HeadPosition) => void} onSelect
  */
-export function headChooser(context, heads, start, choose) {
-  const { texts } = context;
-  const state = initial(heads.stacks, start);
-  const stack = heads.stacks[state.tab];
-  const numbers = (/** @type {unknown[]} */ list) => list.map((_, n) => String(n));
-  const now = placeOf(state, heads);
-  const kinds = heads.stacks.map(({ name }) => name);
-  const layers = numbers(stack.looks);
-  const all = stack.looks[state.layer].heads.map(String);
-  const take = (/** @type {Partial<Place>} */ change) => choose({ ...now, ...change });
-  return element("div", { className: "row heads" },
-    field(texts.attention, chooser(kinds, now.kind, (kind) => take({ kind }), texts.attentions)),
-    field(texts.layer, chooser(layers, String(now.layer), (layer) => take({ layer: Number(layer) }))),
-    field(texts.head, chooser(all, String(now.head), (head) => take({ head: Number(head) }))));
+export function createHeadSelect({ texts, language }, { groups }, viewState, onSelect) {
+  const state = createState(groups, viewState);
+  const { maps } = groups[state.tab];
+  const position = positionOf(state, groups);
+  const kinds = groups.map(({ name }) => name);
+  const layers = maps.map((_, layer) => String(layer));
+  const heads = maps[state.layer].heads.map(String);
+  const change = (/** @type {Partial<HeadPosition>} */ changes) => onSelect({ ...position, ...changes });
+  return createElement("div", { className: "row head-select" },
+    createField(texts.attention, createSelect(kinds, position.kind, (kind) => change({ kind }), VIEWER_TEXTS[language].groups)),
+    createField(texts.layer, createSelect(layers, String(position.layer), (layer) => change({ layer: Number(layer) }))),
+    createField(texts.head, createSelect(heads, String(position.head), (head) => change({ head: Number(head) }))));
 }

@@ -1,8 +1,11 @@
-/** The words of the explorer, in two languages. */
-import { CHINESE } from "./locales/zh.js";
-import { ENGLISH } from "./locales/en.js";
+/** Texts of the explorer by language. */
+import { EN } from "./locales/en.js";
+import { ZH } from "./locales/zh.js";
 
-/** @typedef {import("./locales/en.js").Texts} Texts */
+/**
+ * @import { Language } from "../viz/i18n.js"
+ * @typedef {import("./locales/en.js").Texts} Texts
+ */
 
-/** @type {{en: Texts, zh: Texts}} */
-export const TEXTS = { en: ENGLISH, zh: CHINESE };
+/** @type {Record<Language, Texts>} */
+export const TEXTS = { en: EN, zh: ZH };

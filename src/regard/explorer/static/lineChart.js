@@ -1,101 +1,109 @@
-/** A chart of curves over steps, read off with pointer or keyboard. */
-import { element } from "../viz/controls.js";
-import { svg } from "./components.js";
-import { path, range, scale, tickText, ticks } from "./axis.js";
-import { nearest } from "./logSeries.js";
+/** Line chart of metrics over steps; values are read with pointer or keyboard. */
+import { createElement, createSvgElement } from "../viz/dom.js";
+import { formatTick, linearScale, linePath, paddedExtent, ticks } from "./axis.js";
+import { nearestPoint } from "./logSeries.js";
 
 /**
  * @import { Axis } from "./axis.js"
- * @import { Chart, Curve } from "./logSeries.js"
  * @import { Texts } from "./i18n.js"
+ * @import { Chart, Series } from "./logSeries.js"
  */
 
 const SIZE = { width: innerWidth < 600 ? 330 : 560, height: innerWidth < 600 ? 190 : 250 };
-const EDGE = { left: 48, right: 14, top: 12, bottom: 28 };
+const MARGIN = { left: 48, right: 14, top: 12, bottom: 28 };
+const MAX_POINTS_WITH_DOTS = 40;
 /** @type {Object<string, number>} */
-const WAYS = { ArrowLeft: -1, ArrowRight: 1 };
-const COLOURS = ["var(--accent)", "var(--pointer)", "var(--value)"];
+const ARROWS = { ArrowLeft: -1, ArrowRight: 1 };
+const COLOURS = ["var(--accent)", "var(--highlight)", "var(--value)"];
 
-/** A chart that is drawn anew as its curves grow. @param {Texts["training"]} texts */
-export function chart(texts) {
-  const name = element("h3");
-  const legend = element("p", { className: "chart-legend" });
-  const drawing = svg("svg", { viewBox: `0 0 ${SIZE.width} ${SIZE.height}`, class: "chart", role: "img", tabindex: 0 });
-  const box = element("figure", { className: "panel chart-box" }, element("figcaption", { className: "chart-head" }, name, legend), drawing);
-  let shown = /** @type {Chart|null} */ (null);
-  let read = /** @type {number|null} */ (null); // the step that is read off
+/** Create a chart; `draw` replaces its series. @param {Texts["training"]} texts */
+export function createLineChart(texts) {
+  const title = createElement("h3");
+  const legend = createElement("p", { className: "chart-legend" });
+  const svg = createSvgElement("svg", { viewBox: `0 0 ${SIZE.width} ${SIZE.height}`, class: "chart", role: "img", tabindex: 0 });
+  const header = createElement("figcaption", { className: "chart-header" }, title, legend);
+  let chart = /** @type {Chart|null} */ (null);
+  let cursor = /** @type {number|null} */ (null); // the step whose values the legend shows; null for the last
 
-  /** @param {Chart} what */
-  function draw(what) {
-    shown = what;
-    name.textContent = texts.charts[what.name] ?? what.name;
-    const points = what.curves.flatMap((curve) => curve.points);
-    const across = scale(range(points.map(([step]) => step), 0.02), [EDGE.left, SIZE.width - EDGE.right]);
-    const up = scale(range(points.map(([, value]) => value)), [SIZE.height - EDGE.bottom, EDGE.top]);
-    drawing.replaceChildren(ground(across, up, texts), ...what.curves.flatMap((curve, n) => drawn(curve, n, across, up)));
-    if (read !== null) drawing.append(svg("line", { class: "reading", x1: across.to(read), x2: across.to(read), y1: EDGE.top, y2: SIZE.height - EDGE.bottom }));
-    legend.replaceChildren(...what.curves.map((curve, n) => entry(curve, n)));
-    drawing.setAttribute("aria-label", `${name.textContent}: ${legend.textContent}`);
-    drawing.onpointermove = ({ clientX }) => {
-      const area = drawing.getBoundingClientRect();
-      look(across.from(((clientX - area.left) * SIZE.width) / area.width));
+  /** @param {Chart} newChart */
+  function draw(newChart) {
+    chart = newChart;
+    const { name, series } = chart;
+    title.textContent = texts.charts[name] ?? name;
+    const points = series.flatMap((one) => one.points);
+    const xAxis = linearScale(paddedExtent(points.map(([step]) => step), 0.02), [MARGIN.left, SIZE.width - MARGIN.right]);
+    const yAxis = linearScale(paddedExtent(points.map(([, value]) => value)), [SIZE.height - MARGIN.bottom, MARGIN.top]);
+    svg.replaceChildren(createGrid(xAxis, yAxis, texts), ...series.flatMap((one, n) => createLine(one, n, xAxis, yAxis)));
+    if (cursor !== null) {
+      const x = xAxis.toPixel(cursor);
+      svg.append(createSvgElement("line", { class: "cursor", x1: x, x2: x, y1: MARGIN.top, y2: SIZE.height - MARGIN.bottom }));
+    }
+    legend.replaceChildren(...series.map((one, n) => createLegendEntry(one, n)));
+    svg.setAttribute("aria-label", `${title.textContent}: ${legend.textContent}`);
+    svg.onpointermove = ({ clientX }) => {
+      const box = svg.getBoundingClientRect();
+      moveCursor(xAxis.toValue(((clientX - box.left) * SIZE.width) / box.width));
     };
   }
 
-  /** @param {Curve} curve @param {number} n */
-  function entry(curve, n) {
-    const [step, value] = read === null ? curve.points[curve.points.length - 1] : nearest(curve, read);
-    const swatch = element("span", { className: "swatch" });
+  /** @param {Series} series @param {number} n */
+  function createLegendEntry(series, n) {
+    const [step, value] = cursor === null ? series.points[series.points.length - 1] : nearestPoint(series, cursor);
+    const swatch = createElement("span", { className: "swatch" });
     swatch.style.background = COLOURS[n % COLOURS.length];
-    const label = texts.figures[curve.name] ?? curve.name;
-    return element("span", {}, swatch, `${label} ${Number(value.toPrecision(4))}`, element("small", {}, ` ${texts.atStep(step)}`));
+    const label = texts.series[series.name] ?? series.name;
+    return createElement("span", {}, swatch, `${label} ${Number(value.toPrecision(4))}`, createElement("small", {}, ` ${texts.atStep(step)}`));
   }
 
-  /** Read the curves off at the step that is nearest. @param {number} step */
-  function look(step) {
-    if (!shown) return;
-    const to = nearest({ name: "", points: shown.curves.flatMap((curve) => curve.points) }, step)[0];
-    if (to === read) return;
-    read = to;
-    draw(shown);
+  /** Move the cursor to the logged step nearest to a step. @param {number} step */
+  function moveCursor(step) {
+    if (!chart) return;
+    const [nearest] = nearestPoint({ points: chart.series.flatMap((series) => series.points) }, step);
+    if (nearest === cursor) return;
+    cursor = nearest;
+    draw(chart);
   }
 
-  drawing.addEventListener("pointerleave", () => {
-    read = null;
-    if (shown) draw(shown);
+  svg.addEventListener("pointerleave", () => {
+    cursor = null;
+    if (chart) draw(chart);
   });
-  drawing.addEventListener("keydown", (event) => {
-    const way = WAYS[event.key];
-    if (!way || !shown) return;
+  svg.addEventListener("keydown", (event) => {
+    const by = ARROWS[event.key];
+    if (!by || !chart) return;
     event.preventDefault();
-    const steps = [...new Set(shown.curves.flatMap((curve) => curve.points.map(([step]) => step)))].sort((a, b) => a - b);
-    const place = read === null ? steps.length - 1 : steps.indexOf(read) + way;
-    look(steps[Math.min(Math.max(place, 0), steps.length - 1)]);
+    const steps = [...new Set(chart.series.flatMap((series) => series.points.map(([step]) => step)))].sort((a, b) => a - b);
+    const index = cursor === null ? steps.length - 1 : steps.indexOf(cursor) + by;
+    moveCursor(steps[Math.min(Math.max(index, 0), steps.length - 1)]);
   });
-  return { element: box, draw };
+  return { element: createElement("figure", { className: "panel chart-figure" }, header, svg), draw };
 }
 
-/** @param {Curve} curve @param {number} n @param {Axis} across @param {Axis} up */
-function drawn({ points }, n, across, up) {
+/** @param {Series} series @param {number} n @param {Axis} xAxis @param {Axis} yAxis */
+function createLine({ points }, n, xAxis, yAxis) {
   const colour = COLOURS[n % COLOURS.length];
-  const line = svg("path", { class: "curve", d: path(points.map(([step, value]) => [across.to(step), up.to(value)])) });
+  const pixels = points.map(([step, value]) => [xAxis.toPixel(step), yAxis.toPixel(value)]);
+  const line = createSvgElement("path", { class: "line", d: linePath(pixels) });
   line.style.stroke = colour;
-  if (points.length > 40) return [line];
-  const dots = points.map(([step, value]) => svg("circle", { cx: across.to(step), cy: up.to(value), r: 3 }));
+  if (points.length > MAX_POINTS_WITH_DOTS) return [line];
+  const dots = pixels.map(([x, y]) => createSvgElement("circle", { cx: x, cy: y, r: 3 }));
   for (const dot of dots) dot.style.fill = colour;
   return [line, ...dots];
 }
 
-/** @param {Axis} across @param {Axis} up @param {Texts["training"]} texts */
-function ground(across, up, texts) {
-  const columns = ticks(across.least, across.most, 5);
-  const rows = ticks(up.least, up.most, 4);
-  const bottom = SIZE.height - EDGE.bottom;
-  return svg("g", { class: "ground" },
-    ...rows.flatMap((value) => [
-      svg("line", { x1: EDGE.left, x2: SIZE.width - EDGE.right, y1: up.to(value), y2: up.to(value) }),
-      svg("text", { x: EDGE.left - 8, y: up.to(value) + 4, "text-anchor": "end" }, tickText(value, rows)),
-    ]),
-    ...columns.map((step) => svg("text", { x: across.to(step), y: bottom + 18, "text-anchor": "middle" }, tickText(step, columns))),
-    svg("text", { x: EDGE.left - 8, y: bottom + 18, "text-anchor": "end" }, texts.step));
+/** @param {Axis} xAxis @param {Axis} yAxis @param {Texts["training"]} texts */
+function createGrid(xAxis, yAxis, texts) {
+  const [xTicks, yTicks] = [ticks(xAxis.min, xAxis.max, 5), ticks(yAxis.min, yAxis.max, 4)];
+  const bottom = SIZE.height - MARGIN.bottom;
+  return createSvgElement("g", { class: "grid-lines" },
+    ...yTicks.flatMap((value) => {
+      const y = yAxis.toPixel(value);
+      return [
+        createSvgElement("line", { x1: MARGIN.left, x2: SIZE.width - MARGIN.right, y1: y, y2: y }),
+        createSvgElement("text", { x: MARGIN.left - 8, y: y + 4, "text-anchor": "end" }, formatTick(value, yTicks)),
+      ];
+    }),
+    ...xTicks.map((step) =>
+      createSvgElement("text", { x: xAxis.toPixel(step), y: bottom + 18, "text-anchor": "middle" }, formatTick(step, xTicks))),
+    createSvgElement("text", { x: MARGIN.left - 8, y: bottom + 18, "text-anchor": "end" }, texts.step));
 }

@@ -1,32 +1,33 @@
-/** The log of a training as curves: which figures belong together, and how they go. */
+/** Training log as chart series: which metrics share a chart, and how new records are appended. */
 
 /**
- * @typedef {{step: number, seconds?: number, [figure: string]: unknown}} Record
- * @typedef {{name: string, points: [number, number][]}} Curve
- * @typedef {{name: string, curves: Curve[]}} Chart
- * @typedef {{records: Record[], next_offset: number, finished: boolean}} Answer of the server, when asked for a log
+ * @typedef {{step: number, seconds?: number, [metric: string]: unknown}} LogRecord
+ * @typedef {{name: string, points: [number, number][]}} Series of [step, value]
+ * @typedef {{name: string, series: Series[]}} Chart
+ * @typedef {{records: LogRecord[], next_offset: number, finished: boolean}} LogResponse
  */
 
-/** Figures that share a chart; any other has one of its own. */
-const TOGETHER = /** @type {Object<string, string[]>} */ ({ loss: ["train_loss", "valid_loss", "loss"], quality: ["bleu", "chrf"] });
-const NOT_DRAWN = new Set(["step", "seconds", "epoch", "tokens"]);
+/** Metrics that share a chart; any other has its own. */
+const CHART_METRICS = /** @type {Object<string, string[]>} */ ({ loss: ["train_loss", "valid_loss", "loss"], quality: ["bleu", "chrf"] });
+const IGNORED_FIELDS = new Set(["step", "seconds", "epoch", "tokens"]);
 
-/** Sort the numbers of a log into charts, by step. @param {Record[]} records @returns {Chart[]} */
-export function charts(records) {
-  const curves = /** @type {Map<string, Curve["points"]>} */ (new Map());
+/** Sort the numbers of a log into charts over steps. @param {LogRecord[]} records @returns {Chart[]} */
+export function toCharts(records) {
+  const points = /** @type {Map<string, Series["points"]>} */ (new Map());
   for (const record of records) {
     if (!Number.isFinite(record.step)) continue;
     for (const [name, value] of Object.entries(record)) {
-      if (NOT_DRAWN.has(name) || !isNumber(value)) continue;
-      put(curves, name, [record.step, value]);
+      if (!IGNORED_FIELDS.has(name) && isNumber(value)) appendTo(points, name, [record.step, value]);
     }
   }
-  const found = /** @type {Map<string, Curve[]>} */ (new Map());
-  for (const [name, points] of curves) {
-    const chart = Object.keys(TOGETHER).find((key) => TOGETHER[key].includes(name)) ?? name;
-    put(found, chart, { name, points });
+  const charts = /** @type {Map<string, Series[]>} */ (new Map());
+  for (const [name, list] of points) {
+    const chart = Object.keys(CHART_METRICS).find((key) => CHART_METRICS[key].includes(name)) ?? name;
+    appendTo(charts, chart, { name, points: list });
   }
-  return [...withSpeed(found, records)].map(([name, parts]) => ({ name, curves: finest(parts) }));
+  const speed = stepsPerSecond(records);
+  if (speed.length) charts.set("speed", [{ name: "speed", points: speed }]);
+  return [...charts].map(([name, series]) => ({ name, series: dropCoarseLoss(series) }));
 }
 
 /** @param {unknown} value @returns {value is number} */
@@ -34,49 +35,44 @@ function isNumber(value) {
   return Number.isFinite(value);
 }
 
-/** Add one to the list of a name. @template T @param {Map<string, T[]>} lists @param {string} name @param {T} one */
-function put(lists, name, one) {
+/** @template T @param {Map<string, T[]>} lists @param {string} name @param {T} item */
+function appendTo(lists, name, item) {
   const list = lists.get(name);
-  if (list) list.push(one);
-  else lists.set(name, [one]);
+  if (list) list.push(item);
+  else lists.set(name, [item]);
 }
 
-/** Of the training's loss, told every few steps and at each validation, the finer curve is enough. @param {Curve[]} curves */
-function finest(curves) {
-  const fine = curves.find(({ name }) => name === "loss");
-  return fine && fine.points.length > 1 ? [fine, ...curves.filter(({ name }) => !["loss", "train_loss"].includes(name))] : curves;
+/** The training loss is logged every few steps and again at each validation; keep the finer series. @param {Series[]} series */
+function dropCoarseLoss(series) {
+  const fine = series.find(({ name }) => name === "loss");
+  return fine && fine.points.length > 1 ? [fine, ...series.filter(({ name }) => !["loss", "train_loss"].includes(name))] : series;
 }
 
-/**
- * How many steps a second: told by the clock of the log, if there is no better figure.
- * @param {Map<string, Curve[]>} found
- * @param {Record[]} records
- */
-function withSpeed(found, records) {
-  const points = /** @type {Curve["points"]} */ ([]);
-  let before = { step: 0, seconds: 0 };
+/** Compute steps per second from the time stamps of the log. @param {LogRecord[]} records */
+function stepsPerSecond(records) {
+  const points = /** @type {Series["points"]} */ ([]);
+  let previous = { step: 0, seconds: 0 };
   for (const { step, seconds } of records) {
     if (!isNumber(step) || !isNumber(seconds)) continue;
-    const [steps, passed] = [step - before.step, seconds - before.seconds];
-    if (steps > 0 && passed > 0) points.push([step, steps / passed]);
-    before = { step, seconds };
+    const [steps, elapsed] = [step - previous.step, seconds - previous.seconds];
+    if (steps > 0 && elapsed > 0) points.push([step, steps / elapsed]);
+    previous = { step, seconds };
   }
-  if (points.length) found.set("speed", [{ name: "speed", points }]);
-  return found;
+  return points;
 }
 
-/** Find the point of a curve that is nearest to a step. @param {Curve} curve @param {number} step */
-export function nearest({ points }, step) {
+/** Return the point of a series nearest to a step. @param {Pick<Series, "points">} series @param {number} step */
+export function nearestPoint({ points }, step) {
   return points.reduce((best, point) => (Math.abs(point[0] - step) < Math.abs(best[0] - step) ? point : best), points[0]);
 }
 
 /**
- * The records of a log as lines come in; a log that begins anew replaces what was known.
- * @param {Record[]} known
+ * Return the records with those of a response appended; a log that was started again replaces them.
+ * @param {LogRecord[]} records
  * @param {number} offset
- * @param {Answer} answer
+ * @param {LogResponse} response
  */
-export function joined(known, offset, answer) {
-  const restarted = answer.next_offset < offset || (offset > 0 && answer.records[0]?.step <= (known[0]?.step ?? -1));
-  return restarted ? answer.records : [...known, ...answer.records];
+export function appendRecords(records, offset, response) {
+  const isRestarted = response.next_offset < offset || (offset > 0 && response.records[0]?.step <= (records[0]?.step ?? -1));
+  return isRestarted ? response.records : [...records, ...response.records];
 }

@@ -1,33 +1,33 @@
-/** Playground: attention on a few vectors, and kernel regression on a few points. */
-import { element } from "../viz/controls.js";
-import { oneOf } from "./urlState.js";
-import { attention } from "./attentionPanel.js";
-import { segments } from "./components.js";
-import { regression } from "./regressionPanel.js";
+/** Playground page: attention on a few vectors, and kernel regression on a few points. */
+import { createElement } from "../viz/dom.js";
+import { createAttentionPanel } from "./attentionPanel.js";
+import { createSegmentedControl } from "./components.js";
+import { createRegressionPanel } from "./regressionPanel.js";
+import { ownKeyOr } from "./urlState.js";
 
-/** @type {Object<string, (context: import("./app.js").Context, values: Object<string, string>) => {element: HTMLElement}>} */
-const PANELS = { attention, regression };
+/** @type {Object<string, import("./app.js").CreatePage>} */
+const PANELS = { attention: createAttentionPanel, regression: createRegressionPanel };
 
-/** @param {import("./app.js").Context} context @param {Object<string, string>} values @returns {import("./app.js").Page} */
-export function make(context, values) {
-  const names = context.texts.playground;
-  const chosen = oneOf(PANELS, values.panel, "attention");
-  const place = element("div");
-  const lead = element("p", { className: "lead" });
-  let left = new AbortController();
-  context.signal.addEventListener("abort", () => left.abort());
+/** @type {import("./app.js").CreatePage} */
+export function createPlaygroundPage(context, params) {
+  const texts = context.texts.playground;
+  const initialPanel = ownKeyOr(PANELS, params.panel, "attention");
+  const container = createElement("div");
+  const lead = createElement("p", { className: "lead" });
+  let leavePanel = new AbortController();
+  context.signal.addEventListener("abort", () => leavePanel.abort());
 
-  /** @param {string} panel @param {Object<string, string>} start */
-  function show(panel, start) {
-    left.abort();
-    left = new AbortController();
-    context.note({ panel: panel === "attention" ? "" : panel });
-    lead.textContent = names.leads[panel];
-    place.replaceChildren(PANELS[panel]({ ...context, signal: left.signal }, start).element);
+  /** @param {string} panel */
+  function showPanel(panel) {
+    leavePanel.abort();
+    leavePanel = new AbortController();
+    context.updateParams({ panel: panel === "attention" ? "" : panel });
+    lead.textContent = texts.leads[panel];
+    container.replaceChildren(PANELS[panel]({ ...context, signal: leavePanel.signal }, params).element);
   }
 
-  const kept = { ...values };
-  const choose = segments(Object.keys(PANELS), names.panels, chosen, (panel) => show(panel, kept));
-  show(chosen, values);
-  return { element: element("div", { className: "playground" }, element("div", { className: "playground-head" }, choose, lead), place) };
+  const panelSelect = createSegmentedControl(Object.keys(PANELS), texts.panels, initialPanel, showPanel);
+  showPanel(initialPanel);
+  const header = createElement("div", { className: "playground-header" }, panelSelect, lead);
+  return { element: createElement("div", {}, header, container) };
 }

@@ -1,181 +1,193 @@
-/** Nadaraya-Watson: attention whose score is nearness, drawn as a curve through draggable points. */
-import { element } from "../viz/controls.js";
-import { isStopped } from "./api.js";
-import { newest } from "./debounce.js";
-import { plain } from "./format.js";
-import { chooser, field, sentenceOf, slider, statusLine, svg } from "./components.js";
-import { path, scale, tickText, ticks } from "./axis.js";
-import { ACROSS, added, BANDWIDTHS, curve, fromValues, moved, removed, request, toValues, UP, within } from "./regressionState.js";
+/** Kernel regression playground (Nadaraya-Watson): the prediction through points that can be dragged. */
+import { createElement, createSvgElement } from "../viz/dom.js";
+import { isAbortError } from "./api.js";
+import { formatTick, linearScale, linePath, ticks } from "./axis.js";
+import { createField, createSelect, createSlider, createStatus, errorMessage } from "./components.js";
+import { latestOnly } from "./debounce.js";
+import { formatFactor, formatNumber } from "./format.js";
+import { addPoint, BANDWIDTH_RANGE, clampPoint, fromParams, movePoint, parsePrediction, removePoint, toParams, toRequest, X_RANGE, Y_RANGE } from "./regressionState.js";
 
 /**
  * @import { Axis } from "./axis.js"
- * @import { Plot } from "./regressionState.js"
+ * @import { RegressionState } from "./regressionState.js"
  */
 
-const HEIGHT = 330; // of the drawing, in its own units; it is as wide as the window
-const BARS = 84;
-const EDGE = { left: 40, right: 12, top: 10, bottom: 26 };
+const PLOT_HEIGHT = 330; // in units of the SVG's view box, which is as wide as the window
+const BAR_HEIGHT = 84;
+const BOTTOM = PLOT_HEIGHT + BAR_HEIGHT;
+const MARGIN = { left: 40, right: 12, top: 10, bottom: 26 };
+const MIN_SHOWN_WEIGHT = 0.005;
+const MAX_SHOWN_TERMS = 4;
 /** @type {Object<string, number[]>} */
 const ARROWS = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0], ArrowUp: [0, 0.1], ArrowDown: [0, -0.1] };
 
-const up = scale(UP, [HEIGHT - EDGE.bottom, EDGE.top]);
-const floor = HEIGHT + BARS;
+const yAxis = linearScale(Y_RANGE, [PLOT_HEIGHT - MARGIN.bottom, MARGIN.top]);
 
-/** @param {import("./app.js").Context} context @param {Object<string, string>} values @returns {{element: HTMLElement}} */
-export function regression(context, values) {
-  const { known, texts } = context;
-  const names = texts.regression;
+/** @type {import("./app.js").CreatePage} */
+export function createRegressionPanel(context, params) {
+  const { server } = context;
+  const texts = context.texts.regression;
+  const playgroundTexts = context.texts.playground;
   const width = Math.min(Math.max(innerWidth - 80, 280), 1220);
-  const across = scale(ACROSS, [EDGE.left, width - EDGE.right]);
-  let plot = fromValues(values, known.playground.kernels);
-  let framed = false;
-  let tips = /** @type {SVGCircleElement[]} */ ([]);
-  const status = statusLine();
-  const line = svg("path", { class: "curve" });
-  const reading = svg("line", { class: "reading", y1: EDGE.top, y2: floor });
-  const height = svg("circle", { class: "height", r: 6 });
-  const bars = svg("g", { class: "bars" });
-  const points = svg("g");
-  const drawing = svg("svg", { viewBox: `0 0 ${width} ${floor + 18}`, class: "regression", role: "group", "aria-label": names.title });
-  drawing.append(ground(names, across, width), line, reading, height, bars, points);
-  const said = element("p", { className: "formula-line", role: "status" });
+  const xAxis = linearScale(X_RANGE, [MARGIN.left, width - MARGIN.right]);
+  let state = fromParams(params, server.playground.kernels);
+  let isScheduled = false;
+  let pointElements = /** @type {SVGCircleElement[]} */ ([]);
+  const status = createStatus();
+  const curve = createSvgElement("path", { class: "curve" });
+  const cursor = createSvgElement("line", { class: "cursor", y1: MARGIN.top, y2: BOTTOM });
+  const predictedPoint = createSvgElement("circle", { class: "prediction", r: 6 });
+  const bars = createSvgElement("g", { class: "weight-bars" });
+  const pointGroup = createSvgElement("g");
+  const svg = createSvgElement("svg", { viewBox: `0 0 ${width} ${BOTTOM + 18}`, class: "regression-plot", role: "group", "aria-label": texts.title });
+  svg.append(createGrid(texts.weights, xAxis, width), curve, cursor, predictedPoint, bars, pointGroup);
+  const prediction = createElement("p", { className: "prediction-text", role: "status" });
 
-  const attend = newest(async (/** @type {Plot} */ asked) => {
+  const attend = latestOnly(async (/** @type {RegressionState} */ requested) => {
     try {
-      draw(asked, curve(await context.ask("/api/attend", { body: request(asked), signal: context.signal })));
-      status.say("");
+      const response = await context.request("/api/attend", { body: toRequest(requested), signal: context.signal });
+      drawPrediction(requested, parsePrediction(response));
+      status.show("");
     } catch (error) {
-      if (!isStopped(error)) status.say(sentenceOf(error, texts), true);
+      if (!isAbortError(error)) status.show(errorMessage(error, context.texts), true);
     }
   });
 
-  /** @param {Plot} next */
-  function set(next) {
-    plot = next;
-    if (framed) return;
-    framed = true;
+  /** Update the state; drawing and the request wait for the next frame. @param {RegressionState} newState */
+  function setState(newState) {
+    state = newState;
+    if (isScheduled) return;
+    isScheduled = true;
     requestAnimationFrame(() => {
-      framed = false;
-      context.note(toValues(plot));
-      place();
-      attend(plot);
+      isScheduled = false;
+      context.updateParams(toParams(state));
+      drawPoints();
+      attend(state);
     });
   }
 
   /** @param {MouseEvent} event */
-  function under({ clientX, clientY }) {
-    const box = drawing.getBoundingClientRect();
-    const unit = width / box.width;
-    return within([across.from((clientX - box.left) * unit), up.from((clientY - box.top) * unit)]);
+  function pointAt({ clientX, clientY }) {
+    const box = svg.getBoundingClientRect();
+    const scale = width / box.width;
+    return clampPoint([xAxis.toValue((clientX - box.left) * scale), yAxis.toValue((clientY - box.top) * scale)]);
   }
 
-  /** @param {number} n */
-  function tip(n) {
-    const made = svg("circle", { r: 8, class: "sample", tabindex: 0, role: "button" });
-    made.addEventListener("pointerdown", (event) => {
+  /** @param {number} index */
+  function createPoint(index) {
+    const element = createSvgElement("circle", { r: 8, class: "data-point", tabindex: 0, role: "button" });
+    element.addEventListener("pointerdown", (event) => {
       event.preventDefault();
-      made.focus({ preventScroll: true });
-      made.setPointerCapture(event.pointerId);
+      element.focus({ preventScroll: true });
+      element.setPointerCapture(event.pointerId);
     });
-    made.addEventListener("pointermove", (event) => {
-      if (!made.hasPointerCapture(event.pointerId)) return;
+    element.addEventListener("pointermove", (event) => {
+      if (!element.hasPointerCapture(event.pointerId)) return;
       event.stopPropagation();
-      set(moved({ ...plot, x: under(event)[0] }, n, under(event)));
+      setState(movePoint({ ...state, x: pointAt(event)[0] }, index, pointAt(event)));
     });
-    made.addEventListener("dblclick", (event) => {
+    element.addEventListener("dblclick", (event) => {
       event.stopPropagation();
-      set(removed(plot, n));
+      setState(removePoint(state, index));
     });
-    made.addEventListener("keydown", (event) => {
+    element.addEventListener("keydown", (event) => {
       const arrow = ARROWS[event.key];
-      const [x, y] = plot.points[n];
-      if (arrow) set(moved(plot, n, [x + arrow[0], y + arrow[1]]));
-      else if (event.key === "Delete" || event.key === "Backspace") set(removed(plot, n));
-      else if (event.key === "+" || event.key === "Insert") set(added(plot, [x + 0.3, y]));
+      const [x, y] = state.points[index];
+      if (arrow) setState(movePoint(state, index, [x + arrow[0], y + arrow[1]]));
+      else if (event.key === "Delete" || event.key === "Backspace") setState(removePoint(state, index));
+      else if (event.key === "+" || event.key === "Insert") setState(addPoint(state, [x + 0.3, y]));
       else return;
       event.preventDefault();
     });
-    return made;
+    return element;
   }
 
-  /** Put the points where they are, at once. */
-  function place() {
-    if (tips.length !== plot.points.length) {
-      tips = plot.points.map((_, n) => tip(n));
-      points.replaceChildren(...tips);
+  function drawPoints() {
+    if (pointElements.length !== state.points.length) {
+      pointElements = state.points.map((_, n) => createPoint(n));
+      pointGroup.replaceChildren(...pointElements);
     }
-    plot.points.forEach(([x, y], n) => {
-      tips[n].setAttribute("cx", String(across.to(x)));
-      tips[n].setAttribute("cy", String(up.to(y)));
-      tips[n].setAttribute("aria-label", names.pointAt(plain(x), plain(y)));
+    state.points.forEach(([x, y], n) => {
+      pointElements[n].setAttribute("cx", String(xAxis.toPixel(x)));
+      pointElements[n].setAttribute("cy", String(yAxis.toPixel(y)));
+      pointElements[n].setAttribute("aria-label", texts.pointLabel(formatNumber(x), formatNumber(y)));
     });
-    for (const end of ["x1", "x2"]) reading.setAttribute(end, String(across.to(plot.x)));
+    for (const name of ["x1", "x2"]) cursor.setAttribute(name, String(xAxis.toPixel(state.x)));
   }
 
-  /** @param {Plot} asked @param {ReturnType<typeof curve>} found */
-  function draw(asked, { line: through, weights, height: y }) {
-    line.setAttribute("d", path(through.map((point) => point && [across.to(point[0]), up.to(point[1])])));
-    height.setAttribute("visibility", y === null ? "hidden" : "visible");
-    height.setAttribute("cx", String(across.to(asked.x)));
-    height.setAttribute("cy", String(up.to(y ?? 0)));
-    const most = Math.max(...weights, 1e-9);
-    bars.replaceChildren(...weights.flatMap((weight, n) => {
-      const tall = (weight / most) * (BARS - 26);
-      const x = across.to(asked.points[n][0]);
-      const bar = svg("rect", { x: x - 6, y: floor - tall, width: 12, height: tall });
-      const label = weight >= 0.005 ? [svg("text", { x, y: floor - tall - 4 }, plain(weight))] : [];
-      return [bar, ...label];
-    }));
-    tips.forEach((made, n) => made.style.setProperty("--weight", String((weights[n] ?? 0) / most)));
-    said.textContent = y === null ? names.nothingNear(plain(asked.x)) : `${names.at} x = ${plain(asked.x)}:  ŷ = ${sum(asked, weights)} = ${plain(y)}`;
+  /** @param {RegressionState} requested @param {ReturnType<typeof parsePrediction>} predicted */
+  function drawPrediction({ points, x }, { curve: curvePoints, weights, y }) {
+    curve.setAttribute("d", linePath(curvePoints.map((point) => point && [xAxis.toPixel(point[0]), yAxis.toPixel(point[1])])));
+    predictedPoint.setAttribute("visibility", y === null ? "hidden" : "visible");
+    predictedPoint.setAttribute("cx", String(xAxis.toPixel(x)));
+    predictedPoint.setAttribute("cy", String(yAxis.toPixel(y ?? 0)));
+    const maximum = Math.max(...weights, 1e-9);
+    bars.replaceChildren(...weights.flatMap((weight, n) => createBar(xAxis.toPixel(points[n][0]), weight, maximum)));
+    pointElements.forEach((element, n) => element.style.setProperty("--weight", String((weights[n] ?? 0) / maximum)));
+    prediction.textContent = y === null
+      ? texts.noPrediction(formatNumber(x))
+      : texts.prediction(formatNumber(x), formatWeightedSum(points, weights), formatNumber(y));
   }
 
-  drawing.addEventListener("pointermove", (event) => {
-    if (event.buttons && event.target instanceof Element && event.target.classList.contains("sample")) return;
-    set({ ...plot, x: under(event)[0] });
+  svg.addEventListener("pointermove", (event) => {
+    if (event.buttons && event.target instanceof Element && event.target.classList.contains("data-point")) return;
+    setState({ ...state, x: pointAt(event)[0] });
   });
-  drawing.addEventListener("dblclick", (event) => set(added(plot, under(event))));
-  const widen = (/** @type {number} */ bandwidth) => set({ ...plot, bandwidth });
-  const [least, most] = BANDWIDTHS;
-  const bandwidth = slider(names.bandwidth, { least, most, step: 0.05, value: plot.bandwidth, write: plain, oninput: widen });
-  const add = element("button", { type: "button", className: "quiet", onclick: () => set(added(plot, [plot.x, 0])) }, names.add);
-  const reset = element("button", { type: "button", className: "quiet", onclick: () => {
-    context.note({ points: "", kernel: "", b: "", x: "" });
-    box.replaceWith(regression(context, {}).element);
-  } }, texts.playground.reset);
-  const controls = element("div", { className: "panel controls" },
-    field(names.kernel, chooser(known.playground.kernels, plot.kernel, (kernel) => set({ ...plot, kernel }), texts.playground.scoreNames)),
-    bandwidth, add, reset);
-  const box = element("div", { className: "attention" },
-    controls, status.element,
-    element("div", { className: "panel" }, drawing), said, element("p", { className: "hint" }, names.help));
-  place();
-  attend(plot);
-  return { element: box };
+  svg.addEventListener("dblclick", (event) => setState(addPoint(state, pointAt(event))));
+  const [min, max] = BANDWIDTH_RANGE;
+  const setBandwidth = (/** @type {number} */ bandwidth) => setState({ ...state, bandwidth });
+  const bandwidth = createSlider(texts.bandwidth, { min, max, step: 0.05, value: state.bandwidth, format: formatNumber, onInput: setBandwidth });
+  const addButton = createElement("button", { type: "button", className: "button", onclick: () => setState(addPoint(state, [state.x, 0])) }, texts.addPoint);
+  const resetButton = createElement("button", { type: "button", className: "button", onclick: () => {
+    context.updateParams(Object.fromEntries(Object.keys(toParams(state)).map((name) => [name, ""])));
+    element.replaceWith(createRegressionPanel(context, {}).element);
+  } }, playgroundTexts.reset);
+  const setKernel = (/** @type {string} */ kernel) => setState({ ...state, kernel });
+  const kernelSelect = createSelect(server.playground.kernels, state.kernel, setKernel, playgroundTexts.scoreNames);
+  const controls = createElement("div", { className: "panel controls" }, createField(texts.kernel, kernelSelect), bandwidth, addButton, resetButton);
+  const element = createElement("div", { className: "playground-panel" },
+    controls, status.element, createElement("div", { className: "panel" }, svg), prediction,
+    createElement("p", { className: "hint" }, texts.help));
+  drawPoints();
+  attend(state);
+  return { element };
 }
 
-/** @param {Plot} plot @param {number[]} weights */
-function sum({ points }, weights) {
-  const strong = weights.map((weight, n) => ({ weight, y: points[n][1] })).filter(({ weight }) => weight >= 0.005);
-  const shown = strong.sort((a, b) => b.weight - a.weight).slice(0, 4);
-  const parts = shown.map(({ weight, y }) => `${plain(weight)}·${y < 0 ? `(${plain(y)})` : plain(y)}`);
-  return parts.join(" + ") + (strong.length > shown.length ? " + …" : "");
+/** @param {number} x @param {number} weight @param {number} maximum */
+function createBar(x, weight, maximum) {
+  const height = (weight / maximum) * (BAR_HEIGHT - 26);
+  const bar = createSvgElement("rect", { x: x - 6, y: BOTTOM - height, width: 12, height });
+  return weight >= MIN_SHOWN_WEIGHT ? [bar, createSvgElement("text", { x, y: BOTTOM - height - 4 }, formatNumber(weight))] : [bar];
 }
 
-/** @param {{weights: string}} names @param {Axis} across @param {number} width */
-function ground(names, across, width) {
-  const columns = ticks(...ACROSS, 10);
-  const rows = ticks(...UP, 4);
-  const bottom = HEIGHT - EDGE.bottom;
-  return svg("g", { class: "ground", "aria-hidden": "true" },
-    ...columns.flatMap((x) => [
-      svg("line", { x1: across.to(x), x2: across.to(x), y1: EDGE.top, y2: bottom }),
-      svg("text", { x: across.to(x), y: bottom + 16, "text-anchor": "middle" }, tickText(x, columns)),
-    ]),
-    ...rows.flatMap((y) => [
-      svg("line", { x1: EDGE.left, x2: width - EDGE.right, y1: up.to(y), y2: up.to(y) }),
-      svg("text", { x: EDGE.left - 8, y: up.to(y) + 4, "text-anchor": "end" }, tickText(y, rows)),
-    ]),
-    svg("line", { class: "floor", x1: EDGE.left, x2: width - EDGE.right, y1: floor, y2: floor }),
-    svg("text", { x: EDGE.left, y: floor + 14 }, names.weights));
+/** Format the largest terms of the sum of weight × y. @param {number[][]} points @param {number[]} weights */
+function formatWeightedSum(points, weights) {
+  const terms = weights.map((weight, n) => ({ weight, y: points[n][1] })).filter(({ weight }) => weight >= MIN_SHOWN_WEIGHT);
+  const shown = terms.sort((a, b) => b.weight - a.weight).slice(0, MAX_SHOWN_TERMS);
+  const sum = shown.map(({ weight, y }) => `${formatNumber(weight)}·${formatFactor(y)}`).join(" + ");
+  return sum + (terms.length > shown.length ? " + …" : "");
+}
+
+/** @param {string} weightsLabel @param {Axis} xAxis @param {number} width */
+function createGrid(weightsLabel, xAxis, width) {
+  const [xTicks, yTicks] = [ticks(...X_RANGE, 10), ticks(...Y_RANGE, 4)];
+  const bottom = PLOT_HEIGHT - MARGIN.bottom;
+  const right = width - MARGIN.right;
+  return createSvgElement("g", { class: "grid-lines", "aria-hidden": "true" },
+    ...xTicks.flatMap((value) => {
+      const x = xAxis.toPixel(value);
+      return [
+        createSvgElement("line", { x1: x, x2: x, y1: MARGIN.top, y2: bottom }),
+        createSvgElement("text", { x, y: bottom + 16, "text-anchor": "middle" }, formatTick(value, xTicks)),
+      ];
+    }),
+    ...yTicks.flatMap((value) => {
+      const y = yAxis.toPixel(value);
+      return [
+        createSvgElement("line", { x1: MARGIN.left, x2: right, y1: y, y2: y }),
+        createSvgElement("text", { x: MARGIN.left - 8, y: y + 4, "text-anchor": "end" }, formatTick(value, yTicks)),
+      ];
+    }),
+    createSvgElement("line", { class: "baseline", x1: MARGIN.left, x2: right, y1: BOTTOM, y2: BOTTOM }),
+    createSvgElement("text", { x: MARGIN.left, y: BOTTOM + 14 }, weightsLabel));
 }

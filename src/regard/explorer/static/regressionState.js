@@ -1,66 +1,73 @@
-/** Points of a regression: what is known of them, and where a query may stand. */
-import { number } from "./urlState.js";
-import { pairs } from "./attentionState.js";
+/** State of the kernel regression playground: points, kernel, bandwidth and the query x; with its URL form. */
+import { parseVectors } from "./attentionState.js";
+import { parseNumber } from "./urlState.js";
 
-/** @typedef {{points: [number, number][], kernel: string, bandwidth: number, x: number}} Plot */
+/**
+ * @import { Params } from "./urlState.js"
+ * @typedef {{points: [number, number][], kernel: string, bandwidth: number, x: number}} RegressionState
+ */
 
-export const ACROSS = /** @type {[number, number]} */ ([0, 10]);
-export const UP = /** @type {[number, number]} */ ([-2, 2]);
-export const BANDWIDTHS = /** @type {[number, number]} */ ([0.1, 4]);
-export const MOST = 24; // points
-const GRID = 161; // places where the curve is known
+export const X_RANGE = /** @type {[number, number]} */ ([0, 10]);
+export const Y_RANGE = /** @type {[number, number]} */ ([-2, 2]);
+export const BANDWIDTH_RANGE = /** @type {[number, number]} */ ([0.1, 4]);
+export const MAX_POINTS = 24;
+const CURVE_SAMPLES = 161;
+const DEFAULT_KERNEL = "gaussian";
+const DEFAULT_BANDWIDTH = 0.6;
+const DEFAULT_X = 5;
+const DEFAULT_POINTS = [[0.5, 0.5], [1.5, 1.1], [2.4, 0.8], [3.3, 0.2], [4.4, -0.9], [5.2, -0.7], [6.1, -0.4], [7.3, 0.6], [8.2, 0.8], [9.4, 0.1]];
 
-const FIRST = [[0.5, 0.5], [1.5, 1.1], [2.4, 0.8], [3.3, 0.2], [4.4, -0.9], [5.2, -0.7], [6.1, -0.4], [7.3, 0.6], [8.2, 0.8], [9.4, 0.1]];
-
-/** Read a plot from an address. @param {Object<string, string>} values @param {string[]} kernels @returns {Plot} */
-export function fromValues(values, kernels) {
-  const points = pairs(values.points)?.slice(0, MOST).map(within);
+/** Parse a state from URL parameters; invalid ones become defaults. @param {Params} params @param {string[]} kernels @returns {RegressionState} */
+export function fromParams(params, kernels) {
+  const points = parseVectors(params.points)?.slice(0, MAX_POINTS).map(clampPoint);
   return {
-    points: points ?? FIRST.map(within),
-    kernel: kernels.includes(values.kernel) ? values.kernel : "gaussian",
-    bandwidth: number(values.b, 0.6, BANDWIDTHS),
-    x: number(values.x, 5, ACROSS),
+    points: points ?? DEFAULT_POINTS.map(clampPoint),
+    kernel: kernels.includes(params.kernel) ? params.kernel : DEFAULT_KERNEL,
+    bandwidth: parseNumber(params.kernel_bandwidth, DEFAULT_BANDWIDTH, BANDWIDTH_RANGE),
+    x: parseNumber(params.x, DEFAULT_X, X_RANGE),
   };
 }
 
-/** Tell a plot in an address. @param {Plot} plot */
-export function toValues({ points, kernel, bandwidth, x }) {
-  const told = points.map((point) => point.join()).join(";");
+const formatPoints = (/** @type {number[][]} */ points) => points.map((point) => point.join()).join(";");
+
+/** Return the URL parameters of a state; defaults are empty. @param {RegressionState} state */
+export function toParams({ points, kernel, bandwidth, x }) {
+  const text = formatPoints(points);
   return {
-    points: told === FIRST.map((point) => point.join()).join(";") ? "" : told,
-    kernel: kernel === "gaussian" ? "" : kernel,
-    b: bandwidth === 0.6 ? "" : bandwidth,
-    x: x === 5 ? "" : x,
+    points: text === formatPoints(DEFAULT_POINTS) ? "" : text,
+    kernel: kernel === DEFAULT_KERNEL ? "" : kernel,
+    kernel_bandwidth: bandwidth === DEFAULT_BANDWIDTH ? "" : bandwidth,
+    x: x === DEFAULT_X ? "" : x,
   };
 }
 
-/** Keep a point on the paper, to hundredths. @param {number[]} point @returns {[number, number]} */
-export function within([x, y]) {
-  const round = (/** @type {number} */ value, /** @type {number[]} */ [least, most]) => Math.round(100 * Math.min(Math.max(value, least), most)) / 100;
-  return [round(x, ACROSS), round(y, UP)];
+/** Clamp a point to the plot and round it to hundredths. @param {number[]} point @returns {[number, number]} */
+export function clampPoint([x, y]) {
+  const round = (/** @type {number} */ value, /** @type {number[]} */ [min, max]) => Math.round(100 * Math.min(Math.max(value, min), max)) / 100;
+  return [round(x, X_RANGE), round(y, Y_RANGE)];
 }
 
-/** Move a point. @param {Plot} plot @param {number} place @param {number[]} to @returns {Plot} */
-export function moved(plot, place, to) {
-  return { ...plot, points: plot.points.map((point, n) => (n === place ? within(to) : point)) };
+/** @param {RegressionState} state @param {number} index @param {number[]} to @returns {RegressionState} */
+export function movePoint(state, index, to) {
+  return { ...state, points: state.points.map((point, n) => (n === index ? clampPoint(to) : point)) };
 }
 
-/** Add a point, up to a number that can be told apart. @param {Plot} plot @param {number[]} point @returns {Plot} */
-export function added(plot, point) {
-  return plot.points.length < MOST ? { ...plot, points: [...plot.points, within(point)] } : plot;
+/** Add a point, up to the maximum. @param {RegressionState} state @param {number[]} point @returns {RegressionState} */
+export function addPoint(state, point) {
+  return state.points.length < MAX_POINTS ? { ...state, points: [...state.points, clampPoint(point)] } : state;
 }
 
-/** Take a point away; one always stays. @param {Plot} plot @param {number} place @returns {Plot} */
-export function removed(plot, place) {
-  return plot.points.length > 1 ? { ...plot, points: plot.points.filter((_, n) => n !== place) } : plot;
+/** Remove a point, but not the last one. @param {RegressionState} state @param {number} index @returns {RegressionState} */
+export function removePoint(state, index) {
+  return state.points.length > 1 ? { ...state, points: state.points.filter((_, n) => n !== index) } : state;
 }
 
-const grid = Array.from({ length: GRID }, (_, n) => ACROSS[0] + ((ACROSS[1] - ACROSS[0]) * n) / (GRID - 1));
+const sampleXs = Array.from({ length: CURVE_SAMPLES }, (_, n) => X_RANGE[0] + ((X_RANGE[1] - X_RANGE[0]) * n) / (CURVE_SAMPLES - 1));
 
-/** What the server is asked: attention from a grid, and from one place, to the points. @param {Plot} plot */
-export function request({ points, kernel, bandwidth, x }) {
+/** Return the body of the request to /api/attend: queries along the x axis, then x itself. @param {RegressionState} state */
+export function toRequest({ points, kernel, bandwidth, x }) {
   return {
-    queries: [...grid, x].map((place) => [place]),
+    queries: [...sampleXs, x].map((query) => [query]),
     keys: points.map((point) => [point[0]]),
     values: points.map((point) => [point[1]]),
     score: kernel,
@@ -69,16 +76,19 @@ export function request({ points, kernel, bandwidth, x }) {
 }
 
 /**
- * Read the curve and the weights at one place from the answer; where no point is near there is no curve.
- * @param {import("./formula.js").Answer} answer
+ * Return the curve, and weights and prediction at x. Where no point has weight there is no prediction: null.
+ * @param {Pick<import("./formula.js").AttendResponse, "weights"|"context">} response
  */
-export function curve(answer) {
-  const seen = (/** @type {number[]} */ row) => row.some((weight) => weight > 0);
-  const last = answer.weights.length - 1;
-  const heights = answer.context.map(([y], n) => (seen(answer.weights[n]) ? y : null));
+export function parsePrediction({ weights, context }) {
+  const hasWeight = (/** @type {number[]} */ row) => row.some((weight) => weight > 0);
+  const predictions = context.map(([y], n) => (hasWeight(weights[n]) ? y : null));
+  const last = weights.length - 1;
   return {
-    line: grid.map((x, n) => (heights[n] === null ? null : [x, heights[n]])),
-    weights: answer.weights[last],
-    height: heights[last],
+    curve: sampleXs.map((x, n) => {
+      const y = predictions[n];
+      return y === null ? null : [x, y];
+    }),
+    weights: weights[last],
+    y: predictions[last],
   };
 }

@@ -1,63 +1,62 @@
-/** A list of traces to choose from, by pointer or by keys. */
-import { element } from "../viz/controls.js";
+/** List of traces to choose from, by pointer or keyboard. */
+import { createElement } from "../viz/dom.js";
 
-/** @typedef {{name: string, title: string, model: string}} About */
+/** @typedef {{name: string, title: string, model: string}} TraceInfo */
 
 /**
- * A list; `choose(name)` is told each choice. Tab leads into it and out again, arrows, Home and End through it.
+ * Create a list with a roving tab stop: Tab enters and leaves it, arrow keys, Home and End move within it.
  * @param {string} label
- * @param {(name: string) => void} choose
+ * @param {(name: string) => void} onSelect
  */
-export function listing(label, choose) {
-  const list = element("div", { className: "cards trace-list", role: "group", "aria-label": label, hidden: true });
+export function createTraceList(label, onSelect) {
+  const list = createElement("div", { className: "cards trace-list", role: "group", "aria-label": label, hidden: true });
   let cards = /** @type {HTMLButtonElement[]} */ ([]);
 
   list.addEventListener("keydown", (event) => {
-    const place = cards.findIndex((card) => card === document.activeElement);
-    const to = stepped(event.key, place, cards.length);
-    if (to === null) return;
+    const index = nextIndex(event.key, cards.findIndex((card) => card === document.activeElement), cards.length);
+    if (index === null) return;
     event.preventDefault();
-    cards[to].focus();
+    cards[index].focus();
   });
 
-  /** @param {About} about */
-  function card({ name, title, model }) {
-    const made = element("button", { type: "button", className: "card", onclick: () => choose(name) },
-      element("span", { className: "card-text", dir: "auto" }, title || name),
-      element("span", { className: "card-foot" }, [name, model].filter(Boolean).join(" · ")));
-    made.dataset.name = name;
-    return made;
+  /** @param {TraceInfo} info */
+  function createCard({ name, title, model }) {
+    const card = createElement("button", { type: "button", className: "card", onclick: () => onSelect(name) },
+      createElement("span", { className: "card-text", dir: "auto" }, title || name),
+      createElement("span", { className: "card-footer" }, [name, model].filter(Boolean).join(" · ")));
+    card.dataset.name = name;
+    return card;
   }
 
-  /** Show which one is chosen; Tab leads to it, else to the first. @param {string|null} name */
-  function mark(name) {
-    const chosen = cards.findIndex((one) => one.dataset.name === name);
-    cards.forEach((one, place) => {
-      one.setAttribute("aria-pressed", String(place === chosen));
-      one.tabIndex = place === Math.max(chosen, 0) ? 0 : -1;
+  /** Mark the selected trace, which becomes the tab stop; without one the first is. @param {string|null} name */
+  function select(name) {
+    const selected = cards.findIndex((card) => card.dataset.name === name);
+    cards.forEach((card, index) => {
+      card.setAttribute("aria-pressed", String(index === selected));
+      card.tabIndex = index === Math.max(selected, 0) ? 0 : -1;
     });
   }
 
-  /** @param {About[]} traces */
-  function fill(traces) {
-    cards = traces.map(card);
+  /** @param {TraceInfo[]} traces */
+  function setTraces(traces) {
+    cards = traces.map(createCard);
     list.replaceChildren(...cards);
     list.hidden = !cards.length;
-    mark(null);
+    select(null);
   }
 
-  return { element: list, fill, mark };
+  return { element: list, setTraces, select };
 }
 
 /**
- * Tell where a key leads from a place in a list, or null.
+ * Return the index that a key leads to in a list, or null.
  * @param {string} key
- * @param {number} place
+ * @param {number} index
  * @param {number} count
  */
-export function stepped(key, place, count) {
+export function nextIndex(key, index, count) {
   if (key === "Home") return 0;
   if (key === "End") return count - 1;
   const by = ["ArrowRight", "ArrowDown"].includes(key) ? 1 : ["ArrowLeft", "ArrowUp"].includes(key) ? -1 : 0;
-  return by ? Math.min(Math.max(place + by, 0), count - 1) : null;
+  return by ? Math.min(Math.max(index + by, 0), count - 1) : null;
 }

@@ -1,50 +1,46 @@
-/** A trace within a page: every layer and head, as in the page that is one file. */
-import { element } from "../viz/controls.js";
+/** Trace viewer within a page of the explorer. */
+import { createElement } from "../viz/dom.js";
 import { openViewer } from "../viz/viewer.js";
-import { sentenceOf } from "./components.js";
+import { errorMessage } from "./components.js";
 
 /**
- * @import { Start } from "../viz/state.js"
- * @import { Shown } from "../viz/viewer.js"
+ * @import { ViewState } from "../viz/state.js"
+ * @import { TraceRecord } from "../viz/trace.js"
+ * @import { Viewer } from "../viz/viewer.js"
  */
 
 /**
- * A place for traces; `changed` is told where the reader looks.
+ * Create an element that shows traces; `onChange` is called with each new view state.
  * @param {import("./app.js").Context} context
- * @param {(start: Start) => void} changed
+ * @param {(viewState: ViewState) => void} onChange
  */
-export function looking(context, changed) {
-  const place = element("div", { className: "looking" });
-  let page = /** @type {Shown|null} */ (null);
+export function createTraceView(context, onChange) {
+  const element = createElement("div", { className: "trace-view" });
+  let viewer = /** @type {Viewer|null} */ (null);
 
   function close() {
-    page?.close();
-    page = null;
-    place.classList.remove("page", "waiting");
-    place.replaceChildren();
+    viewer?.close();
+    viewer = null;
+    element.classList.remove("viewer", "is-loading");
+    element.replaceChildren();
   }
 
-  context.signal.addEventListener("abort", () => page?.close());
+  context.signal.addEventListener("abort", () => viewer?.close());
   return {
-    element: place,
-    /**
-     * Show a trace, at the same head as the one before if there was one.
-     * @param {import("../viz/trace.js").TraceRecord} record
-     * @param {Start} start
-     */
-    show(record, start) {
-      const from = page ? { ...page.state(), query: null, key: null } : start;
+    element,
+    /** Show a trace, at the head of the previous one if there was one. @param {TraceRecord} record @param {ViewState} initial */
+    show(record, initial) {
+      const viewState = viewer ? { ...viewer.viewState(), query: null, key: null } : initial;
       close();
       try {
-        page = openViewer(place, record, { viewState: from, language: context.language, embedded: true, changed });
+        viewer = openViewer(element, record, { viewState, language: context.language, embedded: true, onChange });
       } catch (error) {
-        place.replaceChildren(element("p", { className: "problem" }, sentenceOf(error, context.texts)));
+        element.replaceChildren(createElement("p", { className: "error" }, errorMessage(error, context.texts)));
       }
     },
-    /** What is shown is about to be replaced. */
-    wait: () => place.classList.add("waiting"),
-    ready: () => place.classList.remove("waiting"),
+    /** Dim the current trace while the next one is loading. @param {boolean} isLoading */
+    setLoading: (isLoading) => element.classList.toggle("is-loading", isLoading),
     close,
-    repaint: () => page?.repaint(),
+    redraw: () => viewer?.redraw(),
   };
 }

@@ -1,126 +1,123 @@
-/** Traces: those named at start, and those of any file that is opened or dropped on the page. */
-import { element } from "../viz/controls.js";
-import { ofLook, toLook } from "./urlState.js";
-import { isStopped } from "./api.js";
-import { listing } from "./traceList.js";
-import { looking } from "./traceView.js";
-import { brief } from "./format.js";
-import { sentenceOf, statusLine } from "./components.js";
+/** Traces page: traces given at start, and those of files that are opened or dropped. */
+import { createElement } from "../viz/dom.js";
+import { isAbortError } from "./api.js";
+import { createStatus, errorMessage } from "./components.js";
+import { formatCount } from "./format.js";
+import { createTraceList } from "./traceList.js";
+import { createTraceView } from "./traceView.js";
+import { paramsToViewState, viewStateToParams } from "./urlState.js";
 
 /**
  * @import { TraceRecord } from "../viz/trace.js"
- * @import { About } from "./traceList.js"
- * @typedef {{file: File|null, traces: About[], name: string, record: TraceRecord|null}} Held
+ * @import { RequestOptions } from "./api.js"
+ * @import { TraceInfo } from "./traceList.js"
+ * @typedef {{file: File|null, traces: TraceInfo[], name: string, record: TraceRecord|null}} OpenFile
  */
 
-const NOTHING = /** @type {Held} */ ({ file: null, traces: [], name: "", record: null });
-let held = NOTHING;
+const NO_FILE = /** @type {OpenFile} */ ({ file: null, traces: [], name: "", record: null });
+let openFile = NO_FILE; // outlives the page, so that switching the language keeps the file
 
-/** Keep a file that was dropped until the page is open. @param {File} file */
-export function hold(file) {
-  held = { ...NOTHING, file };
+/** Set the file that the page opens next. @param {File} file */
+export function setPendingFile(file) {
+  openFile = { ...NO_FILE, file };
 }
 
-/** @param {import("./app.js").Context} context @param {Object<string, string>} values @returns {import("./app.js").Page} */
-export function make(context, values) {
-  const { texts, known } = context;
-  const names = texts.traces;
-  const status = statusLine();
-  const given = listing(names.given, pick);
-  const several = listing(names.several, take);
-  const view = looking(context, (start) => context.note(ofLook(start)));
-  const input = element("input", { type: "file", accept: ".json,.jsonl,.txt,.gz", className: "file" });
-  input.onchange = () => input.files?.[0] && send(input.files[0]);
-  const open = element("button", { type: "button", className: "quiet", onclick: () => input.click() }, names.open);
-  input.hidden = true;
-  let asked = new AbortController();
-  context.signal.addEventListener("abort", () => asked.abort());
+/** @type {import("./app.js").CreatePage} */
+export function createTracesPage(context, params) {
+  const { texts, server } = context;
+  const status = createStatus();
+  const givenList = createTraceList(texts.traces.given, showGiven);
+  const fileList = createTraceList(texts.traces.inFile, showFromFile);
+  const view = createTraceView(context, (viewState) => context.updateParams(viewStateToParams(viewState)));
+  const input = createElement("input", { type: "file", accept: ".json,.jsonl,.txt,.gz", hidden: true });
+  input.onchange = () => input.files?.[0] && loadFile(input.files[0]);
+  const openButton = createElement("button", { type: "button", className: "button", onclick: () => input.click() }, texts.traces.open);
+  let latest = new AbortController();
+  context.signal.addEventListener("abort", () => latest.abort());
 
-  /** Ask for something; what was asked before is no longer wanted. @param {string} path @param {Object<string, unknown>} [wishes] */
-  async function answer(path, wishes) {
-    asked.abort();
-    asked = new AbortController();
-    const { signal } = asked;
-    view.wait();
+  /** Send a request that replaces the one before it; return null if it is replaced itself or fails. @param {string} path @param {RequestOptions} [options] */
+  async function requestLatest(path, options) {
+    latest.abort();
+    latest = new AbortController();
+    const { signal } = latest;
+    view.setLoading(true);
     try {
-      const found = await context.ask(path, { ...wishes, signal });
-      status.say("");
-      return signal.aborted ? null : found;
+      const data = await context.request(path, { ...options, signal });
+      status.show("");
+      return signal.aborted ? null : data;
     } catch (error) {
-      if (isStopped(error)) return null;
+      if (isAbortError(error)) return null;
       view.close();
-      status.say(sentenceOf(error, texts), true);
+      status.show(errorMessage(error, texts), true);
       return null;
     }
   }
 
   /** @param {File} file */
-  async function send(file) {
-    hold(file);
-    given.mark(null);
-    several.fill([]);
-    context.note({ name: "" });
-    if (file.size > known.limits.max_trace_bytes) {
+  async function loadFile(file) {
+    setPendingFile(file);
+    givenList.select(null);
+    fileList.setTraces([]);
+    context.updateParams({ name: "" });
+    const limit = server.limits.max_trace_bytes;
+    if (file.size > limit) {
       view.close();
-      status.say(names.tooLarge(brief(file.size), brief(known.limits.max_trace_bytes)), true);
+      status.show(texts.traces.tooLarge(formatCount(file.size), formatCount(limit)), true);
       return;
     }
-    const found = /** @type {{traces: About[]}|null} */ (await answer("/api/traces/contents", { body: file }));
-    if (!found) return;
-    held = { ...held, traces: found.traces };
-    list();
-    take(found.traces[0].name);
+    const contents = /** @type {{traces: TraceInfo[]}|null} */ (await requestLatest("/api/traces/contents", { body: file }));
+    if (!contents) return;
+    openFile = { ...openFile, traces: contents.traces };
+    showFileList();
+    showFromFile(contents.traces[0].name);
   }
 
-  /** A file of one trace needs no list. */
-  function list() {
-    const all = held.traces.length > 1 ? held.traces : [];
-    several.fill(all);
-  }
-
-  /** Open a trace of the file that is held. @param {string} name */
-  async function take(name) {
-    const { file } = held;
-    const record = await answer(`/api/traces/open?number=${encodeURIComponent(name)}`, { body: file });
-    if (!record) return;
-    held = { ...held, name, record };
-    show();
-  }
-
-  function show() {
-    if (!held.record) return;
-    several.mark(held.name);
-    view.show(held.record, toLook(values));
-    status.say(names.ofFile(held.file?.name ?? ""));
+  function showFileList() {
+    fileList.setTraces(openFile.traces.length > 1 ? openFile.traces : []);
   }
 
   /** @param {string} name */
-  async function pick(name) {
-    held = NOTHING;
-    several.fill([]);
-    given.mark(name);
-    context.note({ name });
-    const record = await answer(`/api/traces/${encodeURIComponent(name)}`, { keep: true });
-    if (record) view.show(record, toLook(values));
+  async function showFromFile(name) {
+    const record = await requestLatest(`/api/traces/open?number=${encodeURIComponent(name)}`, { body: openFile.file });
+    if (!record) return;
+    openFile = { ...openFile, name, record };
+    showOpenTrace();
   }
 
-  async function begin() {
-    const found = /** @type {{traces: About[]}|null} */ (await answer("/api/traces"));
-    if (!found) return;
-    given.fill(found.traces);
-    if (held.record) {
-      list();
-      show();
-    } else if (held.file) send(held.file);
-    else if (values.name) pick(values.name);
-    else if (found.traces.length === 1) pick(found.traces[0].name);
+  function showOpenTrace() {
+    if (!openFile.record) return;
+    fileList.select(openFile.name);
+    view.show(openFile.record, paramsToViewState(params));
+    status.show(texts.traces.fromFile(openFile.file?.name ?? ""));
+  }
+
+  /** @param {string} name */
+  async function showGiven(name) {
+    openFile = NO_FILE;
+    fileList.setTraces([]);
+    givenList.select(name);
+    context.updateParams({ name });
+    const record = await requestLatest(`/api/traces/${encodeURIComponent(name)}`, { cache: true });
+    if (record) view.show(record, paramsToViewState(params));
+  }
+
+  async function load() {
+    const given = /** @type {{traces: TraceInfo[]}|null} */ (await requestLatest("/api/traces"));
+    if (!given) return;
+    givenList.setTraces(given.traces);
+    if (openFile.record) {
+      showFileList();
+      showOpenTrace();
+    } else if (openFile.file) loadFile(openFile.file);
+    else if (params.name) showGiven(params.name);
+    else if (given.traces.length === 1) showGiven(given.traces[0].name);
     else view.close();
   }
 
-  begin();
-  const drop = element("div", { className: "panel drop" }, element("p", {}, names.drop), open, input);
+  load();
+  const dropZone = createElement("div", { className: "panel drop-zone" }, createElement("p", {}, texts.traces.drop), openButton, input);
   return {
-    element: element("div", { className: "traces" }, given.element, drop, several.element, status.element, view.element),
-    repaint: view.repaint,
+    element: createElement("div", { className: "traces-page" }, givenList.element, dropZone, fileList.element, status.element, view.element),
+    redraw: view.redraw,
   };
 }

@@ -1,94 +1,99 @@
-/** Training: the curves of a run, live, and one head through its checkpoints. */
-import { element } from "../viz/controls.js";
-import { isStopped } from "./api.js";
-import { chart } from "./lineChart.js";
-import { checkpoints } from "./checkpointPanel.js";
-import { field, runChooser, runOf, sentenceOf, statusLine } from "./components.js";
-import { charts, joined } from "./logSeries.js";
+/** Training page: live charts of a run's log, and attention at its checkpoints. */
+import { createElement } from "../viz/dom.js";
+import { isAbortError } from "./api.js";
+import { createCheckpointPanel } from "./checkpointPanel.js";
+import { createField, createRunSelect, createStatus, errorMessage, findRun } from "./components.js";
+import { createLineChart } from "./lineChart.js";
+import { appendRecords, toCharts } from "./logSeries.js";
 
 /**
- * @import { Chart, Record } from "./logSeries.js"
  * @import { Texts } from "./i18n.js"
- * @typedef {Map<string, ReturnType<typeof chart>>} Drawn
+ * @import { Chart, LogRecord, LogResponse } from "./logSeries.js"
+ * @import { Params } from "./urlState.js"
+ * @typedef {Map<string, ReturnType<typeof createLineChart>>} LineCharts
  */
 
-const LIVE = 1500; // milliseconds between looks at a log that grows
-const STILL = 8000; // and at one that is finished: it may go on
+const POLL_MILLISECONDS = { running: 1500, finished: 8000 }; // a finished training may be resumed
 
-/** @param {import("./app.js").Context} context @param {Object<string, string>} values @returns {import("./app.js").Page} */
-export function make(context, values) {
-  const { known, texts } = context;
-  if (!known.runs.length) return { element: element("p", { className: "hint" }, texts.noRuns) };
-  let run = runOf(known, values.run);
-  let left = new AbortController();
-  let through = /** @type {ReturnType<typeof checkpoints>|null} */ (null);
-  context.signal.addEventListener("abort", () => left.abort());
-  const status = statusLine();
-  const light = element("span", { className: "light", "aria-hidden": "true" });
-  const place = element("div", { className: "charts" });
-  const below = element("div");
+/** @type {import("./app.js").CreatePage} */
+export function createTrainingPage(context, params) {
+  const { server, texts } = context;
+  if (!server.runs.length) return { element: createElement("p", { className: "hint" }, texts.noRuns) };
+  let run = findRun(server, params.run);
+  let leaveRun = new AbortController();
+  let checkpointPanel = /** @type {ReturnType<typeof createCheckpointPanel>|null} */ (null);
+  context.signal.addEventListener("abort", () => leaveRun.abort());
+  const status = createStatus();
+  const liveIndicator = createElement("span", { className: "live-indicator", "aria-hidden": "true" });
+  const chartGrid = createElement("div", { className: "charts" });
+  const checkpointContainer = createElement("div");
 
-  /** @param {Object<string, string>} start */
-  function follow(start) {
-    left.abort();
-    left = new AbortController();
-    context.note({ run: run.name });
-    place.replaceChildren();
-    watch(left.signal);
-    through = checkpoints({ ...context, signal: left.signal }, run, start);
-    below.replaceChildren(through.element);
+  /** @param {Params} runParams */
+  function showRun(runParams) {
+    leaveRun.abort();
+    leaveRun = new AbortController();
+    context.updateParams({ run: run.name });
+    chartGrid.replaceChildren();
+    pollLog(leaveRun.signal);
+    checkpointPanel = createCheckpointPanel({ ...context, signal: leaveRun.signal }, run, runParams);
+    checkpointContainer.replaceChildren(checkpointPanel.element);
   }
 
-  /** Read the log again and again; only what is new comes over the wire. @param {AbortSignal} signal */
-  async function watch(signal) {
-    let [records, offset] = [/** @type {Record[]} */ ([]), 0];
-    const drawn = /** @type {Drawn} */ (new Map());
+  /** Poll the log until the run is left; each response holds only new records. @param {AbortSignal} signal */
+  async function pollLog(signal) {
+    let [records, offset] = [/** @type {LogRecord[]} */ ([]), 0];
+    const lineCharts = /** @type {LineCharts} */ (new Map());
     while (!signal.aborted) {
-      let pause = STILL;
+      let pause = POLL_MILLISECONDS.finished;
       try {
         const path = `/api/runs/${encodeURIComponent(run.name)}/log?offset=${offset}`;
-        const answer = /** @type {import("./logSeries.js").Answer} */ (await context.ask(path, { signal }));
-        if (answer.next_offset !== offset || !records.length) {
-          records = joined(records, offset, answer);
-          draw(charts(records), drawn);
+        const response = /** @type {LogResponse} */ (await context.request(path, { signal }));
+        if (response.next_offset !== offset || !records.length) {
+          records = appendRecords(records, offset, response);
+          updateCharts(toCharts(records), lineCharts);
         }
-        offset = answer.next_offset;
-        if (!answer.finished) pause = LIVE;
-        light.classList.toggle("live", !answer.finished);
-        status.say(told(records, answer.finished, texts));
+        offset = response.next_offset;
+        if (!response.finished) pause = POLL_MILLISECONDS.running;
+        liveIndicator.classList.toggle("is-live", !response.finished);
+        status.show(describeProgress(records, response.finished, texts));
       } catch (error) {
-        if (isStopped(error) || signal.aborted) return;
-        status.say(sentenceOf(error, texts), true);
+        if (isAbortError(error) || signal.aborted) return;
+        status.show(errorMessage(error, texts), true);
       }
       await new Promise((resolve) => setTimeout(resolve, pause));
     }
   }
 
-  /** @param {Chart[]} wanted @param {Drawn} drawn */
-  function draw(wanted, drawn) {
-    for (const what of wanted) {
-      const known = drawn.get(what.name);
-      const shown = known ?? chart(texts.training);
-      if (!known) place.append(shown.element);
-      drawn.set(what.name, shown);
-      shown.draw(what);
+  /** @param {Chart[]} charts @param {LineCharts} lineCharts */
+  function updateCharts(charts, lineCharts) {
+    for (const chart of charts) {
+      let lineChart = lineCharts.get(chart.name);
+      if (!lineChart) {
+        lineChart = createLineChart(texts.training);
+        lineCharts.set(chart.name, lineChart);
+        chartGrid.append(lineChart.element);
+      }
+      lineChart.draw(chart);
     }
   }
 
-  const choose = runChooser(context, run.name, (name) => {
-    run = runOf(known, name);
-    follow({});
+  const runSelect = createRunSelect(context, run.name, (name) => {
+    run = findRun(server, name);
+    showRun({});
   });
-  const head = element("div", { className: "panel" },
-    element("div", { className: "row" }, field(texts.run, choose, "run-field"), element("div", { className: "live-line" }, light, status.element)));
-  follow(values);
-  return { element: element("div", { className: "training" }, head, place, below), repaint: () => through?.repaint() };
+  const header = createElement("div", { className: "panel" },
+    createElement("div", { className: "row" }, createField(texts.run, runSelect, "run-field"),
+      createElement("div", { className: "run-status" }, liveIndicator, status.element)));
+  showRun(params);
+  return {
+    element: createElement("div", { className: "training-page" }, header, chartGrid, checkpointContainer),
+    redraw: () => checkpointPanel?.redraw(),
+  };
 }
 
-/** @param {Record[]} records @param {boolean} finished @param {Texts} texts */
-function told(records, finished, texts) {
-  const { training } = texts;
-  const latest = records.at(-1);
-  if (!latest) return finished ? training.noLog : training.notBegun;
-  return finished ? training.finished(latest.step) : training.live(latest.step);
+/** @param {LogRecord[]} records @param {boolean} isFinished @param {Texts} texts */
+function describeProgress(records, isFinished, { training }) {
+  const last = records.at(-1);
+  if (!last) return isFinished ? training.noLog : training.notStarted;
+  return isFinished ? training.finished(last.step) : training.live(last.step);
 }

@@ -1,16 +1,16 @@
-/** Translate: type, and see the translations and where the model looked for each. */
-import { element } from "../viz/controls.js";
-import { ofLook, toLook, whole } from "./urlState.js";
-import { isStopped } from "./api.js";
-import { card, ownCard } from "./translationCards.js";
-import { looking } from "./traceView.js";
-import { paused } from "./debounce.js";
-import { field, runChooser, runOf, sentenceOf, statusLine } from "./components.js";
+/** Translate page: a sentence, its translations, and the attention of the selected one. */
+import { createElement } from "../viz/dom.js";
+import { isAbortError } from "./api.js";
+import { createField, createRunSelect, createStatus, errorMessage, findRun } from "./components.js";
+import { debounce } from "./debounce.js";
+import { createTraceView } from "./traceView.js";
+import { createForcedTarget, createTranslationCard } from "./translationCards.js";
+import { paramsToViewState, parseIndex, viewStateToParams } from "./urlState.js";
 
-const BESIDE = 4; // translations beside each other
-const OWN = "own";
+const MAX_TRANSLATIONS = 4;
+const CUSTOM = "custom"; // selects the reader's own translation
 
-/** English sentences of the phrasebook, for those who do not know what to type. */
+/** English sentences that models trained on the phrasebook can translate. */
 export const EXAMPLES = [
   "The cat sits on the mat.",
   "She gave the red book to her brother.",
@@ -19,138 +19,138 @@ export const EXAMPLES = [
   "We bought the cheese and ate it.",
 ];
 
-/** @param {import("./app.js").Context} context @param {Object<string, string>} values @returns {import("./app.js").Page} */
-export function make(context, values) {
-  const { known, texts } = context;
-  if (!known.runs.length) return { element: element("p", { className: "hint" }, texts.noRuns) };
-  let run = runOf(known, values.run);
-  let text = values.text ?? (run.phrasebook ? EXAMPLES[0] : "");
-  let own = values.target ?? "";
-  let pick = /** @type {number|typeof OWN} */ (values.pick === OWN && own ? OWN : (whole(values.pick) ?? 0));
-  let found = /** @type {import("./translationCards.js").Translation[]} */ ([]);
-  let asked = new AbortController();
-  context.signal.addEventListener("abort", () => asked.abort());
+/** @type {import("./app.js").CreatePage} */
+export function createTranslatePage(context, params) {
+  const { server, texts } = context;
+  if (!server.runs.length) return { element: createElement("p", { className: "hint" }, texts.noRuns) };
+  let run = findRun(server, params.run);
+  let sentence = params.text ?? (run.phrasebook ? EXAMPLES[0] : "");
+  let customTarget = params.target ?? "";
+  let selected = /** @type {number|typeof CUSTOM} */ (params.translation === CUSTOM && customTarget ? CUSTOM : (parseIndex(params.translation) ?? 0));
+  let translations = /** @type {import("./translationCards.js").Translation[]} */ ([]);
+  let latest = new AbortController();
+  context.signal.addEventListener("abort", () => latest.abort());
 
-  const view = looking(context, (start) => context.note(ofLook(start)));
-  const status = statusLine();
-  const cards = element("div", { className: "cards", role: "group", "aria-label": texts.translations });
-  const typed = paused(() => translate());
-  const input = element("textarea", {
-    rows: 2,
-    value: text,
-    maxLength: known.limits.max_characters,
-    placeholder: texts.typeHere,
-    spellcheck: false,
-  });
-  input.oninput = () => {
-    text = input.value;
-    typed.later();
+  const view = createTraceView(context, (viewState) => context.updateParams(viewStateToParams(viewState)));
+  const status = createStatus();
+  const cards = createElement("div", { className: "cards", role: "group", "aria-label": texts.translations });
+  const limits = { maxLength: server.limits.max_characters, spellcheck: false };
+  const sentenceInput = createElement("textarea", { ...limits, rows: 2, value: sentence, placeholder: texts.sentencePlaceholder });
+  const translateSoon = debounce(() => translate());
+  sentenceInput.oninput = () => {
+    sentence = sentenceInput.value;
+    translateSoon.schedule();
   };
-  const ownInput = element("textarea", { rows: 1, value: own, maxLength: known.limits.max_characters, placeholder: texts.ownPlaceholder, spellcheck: false });
-  const forced = paused(() => look());
-  ownInput.oninput = () => {
-    own = ownInput.value;
-    choose(own.trim() ? OWN : 0, forced.later);
+  const targetInput = createElement("textarea", { ...limits, rows: 1, value: customTarget, placeholder: texts.customTargetPlaceholder });
+  const traceSoon = debounce(() => showTrace());
+  targetInput.oninput = () => {
+    customTarget = targetInput.value;
+    select(customTarget.trim() ? CUSTOM : 0, traceSoon.schedule);
   };
-  const chooseRun = runChooser(context, run.name, (name) => {
-    run = runOf(known, name);
+  const runSelect = createRunSelect(context, run.name, (name) => {
+    run = findRun(server, name);
     examples.hidden = !run.phrasebook;
-    typed.now();
+    translateSoon.runNow();
   });
-  const examples = element("div", { className: "examples", hidden: !run.phrasebook }, element("p", {}, texts.examples),
-    ...EXAMPLES.map((example) => element("button", { type: "button", className: "example", onclick: () => fill(example) }, example)));
+  const examples = createElement("div", { className: "examples", hidden: !run.phrasebook }, createElement("p", {}, texts.examples),
+    ...EXAMPLES.map((example) => createElement("button", { type: "button", className: "example", onclick: () => fillIn(example) }, example)));
+  const forcedTarget = createElement("div", { className: "forced-target" });
 
   /** @param {string} example */
-  function fill(example) {
-    input.value = text = example;
-    own = ownInput.value = "";
-    pick = 0;
-    typed.now();
+  function fillIn(example) {
+    sentenceInput.value = sentence = example;
+    customTarget = targetInput.value = "";
+    selected = 0;
+    translateSoon.runNow();
   }
 
   /**
-   * Ask for something; give undefined when it is no longer wanted or cannot be had, which is then said.
+   * Send a request that replaces the one before it; return undefined if it is replaced itself or fails.
    * @param {string} path
    * @param {unknown} body
    */
-  async function answer(path, body) {
-    asked.abort();
-    asked = new AbortController();
-    const { signal } = asked;
+  async function requestLatest(path, body) {
+    latest.abort();
+    latest = new AbortController();
+    const { signal } = latest;
     try {
-      const busy = (/** @type {number} */ seconds) => status.say(texts.busyAgain(seconds));
-      const given = await context.ask(path, { body, signal, keep: true, busy });
-      return signal.aborted ? undefined : given;
+      const onBusy = (/** @type {number} */ seconds) => status.show(texts.busyRetry(seconds));
+      const data = await context.request(path, { body, signal, cache: true, onBusy });
+      return signal.aborted ? undefined : data;
     } catch (error) {
-      if (!isStopped(error) && !signal.aborted) {
-        status.say(sentenceOf(error, texts), true);
-        view.ready();
+      if (!isAbortError(error) && !signal.aborted) {
+        status.show(errorMessage(error, texts), true);
+        view.setLoading(false);
       }
       return undefined;
     }
   }
 
   async function translate() {
-    context.note({ run: run.name, text, target: own, pick: pick || "" });
-    if (!text.trim()) {
-      asked.abort();
-      found = [];
+    context.updateParams({ run: run.name, text: sentence, target: customTarget, translation: selected || "" });
+    if (!sentence.trim()) {
+      latest.abort();
+      translations = [];
       cards.replaceChildren();
       view.close();
-      status.say(texts.nothingTyped);
+      status.show(texts.noSentence);
       return;
     }
-    status.say(texts.translating);
-    view.wait();
-    const n_best = Math.min(BESIDE, known.limits.max_n_best);
-    const given = await answer("/api/translate", { run: run.name, text, n_best });
-    if (!given) return;
-    found = given.translations;
-    if (pick !== OWN && pick >= found.length) pick = 0;
-    draw();
-    await look();
+    status.show(texts.translating);
+    view.setLoading(true);
+    const n_best = Math.min(MAX_TRANSLATIONS, server.limits.max_n_best);
+    const data = await requestLatest("/api/translate", { run: run.name, text: sentence, n_best });
+    if (!data) return;
+    translations = data.translations;
+    if (selected !== CUSTOM && selected >= translations.length) selected = 0;
+    showCards();
+    await showTrace();
   }
 
-  function draw() {
-    const shown = found.map((translation, n) => card(translation, { chosen: pick === n, first: n === 0, texts, choose: () => choose(n, look) }));
-    cards.replaceChildren(...shown);
-    cards.classList.toggle("unpicked", pick === OWN);
+  function showCards() {
+    cards.replaceChildren(...translations.map((translation, n) => createTranslationCard(translation, {
+      isSelected: selected === n,
+      isBest: n === 0,
+      texts,
+      onSelect: () => select(n, showTrace),
+    })));
   }
 
-  /** @param {number|typeof OWN} which @param {() => void} then */
-  function choose(which, then) {
-    pick = which;
-    draw();
+  /** @param {number|typeof CUSTOM} which @param {() => void} then */
+  function select(which, then) {
+    selected = which;
+    showCards();
     then();
   }
 
-  async function look() {
-    context.note({ target: own, pick: pick || "" });
-    const target = pick === OWN ? own : found[pick]?.text;
-    sure.replaceChildren();
+  async function showTrace() {
+    context.updateParams({ target: customTarget, translation: selected || "" });
+    const target = selected === CUSTOM ? customTarget : translations[selected]?.text;
+    forcedTarget.replaceChildren();
     if (!target?.trim()) {
       view.close();
-      status.say(found.length ? texts.emptyTranslation : texts.noTranslation);
+      status.show(translations.length ? texts.emptyTranslation : texts.noTranslation);
       return;
     }
-    view.wait();
-    status.say(texts.reading);
-    const record = await answer("/api/traces", { run: run.name, source: text, target });
+    view.setLoading(true);
+    status.show(texts.tracing);
+    const record = await requestLatest("/api/traces", { run: run.name, source: sentence, target });
     if (!record) return;
-    const { layer = run.layers - 1, ...start } = toLook(values); // the last layer is where words meet
-    view.show(record, { ...start, layer });
-    if (pick === OWN) sure.replaceChildren(ownCard(record, own, texts));
-    status.say(pick === OWN ? texts.lookingOwn : texts.lookingAt(pick + 1));
+    const { layer = run.layers - 1, ...viewState } = paramsToViewState(params); // the last layer aligns words best
+    view.show(record, { ...viewState, layer });
+    if (selected === CUSTOM) forcedTarget.replaceChildren(createForcedTarget(record, customTarget, texts));
+    status.show(selected === CUSTOM ? texts.attentionOfCustomTarget : texts.attentionOf(selected + 1));
   }
 
-  const sure = element("div", { className: "own-sure" });
-  const side = element("div", { className: "panel ask" },
-    field(texts.sentence, input), field(texts.run, chooseRun), examples);
-  const ownField = element("div", { className: "panel own" }, field(texts.own, ownInput), sure);
-  const legend = element("p", { className: "legend" }, element("span", { className: "word unsure" }, texts.unsureWord), texts.confidence);
-  const right = element("div", { className: "answers" }, cards, legend, ownField, status.element);
-  const page = element("div", { className: "translate" },
-    element("div", { className: "upper" }, side, right), view.element);
-  typed.now();
-  return { element: page, repaint: view.repaint };
+  const inputPanel = createElement("div", { className: "panel" },
+    createField(texts.sentence, sentenceInput), createField(texts.run, runSelect), examples);
+  const legend = createElement("p", { className: "legend" },
+    createElement("span", { className: "word uncertain" }, texts.uncertainWords), texts.uncertainHelp);
+  const targetPanel = createElement("div", { className: "panel custom-target" }, createField(texts.customTarget, targetInput), forcedTarget);
+  const results = createElement("div", { className: "results" }, cards, legend, targetPanel, status.element);
+  translateSoon.runNow();
+  return {
+    element: createElement("div", {}, createElement("div", { className: "translate-columns" }, inputPanel, results), view.element),
+    redraw: view.redraw,
+  };
 }

@@ -1,65 +1,67 @@
-/** A translation as a card: its words, how sure the model was of each, and its score. */
-import { element } from "../viz/controls.js";
-import { groups } from "../viz/tokenGroups.js";
-import { percent, plain } from "./format.js";
-import { doubt, segments } from "./confidence.js";
+/** Translation cards: the text with uncertain words highlighted, its probability and its score. */
+import { createElement } from "../viz/dom.js";
+import { groupTokens } from "../viz/tokenGroups.js";
+import { parseTokens } from "../viz/trace.js";
+import { splitIntoWords, uncertainty } from "./confidence.js";
+import { formatNumber, formatPercent } from "./format.js";
 
 /**
- * @import { TokensRecord, TraceRecord } from "../viz/trace.js"
+ * @import { TokenListRecord, TraceRecord } from "../viz/trace.js"
  * @import { Texts } from "./i18n.js"
  * @typedef {{text: string, probability: number}} Word
  * @typedef {{text: string, score: number, log_prob: number, words: Word[]}} Translation
  */
 
 /**
+ * Create the card of a translation, a button that selects it.
  * @param {Translation} translation
- * @param {{chosen: boolean, first: boolean, texts: Texts, choose: () => void}} how
+ * @param {{isSelected: boolean, isBest: boolean, texts: Texts, onSelect: () => void}} options
  */
-export function card(translation, { chosen, first, texts, choose }) {
-  const probability = Math.exp(translation.log_prob);
-  const name = element("span", { className: "card-score" }, `${percent(probability)} · ${texts.score} ${plain(translation.score, 3)}`);
-  name.title = texts.scoreHelp;
-  const rank = first ? [element("span", { className: "best" }, texts.best)] : [];
-  const words = segments(translation.text, translation.words).map((part) => word(part, texts));
-  const text = element("span", { className: "card-text", dir: "auto" }, ...(words.length ? words : [texts.saysNothing]));
-  const button = element("button", { type: "button", className: "card", onclick: choose }, text,
-    element("span", { className: "card-foot" }, ...rank, name));
-  button.setAttribute("aria-pressed", String(chosen));
-  return button;
+export function createTranslationCard(translation, { isSelected, isBest, texts, onSelect }) {
+  const probability = formatPercent(Math.exp(translation.log_prob));
+  const score = createElement("span", { title: texts.scoreHelp }, `${probability} · ${texts.score} ${formatNumber(translation.score, 3)}`);
+  const badge = isBest ? [createElement("span", { className: "best-badge" }, texts.best)] : [];
+  const words = createWords(translation.text, translation.words, texts);
+  const text = createElement("span", { className: "card-text", dir: "auto" }, ...(words.length ? words : [texts.emptyText]));
+  const card = createElement("button", { type: "button", className: "card", onclick: onSelect }, text,
+    createElement("span", { className: "card-footer" }, ...badge, score));
+  card.setAttribute("aria-pressed", String(isSelected));
+  return card;
 }
 
-/** @param {{text: string, probability: number|null}} part @param {Texts} texts */
-function word({ text, probability }, texts) {
-  if (probability === null) return document.createTextNode(text);
-  const made = element("span", { className: "word" }, text);
-  made.title = texts.wordSure(text, percent(probability));
-  made.style.setProperty("--doubt", doubt(probability).toFixed(3));
-  return made;
+/** @param {string} text @param {Word[]} words @param {Texts} texts */
+function createWords(text, words, texts) {
+  return splitIntoWords(text, words).map(({ text: part, probability }) => {
+    if (probability === null) return document.createTextNode(part);
+    const word = createElement("span", { className: "word", title: texts.wordProbability(part, formatPercent(probability)) }, part);
+    word.style.setProperty("--uncertainty", uncertainty(probability).toFixed(3));
+    return word;
+  });
 }
 
 /**
- * The reader's own target, marked by what the model thought of each word.
+ * Create the text of a forced target, with the probability that the model gives to each word.
  * @param {TraceRecord} record
  * @param {string} text
  * @param {Texts} texts
  */
-export function ownCard(record, text, texts) {
-  const told = sureness(record.tokens.target);
-  if (!told.length) return element("span");
-  const total = told.reduce((product, part) => product * part.probability, 1);
-  const words = segments(text, told).map((part) => word(part, texts));
-  return element("p", {}, element("span", { dir: "auto", className: "card-text" }, ...words),
-    element("span", { className: "card-foot" }, element("span", { className: "card-score" }, percent(total))));
+export function createForcedTarget(record, text, texts) {
+  const words = wordProbabilities(record.tokens.target);
+  if (!words.length) return createElement("span");
+  const total = words.reduce((product, word) => product * word.probability, 1);
+  return createElement("p", {},
+    createElement("span", { dir: "auto", className: "card-text" }, ...createWords(text, words, texts)),
+    createElement("span", { className: "card-footer" }, formatPercent(total)));
 }
 
-/** Each word of a side with the probability of all its pieces. @param {TokensRecord} side @returns {Word[]} */
-function sureness({ pieces, words, special, padding, log_probs: likely }) {
-  if (!likely) return [];
-  const tokens = { pieces, words: words ?? null, special: special ?? [], padding: padding ?? [] };
-  return groups(tokens, { words: true })
-    .filter((group) => !group.special)
+/** Return the words of a token list with the probability of all their tokens. @param {TokenListRecord} record @returns {Word[]} */
+function wordProbabilities(record) {
+  const { log_probs: logProbs } = record;
+  if (!logProbs) return [];
+  return groupTokens(parseTokens(record), { mergeSubwords: true })
+    .filter((group) => !group.isSpecial)
     .map((group) => {
-      const sum = group.places.reduce((total, place) => total + (likely[place] ?? 0), 0);
-      return { text: group.text, probability: Math.exp(sum) };
+      const logProb = group.positions.reduce((sum, position) => sum + (logProbs[position] ?? 0), 0);
+      return { text: group.text, probability: Math.exp(logProb) };
     });
 }

@@ -1,86 +1,82 @@
-/** The address of a page: its name and what is chosen on it, so that a link opens it again. */
+/** URL state: the page and its parameters in the fragment of the URL, so that a link restores what is shown. */
 
 /**
- * @typedef {Object<string, string>} Values
- * @typedef {{page: string, values: Values}} Address
- * @import { Start } from "../viz/state.js"
+ * @typedef {Object<string, string>} Params
+ * @import { ViewState } from "../viz/state.js"
  */
 
-/** Read what stands after the # of an address. @param {string} hash @returns {Address} */
-export function read(hash) {
-  const [page, query = ""] = cut(hash.replace(/^#\/?/, ""), "?");
-  return { page, values: Object.fromEntries(new URLSearchParams(query)) };
+/** Parse a fragment such as "#translate?run=demo&text=cat". @param {string} hash @returns {{page: string, params: Params}} */
+export function parseHash(hash) {
+  const fragment = hash.replace(/^#\/?/, "");
+  const separator = fragment.indexOf("?");
+  const [page, query] = separator < 0 ? [fragment, ""] : [fragment.slice(0, separator), fragment.slice(separator + 1)];
+  return { page, params: Object.fromEntries(new URLSearchParams(query)) };
 }
 
-/** Write an address; values that are empty are left out. @param {{page: string, values: Object<string, unknown>}} address */
-export function write({ page, values }) {
-  const told = Object.entries(values).filter(([, value]) => value !== undefined && value !== null && value !== "");
-  const query = new URLSearchParams(told.map(([name, value]) => [name, String(value)])).toString();
+/** Format a fragment; empty parameters are left out. @param {string} page @param {Object<string, unknown>} params */
+export function formatHash(page, params) {
+  const entries = Object.entries(params).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const query = new URLSearchParams(entries.map(([name, value]) => [name, String(value)])).toString();
   return query ? `#${page}?${query}` : `#${page}`;
 }
 
-/** @param {string} text @param {string} sign */
-function cut(text, sign) {
-  const place = text.indexOf(sign);
-  return place < 0 ? [text] : [text.slice(0, place), text.slice(place + 1)];
-}
-
-/** Tell in an address where a trace is looked at; what is usual is left out. @param {Start} start */
-export function ofLook(start) {
-  const { kind, layer, head, mode, words, folded, stretched, threshold, query, key } = start;
-  const pointed = [query ?? "", key ?? ""].join();
+/** Return the parameters of a viewer's state; defaults are left out. @param {ViewState} viewState */
+export function viewStateToParams(viewState) {
+  const { kind, layer, head, mode, mergeSubwords, collapseSpecial, autoScale, threshold, query, key } = viewState;
+  const selected = [query ?? "", key ?? ""].join();
   return {
     kind: kind ?? "",
     layer: layer ?? "",
     head: head ?? "",
     view: mode === "lines" ? "lines" : "",
-    words: words ? 1 : "",
-    fold: folded ? 1 : "",
-    stretch: stretched ? 1 : "",
-    hide: threshold === undefined || threshold === 0.02 ? "" : threshold,
-    at: pointed === "," ? "" : pointed,
+    merge: mergeSubwords ? 1 : "",
+    collapse: collapseSpecial ? 1 : "",
+    autoscale: autoScale ? 1 : "",
+    threshold: threshold ?? "",
+    selected: selected === "," ? "" : selected,
   };
 }
 
-/** Find again where a trace was looked at. @param {Values} values @returns {Start} */
-export function toLook(values) {
-  const [query, key] = (values.at ?? "").split(",").map((place) => whole(place));
+/** Parse a viewer's state; invalid values become defaults. @param {Params} params @returns {ViewState} */
+export function paramsToViewState(params) {
+  const [query, key] = (params.selected ?? "").split(",").map((index) => parseIndex(index));
   return {
-    kind: values.kind,
-    layer: whole(values.layer) ?? undefined,
-    head: whole(values.head) ?? 0,
-    mode: values.view,
-    words: values.words === "1",
-    folded: values.fold === "1",
-    stretched: values.stretch === "1",
-    threshold: number(values.hide, 0.02),
+    kind: params.kind,
+    layer: parseIndex(params.layer) ?? undefined,
+    head: parseIndex(params.head) ?? 0,
+    mode: params.view,
+    mergeSubwords: params.merge === "1",
+    collapseSpecial: params.collapse === "1",
+    autoScale: params.autoscale === "1",
+    threshold: parseNumber(params.threshold, undefined),
     query: query ?? null,
     key: key ?? null,
   };
 }
 
 /**
- * Give a name that a table itself has, and not what every object has, such as "constructor"; or another.
+ * Return `name` if it is an own key of the table (and not, say, "constructor"), else the fallback.
  * @param {Object<string, unknown>} table
  * @param {string|undefined} name
- * @param {string} otherwise
+ * @param {string} fallback
  */
-export function oneOf(table, name, otherwise) {
-  return name !== undefined && Object.hasOwn(table, name) ? name : otherwise;
+export function ownKeyOr(table, name, fallback) {
+  return name !== undefined && Object.hasOwn(table, name) ? name : fallback;
 }
 
-/** Read a number of zero or more without decimals; null if it is none. @param {string|undefined} text */
-export function whole(text) {
+/** Parse a non-negative integer, or return null. @param {string|undefined} text */
+export function parseIndex(text) {
   return /^\d{1,6}$/.test(text ?? "") ? Number(text) : null;
 }
 
 /**
- * Read a number within bounds, or give another.
+ * Parse a number and clamp it to a range, or return the fallback.
+ * @template {number|undefined} T
  * @param {string|undefined} text
- * @param {number} otherwise
- * @param {number[]} [bounds]
+ * @param {T} fallback
+ * @param {number[]} [range]
  */
-export function number(text, otherwise, [least, most] = [-1e6, 1e6]) {
-  const found = text === undefined || text === "" ? NaN : Number(text);
-  return Number.isFinite(found) ? Math.min(Math.max(found, least), most) : otherwise;
+export function parseNumber(text, fallback, [min, max] = [-1e6, 1e6]) {
+  const value = text === undefined || text === "" ? NaN : Number(text);
+  return Number.isFinite(value) ? Math.min(Math.max(value, min), max) : fallback;
 }

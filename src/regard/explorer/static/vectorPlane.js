@@ -1,143 +1,148 @@
-/** A plane with vectors as arrows, moved by pointer or keyboard. */
-import { element } from "../viz/controls.js";
-import { vector as told } from "./format.js";
-import { svg } from "./components.js";
-import { scale } from "./axis.js";
-import { REACH } from "./attentionState.js";
+/** Plane with vectors as arrows, which are moved by pointer or keyboard. */
+import { createElement, createSvgElement } from "../viz/dom.js";
+import { MAX_COORDINATE } from "./attentionState.js";
+import { linearScale } from "./axis.js";
+import { formatVector } from "./format.js";
 
 /**
- * @typedef {[number, number]} Pair
- * @typedef {{vector: number[], label: string, pointed: boolean}} Mark
- * @typedef {{words: string[], vectors: number[][], turned?: number[][]|null, reached?: Mark[], pointed?: number|null}} Drawn
+ * @import { Vector } from "./attentionState.js"
+ * @typedef {{vector: number[], label: string, isSelected: boolean}} ContextPoint
+ * @typedef {{words: string[], vectors: number[][], encoded?: number[][]|null, contexts?: ContextPoint[],
+ *   selected?: number|null}} PlaneContent
  */
 
-const SIDE = 256; // of the drawing, in its own units
-const EDGE = 20;
-const STEP = 0.05; // of an arrow key; five times as far with Shift
-/** @type {Object<string, Pair>} */
+const SIDE = 256; // of the SVG's view box
+const MARGIN = 20;
+const KEY_STEP = 0.05; // per arrow key; with Shift five times as far
+/** @type {Object<string, Vector>} */
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 
-const across = scale([-REACH, REACH], [EDGE, SIDE - EDGE]);
-const down = scale([-REACH, REACH], [SIDE - EDGE, EDGE]);
-const at = (/** @type {number[]} */ [x, y]) => [across.to(x), down.to(y)];
+const xAxis = linearScale([-MAX_COORDINATE, MAX_COORDINATE], [MARGIN, SIDE - MARGIN]);
+const yAxis = linearScale([-MAX_COORDINATE, MAX_COORDINATE], [SIDE - MARGIN, MARGIN]);
+const toPixels = (/** @type {number[]} */ [x, y]) => [xAxis.toPixel(x), yAxis.toPixel(y)];
+const ORIGIN = toPixels([0, 0]);
 
 /**
- * A plane of one kind of vectors. `move(place, to)` is called while one is dragged, `nudge(place, by)` when keys
- * move it, `point(place)` when one is touched; `colour` is a CSS colour.
- * @param {{title: string, colour: string, name: (word: string, numbers: string) => string,
- *   move: (place: number, to: Pair) => void, nudge: (place: number, by: Pair) => void, point: (place: number) => void}} what
+ * Create a plane. `onMove` gets the new vector while one is dragged, `onNudge` the change made by a key, `onSelect` the
+ * index of a vector that is hovered or focused. `labelOf` names a vector for screen readers; `colour` is a CSS colour.
+ * @param {{title: string, colour: string, labelOf: (word: string, vector: string) => string,
+ *   onMove: (index: number, to: Vector) => void, onNudge: (index: number, by: Vector) => void,
+ *   onSelect: (index: number) => void}} options
  */
-export function plane({ title, colour, name, move, nudge, point }) {
-  const ghosts = svg("g", { class: "ghosts" });
-  const marks = svg("g", { class: "marks" });
-  const arrows = svg("g");
-  const drawing = svg("svg", { viewBox: `0 0 ${SIDE} ${SIDE}`, class: "plane", role: "group", "aria-label": title });
-  drawing.append(ground(), ghosts, marks, arrows);
-  drawing.style.setProperty("--colour", colour);
-  let tips = /** @type {SVGGElement[]} */ ([]);
+export function createVectorPlane({ title, colour, labelOf, onMove, onNudge, onSelect }) {
+  const encodedGroup = createSvgElement("g", { class: "encoded-vectors" });
+  const contextGroup = createSvgElement("g", { class: "contexts" });
+  const vectorGroup = createSvgElement("g");
+  const svg = createSvgElement("svg", { viewBox: `0 0 ${SIDE} ${SIDE}`, class: "vector-plane", role: "group", "aria-label": title });
+  svg.append(createGrid(), encodedGroup, contextGroup, vectorGroup);
+  svg.style.setProperty("--colour", colour);
+  let vectorElements = /** @type {SVGGElement[]} */ ([]);
 
-  /** @param {number} place */
-  function tip(place) {
-    const made = svg("g", { class: "tip", tabindex: 0, role: "button" },
-      svg("line", { x1: across.to(0), y1: down.to(0) }), svg("path", { class: "point" }), svg("circle", { r: 14, class: "grip" }), svg("text"));
-    made.addEventListener("pointerdown", (event) => {
+  /** @param {number} index */
+  function createVector(index) {
+    const element = createSvgElement("g", { class: "vector", tabindex: 0, role: "button" },
+      createSvgElement("line", { x1: ORIGIN[0], y1: ORIGIN[1] }), createSvgElement("path", { class: "arrowhead" }),
+      createSvgElement("circle", { r: 14, class: "handle" }), createSvgElement("text"));
+    element.addEventListener("pointerdown", (event) => {
       event.preventDefault();
-      made.focus({ preventScroll: true });
-      made.setPointerCapture(event.pointerId);
+      element.focus({ preventScroll: true });
+      element.setPointerCapture(event.pointerId);
     });
-    made.addEventListener("pointermove", (event) => {
-      if (made.hasPointerCapture(event.pointerId)) move(place, under(event));
+    element.addEventListener("pointermove", (event) => {
+      if (element.hasPointerCapture(event.pointerId)) onMove(index, vectorAt(event));
     });
-    made.addEventListener("pointerenter", () => point(place));
-    made.addEventListener("focus", () => point(place));
-    made.addEventListener("keydown", (event) => {
+    element.addEventListener("pointerenter", () => onSelect(index));
+    element.addEventListener("focus", () => onSelect(index));
+    element.addEventListener("keydown", (event) => {
       const arrow = ARROWS[event.key];
       if (!arrow) return;
       event.preventDefault();
-      const far = STEP * (event.shiftKey ? 5 : 1);
-      nudge(place, [far * arrow[0], far * arrow[1]]);
+      const step = KEY_STEP * (event.shiftKey ? 5 : 1);
+      onNudge(index, [step * arrow[0], step * arrow[1]]);
     });
-    return made;
+    return element;
   }
 
-  /** @param {PointerEvent} event @returns {Pair} */
-  function under({ clientX, clientY }) {
-    const box = drawing.getBoundingClientRect();
-    const unit = SIDE / box.width;
-    return [across.from((clientX - box.left) * unit), down.from((clientY - box.top) * unit)];
+  /** @param {PointerEvent} event @returns {Vector} */
+  function vectorAt({ clientX, clientY }) {
+    const box = svg.getBoundingClientRect();
+    const scale = SIDE / box.width;
+    return [xAxis.toValue((clientX - box.left) * scale), yAxis.toValue((clientY - box.top) * scale)];
   }
 
-  /** Draw the vectors of words; `turned` are where positions put them, `reached` points they lead to. @param {Drawn} what */
-  function draw({ words, vectors, turned = null, reached = [], pointed = null }) {
-    if (tips.length !== words.length) {
-      tips = words.map((_, place) => tip(place));
-      arrows.replaceChildren(...tips);
+  /** Draw the vectors of words; `encoded` are the same after positional encoding. @param {PlaneContent} content */
+  function draw({ words, vectors, encoded = null, contexts = [], selected = null }) {
+    if (vectorElements.length !== words.length) {
+      vectorElements = words.map((_, index) => createVector(index));
+      vectorGroup.replaceChildren(...vectorElements);
     }
-    tips.forEach((made, place) => put(made, vectors[place], words[place], place === pointed));
-    ghosts.replaceChildren(...(turned ?? []).map((vector) => {
-      const [x, y] = at(vector);
-      return svg("line", { x1: across.to(0), y1: down.to(0), x2: x, y2: y });
+    vectorElements.forEach((element, n) => updateVector(element, vectors[n], words[n], n === selected));
+    encodedGroup.replaceChildren(...(encoded ?? []).map((vector) => {
+      const [x2, y2] = toPixels(vector);
+      return createSvgElement("line", { x1: ORIGIN[0], y1: ORIGIN[1], x2, y2 });
     }));
-    marks.replaceChildren(...reached.flatMap((mark) => marked(mark)));
+    contextGroup.replaceChildren(...contexts.flatMap(createContext));
   }
 
-  /** @param {SVGGElement} made @param {number[]} vector @param {string} word @param {boolean} isPointed */
-  function put(made, vector, word, isPointed) {
-    const [line, head, grip, label] = made.children;
-    const [x, y] = at(vector);
+  /** @param {SVGGElement} element @param {number[]} vector @param {string} word @param {boolean} isSelected */
+  function updateVector(element, vector, word, isSelected) {
+    const [line, arrowhead, handle, label] = element.children;
+    const [x, y] = toPixels(vector);
     line.setAttribute("x2", String(x));
     line.setAttribute("y2", String(y));
-    head.setAttribute("d", arrowhead([across.to(0), down.to(0)], [x, y]));
-    grip.setAttribute("cx", String(x));
-    grip.setAttribute("cy", String(y));
-    writeLabel(label, word, x, y);
-    made.setAttribute("aria-label", name(word, told(vector)));
-    made.classList.toggle("pointed", isPointed);
+    arrowhead.setAttribute("d", arrowheadPath(ORIGIN, [x, y]));
+    handle.setAttribute("cx", String(x));
+    handle.setAttribute("cy", String(y));
+    updateLabel(label, word, x, y);
+    element.setAttribute("aria-label", labelOf(word, formatVector(vector)));
+    element.classList.toggle("selected", isSelected);
   }
 
-  return { element: element("figure", { className: "plane-box" }, element("figcaption", {}, title), drawing), draw };
+  const caption = createElement("figcaption", {}, title);
+  return { element: createElement("figure", { className: "vector-plane-figure" }, caption, svg), draw };
 }
 
 /**
- * Write a word beyond the tip, in the arrow's direction, but never off the paper.
+ * Place a word beyond the tip of its arrow, but inside the plane.
  * @param {Element} label
  * @param {string} word
  * @param {number} x
  * @param {number} y
  */
-function writeLabel(label, word, x, y) {
-  const [right, below] = [x - across.to(0), y - down.to(0)];
-  const far = Math.hypot(right, below) || 1;
-  const half = [...word].reduce((sum, sign) => sum + (sign > "\u2e7f" ? 6 : 3.2), 0);
-  const [outX, outY] = [x + (right / far) * (half + 9), y + (below / far) * 14];
-  label.setAttribute("x", String(Math.min(Math.max(outX, half + 2), SIDE - half - 2)));
-  label.setAttribute("y", String(Math.min(Math.max(outY + 4, 12), SIDE - 4)));
+function updateLabel(label, word, x, y) {
+  const [dx, dy] = [x - ORIGIN[0], y - ORIGIN[1]];
+  const length = Math.hypot(dx, dy) || 1;
+  const halfWidth = [...word].reduce((sum, character) => sum + (character > "\u2e7f" ? 6 : 3.2), 0); // CJK is wider
+  const [labelX, labelY] = [x + (dx / length) * (halfWidth + 9), y + (dy / length) * 14];
+  label.setAttribute("x", String(Math.min(Math.max(labelX, halfWidth + 2), SIDE - halfWidth - 2)));
+  label.setAttribute("y", String(Math.min(Math.max(labelY + 4, 12), SIDE - 4)));
   label.textContent = word;
 }
 
-/** @param {Mark} mark */
-function marked({ vector, label, pointed }) {
-  const [x, y] = at(vector);
-  const ring = svg("circle", { cx: x, cy: y, r: pointed ? 5.5 : 3, class: pointed ? "reached pointed" : "reached" });
-  return pointed ? [ring, svg("text", { x, y: y + 18, class: "reached" }, label)] : [ring];
+/** @param {ContextPoint} point */
+function createContext({ vector, label, isSelected }) {
+  const [x, y] = toPixels(vector);
+  const circle = createSvgElement("circle", { cx: x, cy: y, r: isSelected ? 5.5 : 3, class: isSelected ? "selected" : "" });
+  return isSelected ? [circle, createSvgElement("text", { x, y: y + 18 }, label)] : [circle];
 }
 
 /** @param {number[]} from @param {number[]} to */
-function arrowhead([x0, y0], [x, y]) {
+function arrowheadPath([x0, y0], [x, y]) {
   const length = Math.hypot(x - x0, y - y0) || 1;
   const [ux, uy] = [(x - x0) / length, (y - y0) / length];
   const size = Math.min(9, length);
-  const [bx, by] = [x - size * ux, y - size * uy];
+  const [baseX, baseY] = [x - size * ux, y - size * uy];
   const half = size * 0.45;
-  return `M${x} ${y}L${bx - half * uy} ${by + half * ux}L${bx + half * uy} ${by - half * ux}Z`;
+  return `M${x} ${y}L${baseX - half * uy} ${baseY + half * ux}L${baseX + half * uy} ${baseY - half * ux}Z`;
 }
 
-function ground() {
+function createGrid() {
   const lines = [];
-  for (let n = -REACH; n <= REACH; n++) {
-    const kind = n === 0 ? "axis" : "rule";
-    lines.push(svg("line", { class: kind, x1: across.to(n), x2: across.to(n), y1: EDGE, y2: SIDE - EDGE }));
-    lines.push(svg("line", { class: kind, y1: down.to(n), y2: down.to(n), x1: EDGE, x2: SIDE - EDGE }));
+  for (let n = -MAX_COORDINATE; n <= MAX_COORDINATE; n++) {
+    const className = n === 0 ? "axis" : "grid-line";
+    const [x, y] = toPixels([n, n]);
+    lines.push(createSvgElement("line", { class: className, x1: x, x2: x, y1: MARGIN, y2: SIDE - MARGIN }));
+    lines.push(createSvgElement("line", { class: className, y1: y, y2: y, x1: MARGIN, x2: SIDE - MARGIN }));
   }
-  return svg("g", { "aria-hidden": "true" }, ...lines);
+  return createSvgElement("g", { "aria-hidden": "true" }, ...lines);
 }

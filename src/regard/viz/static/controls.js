@@ -1,141 +1,146 @@
-/** The buttons, tabs and texts around the pictures. */
+/** Controls of the viewer: header, tabs, overview, toolbar and texts around the canvases. */
+import { createElement } from "./dom.js";
 import { canGroup } from "./headView.js";
 
 /**
- * @import { Texts } from "./i18n.js"
- * @import { Stack } from "./mapGroups.js"
- * @import { State, Wish } from "./state.js"
+ * @import { Texts } from "./locales/en.js"
+ * @import { MapGroup } from "./mapGroups.js"
+ * @import { Command, State } from "./state.js"
  * @import { Trace } from "./trace.js"
- * @typedef {ReturnType<typeof build>} Parts
+ * @typedef {ReturnType<typeof buildControls>} Controls
+ * @typedef {"language"|"theme"|"png"|"svg"|"json"} Request what a button asks for beyond the state
  */
 
-/**
- * Make an element with properties and children; texts are never markup.
- * @template {keyof HTMLElementTagNameMap} Name
- * @param {Name} name
- * @param {Partial<HTMLElementTagNameMap[Name]> & {[attribute: string]: unknown}} [properties]
- * @param {...(Node|string)} children
- */
-export function element(name, properties, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(properties ?? {})) {
-    if (key in made) Object.assign(made, { [key]: value });
-    else made.setAttribute(key, String(value));
-  }
-  made.append(...children);
-  return made;
-}
-
-const TOGGLES = /** @type {const} */ (["words", "folded", "stretched"]);
+const TOGGLES = /** @type {const} */ (["mergeSubwords", "collapseSpecial", "autoScale"]);
 const MODES = /** @type {const} */ (["matrix", "lines"]);
 
 /**
- * Build the page; `act` takes actions, `ask` what is not of the state: language, theme, files.
+ * Build the elements of a viewer in `root`.
  * @param {HTMLElement} root
  * @param {Trace} trace
- * @param {Stack[]} stacks
- * @param {{act: (wish: Wish) => void, ask: (wish: string) => void, embedded: boolean}} page
+ * @param {MapGroup[]} groups
+ * @param {{dispatch: (command: Command) => void, onRequest: (request: Request) => void, embedded: boolean}} options
  */
-export function build(root, trace, stacks, { act, ask, embedded }) {
+export function buildControls(root, trace, groups, { dispatch, onRequest, embedded }) {
   /** @param {string} className @param {() => void} onclick */
-  const button = (className, onclick) => element("button", { type: "button", className, onclick });
-  const toggle = (/** @type {"words"|"folded"|"stretched"} */ type) => button("toggle", () => act({ type }));
-  const parts = {
-    tabs: stacks.map((_, to) => button("tab", () => act({ type: "tab", to }))),
-    modes: MODES.map((to) => button("segment", () => act({ type: "mode", to }))),
-    words: toggle("words"),
-    folded: toggle("folded"),
-    stretched: toggle("stretched"),
-    language: button("quiet", () => ask("language")),
-    theme: button("quiet icon", () => ask("theme")),
-    png: button("quiet", () => ask("png")),
-    svg: button("quiet", () => ask("svg")),
-    json: button("quiet", () => ask("json")),
-    threshold: element("input", { type: "range", min: "0", max: "0.5", step: "0.01" }),
-    thresholdName: element("span"),
-    thresholdValue: element("output"),
-    overviewName: element("h3"),
-    overview: element("canvas", { tabIndex: 0, role: "img", className: "overview" }),
-    stage: element("canvas", { tabIndex: 0, role: "img", className: "stage" }),
-    overlay: element("canvas", { className: "overlay", "aria-hidden": "true" }),
-    caption: element("p", { className: "caption" }),
-    sentence: element("p", { className: "sentence", role: "status", "aria-live": "polite" }),
-    help: element("p", { className: "help" }),
+  const button = (className, onclick, text = "") => createElement("button", { type: "button", className, onclick }, text);
+  const toggle = (/** @type {typeof TOGGLES[number]} */ type) => button("toggle", () => dispatch({ type }));
+  const elements = {
+    tabs: groups.map((_, to) => button("tab", () => dispatch({ type: "tab", to }))),
+    modes: MODES.map((to) => button("segment", () => dispatch({ type: "mode", to }))),
+    mergeSubwords: toggle("mergeSubwords"),
+    collapseSpecial: toggle("collapseSpecial"),
+    autoScale: toggle("autoScale"),
+    language: button("button", () => onRequest("language")),
+    theme: button("button theme-button", () => onRequest("theme")),
+    png: button("button", () => onRequest("png"), "PNG"),
+    svg: button("button", () => onRequest("svg"), "SVG"),
+    json: button("button", () => onRequest("json"), "JSON"),
+    threshold: createElement("input", { type: "range", min: "0", max: "0.5", step: "0.01" }),
+    thresholdLabel: createElement("span"),
+    thresholdValue: createElement("output"),
+    overviewTitle: createElement("h3"),
+    overview: createElement("canvas", { tabIndex: 0, role: "img", className: "overview-canvas" }),
+    canvas: createElement("canvas", { tabIndex: 0, role: "img", className: "main-canvas" }),
+    overlay: createElement("canvas", { className: "overlay-canvas", "aria-hidden": "true" }),
+    caption: createElement("p", { className: "caption" }),
+    description: createElement("p", { className: "description", role: "status", "aria-live": "polite" }),
+    shortcuts: createElement("p", { className: "shortcuts" }),
   };
-  parts.threshold.oninput = () => act({ type: "threshold", to: Number(parts.threshold.value) });
-  const frame = element("div", { className: "frame" }, parts.stage, parts.overlay);
-  const tablist = element("nav", { className: "tabs", role: "tablist" }, ...parts.tabs);
-  for (const tab of parts.tabs) tab.setAttribute("role", "tab");
-  const title = element("div", { className: "title" },
-    element(embedded ? "h2" : "h1", { dir: "auto" }, trace.title || trace.model || "regard"),
-    element("p", { dir: "auto" }, trace.title ? trace.model : ""));
-  // the page around has its own
-  const outer = embedded ? [] : [parts.language, parts.theme];
-  const header = element("header", { className: "heading" }, title,
-    element("div", { className: "actions" }, parts.png, parts.svg, parts.json, ...outer));
-  const side = element("aside", { className: "side" }, parts.overviewName, element("div", { className: "scroller" }, parts.overview));
-  const tools = element("div", { className: "tools" },
-    element("div", { className: "segments", role: "group" }, ...parts.modes),
-    parts.words, parts.folded, parts.stretched,
-    element("label", { className: "threshold" }, parts.thresholdName, parts.threshold, parts.thresholdValue));
-  const main = element(embedded ? "section" : "main", { className: "view" }, tools, parts.caption, frame, parts.sentence);
-  root.classList.add("page");
-  root.replaceChildren(header, tablist, element("div", { className: "body" }, side, main), parts.help);
-  return { ...parts, frame, tablist, tools };
+  elements.threshold.oninput = () => dispatch({ type: "threshold", to: Number(elements.threshold.value) });
+  const frame = createElement("div", { className: "canvas-frame" }, elements.canvas, elements.overlay);
+  const tablist = createElement("nav", { className: "tabs", role: "tablist" }, ...elements.tabs);
+  for (const tab of elements.tabs) tab.setAttribute("role", "tab");
+  const title = createElement("div", { className: "viewer-title" },
+    createElement(embedded ? "h2" : "h1", { dir: "auto" }, trace.title || trace.model || "regard"),
+    createElement("p", { dir: "auto" }, trace.title ? trace.model : ""));
+  const pageButtons = embedded ? [] : [elements.language, elements.theme]; // an embedding page has its own
+  const header = createElement("header", { className: "viewer-header" }, title,
+    createElement("div", { className: "actions" }, elements.png, elements.svg, elements.json, ...pageButtons));
+  const sidebar = createElement("aside", { className: "sidebar" },
+    elements.overviewTitle, createElement("div", { className: "overview-scroll" }, elements.overview));
+  const modeGroup = createElement("div", { className: "segmented-control", role: "group" }, ...elements.modes);
+  const toolbar = createElement("div", { className: "toolbar" }, modeGroup,
+    elements.mergeSubwords, elements.collapseSpecial, elements.autoScale,
+    createElement("label", { className: "threshold" }, elements.thresholdLabel, elements.threshold, elements.thresholdValue));
+  const main = createElement(embedded ? "section" : "main", { className: "viewer-main" },
+    toolbar, elements.caption, frame, elements.description);
+  root.classList.add("viewer");
+  root.replaceChildren(header, tablist, createElement("div", { className: "viewer-body" }, sidebar, main), elements.shortcuts);
+  return { ...elements, frame, tablist, modeGroup };
 }
 
 /**
- * Bring all texts and switches up to the state.
- * @param {Parts} parts
- * @param {{trace: Trace, state: State, stacks: Stack[], texts: Texts, sentence: string, caption: string}} page
+ * Update all texts and switches.
+ * @param {Controls} controls
+ * @param {{trace: Trace, state: State, groups: MapGroup[], texts: Texts, description: string, caption: string}} view
  */
-export function refresh(parts, { trace, state, stacks, texts, sentence, caption }) {
-  const look = stacks[state.tab].looks[state.layer];
-  /** @param {Element} part @param {string} text */
-  const say = (part, text) => part.textContent !== text && (part.textContent = text);
-  parts.tabs.forEach((tab, n) => {
-    say(tab, texts.stacks[stacks[n].name] ?? stacks[n].name);
+export function updateControls(controls, { trace, state, groups, texts, description, caption }) {
+  controls.tabs.forEach((tab, n) => {
+    setText(tab, texts.groups[groups[n].name] ?? groups[n].name);
     tab.setAttribute("aria-selected", String(n === state.tab));
   });
-  parts.tablist.setAttribute("aria-label", texts.attentions);
-  parts.modes.forEach((mode, n) => {
-    const name = MODES[n];
-    say(mode, texts[name]);
-    mode.setAttribute("aria-pressed", String(state.mode === name));
+  controls.tablist.setAttribute("aria-label", texts.tabs);
+  controls.modeGroup.setAttribute("aria-label", texts.viewModes);
+  controls.modes.forEach((button, n) => {
+    setText(button, texts[MODES[n]]);
+    button.setAttribute("aria-pressed", String(state.mode === MODES[n]));
   });
-  const tokens = [trace.tokens[look.queries], trace.tokens[look.keys]];
-  const whole = canGroup(look);
-  const hasWords = tokens.some(({ words }) => words !== null && new Set(words).size < words.length);
-  const hasSpecial = tokens.some(({ special, padding }) => special.length + padding.length > 0);
-  /** @param {boolean} has @param {string} reason */
-  const why = (has, reason) => (whole ? (has ? "" : reason) : texts.reducedOnly);
-  const reasons = { words: why(hasWords, texts.noWords), folded: why(hasSpecial, texts.noSpecial), stretched: "" };
+  updateToggles(controls, trace, state, groups, texts);
+  updateSaveButtons(controls, trace, texts);
+  setText(controls.language, texts.otherLanguage);
+  setLabel(controls.theme, texts.theme);
+  controls.theme.title = texts.theme;
+  setText(controls.thresholdLabel, texts.threshold);
+  setText(controls.thresholdValue, state.threshold.toFixed(2));
+  controls.threshold.value = String(state.threshold);
+  setText(controls.overviewTitle, texts.overview);
+  setLabel(controls.overview, texts.overviewHelp);
+  setLabel(controls.canvas, caption);
+  setText(controls.caption, caption);
+  setText(controls.description, description);
+  setText(controls.shortcuts, texts.shortcuts);
+}
+
+/** Disable toggles that would change nothing; the tooltip says why. @param {Controls} controls @param {Trace} trace @param {State} state @param {MapGroup[]} groups @param {Texts} texts */
+function updateToggles(controls, trace, state, groups, texts) {
+  const map = groups[state.tab].maps[state.layer];
+  const axes = [trace.tokens[map.queries], trace.tokens[map.keys]];
+  const hasSubwords = axes.some(({ words }) => words !== null && new Set(words).size < words.length);
+  const hasSpecial = axes.some(({ special, padding }) => special.length + padding.length > 0);
+  /** @param {boolean} isUseful @param {string} reason */
+  const disabledReason = (isUseful, reason) => (canGroup(map) ? (isUseful ? "" : reason) : texts.needsAllWeights);
+  const reasons = {
+    mergeSubwords: disabledReason(hasSubwords, texts.noSubwords),
+    collapseSpecial: disabledReason(hasSpecial, texts.noSpecial),
+    autoScale: "",
+  };
   for (const name of TOGGLES) {
     const reason = reasons[name];
-    say(parts[name], texts[name]);
-    parts[name].disabled = reason !== "";
-    parts[name].title = reason;
-    parts[name].setAttribute("aria-pressed", String(state[name] && !reason));
+    setText(controls[name], texts[name]);
+    controls[name].disabled = reason !== "";
+    controls[name].title = reason;
+    controls[name].setAttribute("aria-pressed", String(state[name] && !reason));
   }
-  say(parts.language, texts.language);
-  say(parts.png, texts.savePng);
-  say(parts.svg, texts.saveSvg);
-  say(parts.json, texts.saveJson);
-  parts.json.setAttribute("aria-label", texts.saveTrace);
-  // of a reduced look a page holds what it draws, and no more
-  parts.json.disabled = trace.looks.some((one) => one.weights === null);
-  parts.json.title = parts.json.disabled ? texts.partOnly : "";
-  parts.png.setAttribute("aria-label", `${texts.save} PNG`);
-  parts.svg.setAttribute("aria-label", `${texts.save} SVG`);
-  parts.theme.setAttribute("aria-label", texts.theme);
-  parts.theme.title = texts.theme;
-  say(parts.thresholdName, texts.threshold);
-  say(parts.thresholdValue, state.threshold.toFixed(2));
-  parts.threshold.value = String(state.threshold);
-  say(parts.overviewName, texts.overview);
-  parts.overview.setAttribute("aria-label", texts.overviewHelp);
-  parts.stage.setAttribute("aria-label", caption);
-  say(parts.caption, caption);
-  say(parts.sentence, sentence);
-  say(parts.help, texts.keysHelp);
+}
+
+/** @param {Controls} controls @param {Trace} trace @param {Texts} texts */
+function updateSaveButtons(controls, trace, texts) {
+  setLabel(controls.png, texts.savePng);
+  setLabel(controls.svg, texts.saveSvg);
+  setLabel(controls.json, texts.saveJson);
+  [controls.png.title, controls.svg.title] = [texts.savePng, texts.saveSvg];
+  // of a summarised map the page holds only what it draws, which is not a complete trace
+  controls.json.disabled = trace.maps.some((map) => map.weights === null);
+  controls.json.title = controls.json.disabled ? texts.jsonUnavailable : texts.saveJson;
+}
+
+/** Set a text only if it differs, so that live regions are not announced again. @param {Element} element @param {string} text */
+function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** @param {Element} element @param {string} label */
+function setLabel(element, label) {
+  element.setAttribute("aria-label", label);
 }

@@ -1,61 +1,59 @@
-/** What is pointed at, as a sentence to read and to hear. */
-import { direction } from "./renderer.js";
-import { number } from "./headView.js";
+/** Description of the selection in words: shown below the view and read out by screen readers. */
+import { formatWeight } from "./headView.js";
+import { textDirection } from "./renderer.js";
 
 /**
- * @import { Group } from "./tokenGroups.js"
- * @import { Texts } from "./i18n.js"
- * @import { Pointer } from "./state.js"
- * @import { Link, View } from "./headView.js"
+ * @import { HeadView, Link } from "./headView.js"
+ * @import { Texts } from "./locales/en.js"
+ * @import { Selection } from "./state.js"
+ * @import { TokenGroup } from "./tokenGroups.js"
  */
 
-const MOST = 3; // links named in one sentence
+const MAX_LINKS = 3;
 
-/** Keep a word written from the right from turning the sentence around it. @param {string} word */
-function isolated(word) {
-  return direction(word) === "rtl" ? `\u2068${word}\u2069` : word;
+/** Isolate a right-to-left word, so that it does not reorder the sentence around it. @param {string} word */
+function isolate(word) {
+  return textDirection(word) === "rtl" ? `\u2068${word}\u2069` : word;
 }
 
 /**
- * Say where a query looks, by whom a key is looked at, or how strong one link is.
- * @param {View} view
- * @param {Pointer & {locked: boolean}} pointer
+ * Describe what a query attends to, what attends to a key, or the weight of a cell.
+ * @param {HeadView} view
+ * @param {Selection & {locked: boolean}} selection
  * @param {Texts} texts
  */
-export function sentence(view, { query, key, locked }, texts) {
-  const said = query !== null ? ofQuery(view, query, key, texts) : key !== null ? ofKey(view, key, texts) : null;
-  if (said === null) return texts.idle;
-  return locked ? `${said} ${texts.locked}` : said;
+export function describeSelection(view, { query, key, locked }, texts) {
+  if (query === null && key === null) return texts.noSelection;
+  const text = query !== null ? describeQuery(view, query, key, texts) : describeKey(view, key ?? 0, texts);
+  return locked ? [text, texts.locked].join(texts.sentenceSeparator) : text;
 }
 
-/** @param {View} view @param {number} query @param {number|null} key @param {Texts} texts */
-function ofQuery(view, query, key, texts) {
-  const name = isolated(view.queries[query].text);
-  const parts = [];
+/** @param {HeadView} view @param {number} query @param {number|null} key @param {Texts} texts */
+function describeQuery(view, query, key, texts) {
+  const name = isolate(view.queries[query].text);
+  const sentences = [];
   if (key !== null) {
     const weight = view.at(query, key);
-    const other = isolated(view.keys[key].text);
-    parts.push(
-      weight === null
-        ? texts.unknown(name, other)
-        : texts.cell(name, other, number(weight, view.step)),
+    const keyName = isolate(view.keys[key].text);
+    sentences.push(
+      weight === null ? texts.unknownWeight(name, keyName) : texts.cellWeight(name, keyName, formatWeight(weight, view.step)),
     );
   }
-  const links = view.row(query).slice(0, MOST);
-  parts.push(links.length ? texts.most(name, listed(links, view.keys, view, texts)) : texts.nowhere(name));
-  const rest = view.leftOut(query);
-  if (rest >= 0.005) parts.push(texts.rest(number(rest, view.step)));
-  return parts.join(" ");
+  const links = view.row(query).slice(0, MAX_LINKS);
+  sentences.push(links.length ? texts.attendsTo(name, listLinks(links, view.keys, view, texts)) : texts.attendsToNothing(name));
+  const remainder = view.remainder(query);
+  if (remainder >= 0.005) sentences.push(texts.remainder(formatWeight(remainder, view.step)));
+  return sentences.join(texts.sentenceSeparator);
 }
 
-/** @param {View} view @param {number} key @param {Texts} texts */
-function ofKey(view, key, texts) {
-  const links = view.column(key).slice(0, MOST);
-  const name = isolated(view.keys[key].text);
-  return links.length ? texts.from(name, listed(links, view.queries, view, texts)) : texts.nobody(name);
+/** @param {HeadView} view @param {number} key @param {Texts} texts */
+function describeKey(view, key, texts) {
+  const links = view.column(key).slice(0, MAX_LINKS);
+  const name = isolate(view.keys[key].text);
+  return links.length ? texts.attendedBy(name, listLinks(links, view.queries, view, texts)) : texts.attendedByNothing(name);
 }
 
-/** @param {Link[]} links @param {Group[]} groups @param {View} view @param {Texts} texts */
-function listed(links, groups, view, texts) {
-  return texts.and(links.map(({ place, weight }) => texts.link(isolated(groups[place].text), number(weight, view.step))));
+/** @param {Link[]} links @param {TokenGroup[]} groups @param {HeadView} view @param {Texts} texts */
+function listLinks(links, groups, view, texts) {
+  return texts.list(links.map(({ index, weight }) => texts.link(isolate(groups[index].text), formatWeight(weight, view.step))));
 }

@@ -1,93 +1,92 @@
-/** Pieces as a reader wants them: bytes told as whole characters, marks of a space left out. */
+/** Display form of tokens: bytes decoded to characters, space markers removed. The twin of regard.viz.detokenize. */
 
-/** Stands for a piece that only continues the character of the piece before. */
-export const GOES_ON = "…";
+/** Shown for a piece that only continues the character of the piece before it. */
+export const CONTINUATION = "…";
 
-const LETTERS = byteLetters();
+const BYTE_LETTERS = byteLetters();
 /** @type {Object<string, string>} */
-const SPELLED = { "\n": "\\n", "\t": "\\t", "\r": "\\r" };
+const ESCAPES = { "\n": "\\n", "\t": "\\t", "\r": "\\r" };
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** GPT-2's letters for bytes: printable ones are themselves, the others follow U+0100. */
+/** GPT-2's byte alphabet: printable bytes stand for themselves, the others for letters from U+0100 on. */
 function byteLetters() {
   const letters = /** @type {Map<string, number>} */ (new Map());
   let next = 256;
   for (let byte = 0; byte < 256; byte++) {
-    const printable =
-      (byte > 32 && byte < 127) || (byte > 160 && byte < 173) || (byte > 173 && byte < 256);
-    letters.set(String.fromCharCode(printable ? byte : next++), byte);
+    const isPrintable = (byte > 32 && byte < 127) || (byte > 160 && byte < 173) || (byte > 173 && byte < 256);
+    letters.set(String.fromCharCode(isPrintable ? byte : next++), byte);
   }
   return letters;
 }
 
 /**
- * Tell each piece as text, as regard.pictures.pieces does.
+ * Return each piece as readable text; special tokens stay as they are.
  * @param {string[]} pieces
- * @param {number[]} special
+ * @param {number[]} special positions of special tokens
  * @returns {string[]}
  */
-export function readable(pieces, special = []) {
-  const kept = new Set(special);
-  const bytes = isByteLevel(pieces, kept) ? spell : unescape;
-  const parts = pieces.map((piece, n) => (kept.has(n) ? [] : bytes(piece)));
-  return told(parts).map((text, n) => (kept.has(n) ? pieces[n] : withoutSpace(text)));
+export function displayTokens(pieces, special = []) {
+  const verbatim = new Set(special);
+  const toBytes = isByteLevel(pieces, verbatim) ? bytesOfLetters : bytesOfText;
+  const bytes = pieces.map((piece, n) => (verbatim.has(n) ? [] : toBytes(piece)));
+  return decodeJointly(bytes).map((text, n) => (verbatim.has(n) ? pieces[n] : stripSpaceMarkers(text)));
 }
 
-/** Spell out signs that steer: controls, and marks that turn the text around. @param {string} text */
-export function safe(text) {
-  return text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (sign) => {
-    if ("\u200c\u200d".includes(sign)) return sign;
-    const code = (sign.codePointAt(0) ?? 0).toString(16);
-    return SPELLED[sign] ?? (code.length > 2 ? `\\u${code.padStart(4, "0")}` : `\\x${code.padStart(2, "0")}`);
+/** Escape control characters and marks that change the direction of text. @param {string} text */
+export function escapeControls(text) {
+  return text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (character) => {
+    if ("\u200c\u200d".includes(character)) return character; // joiners shape Persian and Indic words
+    const code = (character.codePointAt(0) ?? 0).toString(16);
+    return ESCAPES[character] ?? (code.length > 2 ? `\\u${code.padStart(4, "0")}` : `\\x${code.padStart(2, "0")}`);
   });
 }
 
-/** @param {string[]} pieces @param {Set<number>} kept */
-function isByteLevel(pieces, kept) {
-  let shifted = false;
+/** Byte-level BPE writes only letters of its alphabet, some of them from U+0100 on. @param {string[]} pieces @param {Set<number>} verbatim */
+function isByteLevel(pieces, verbatim) {
+  let hasShifted = false;
   for (const [n, piece] of pieces.entries()) {
-    if (kept.has(n)) continue;
+    if (verbatim.has(n)) continue;
     for (const letter of piece) {
-      if (!LETTERS.has(letter)) return false;
-      shifted ||= letter >= "\u0100";
+      if (!BYTE_LETTERS.has(letter)) return false;
+      hasShifted ||= letter >= "\u0100";
     }
   }
-  return shifted;
+  return hasShifted;
 }
 
 /** @param {string} piece */
-function spell(piece) {
-  return [...piece].map((letter) => LETTERS.get(letter) ?? 0);
+function bytesOfLetters(piece) {
+  return [...piece].map((letter) => BYTE_LETTERS.get(letter) ?? 0);
 }
 
-/** @param {string} piece */
-function unescape(piece) {
-  const parts = piece.split(/<0x([0-9A-Fa-f]{2})>/); // text and numbers by turns
+/** Encode text as UTF-8, with byte tokens such as <0xE7> as the bytes they stand for. @param {string} piece */
+function bytesOfText(piece) {
+  const parts = piece.split(/<0x([0-9A-Fa-f]{2})>/); // text at even indices, hexadecimal at odd ones
   return parts.flatMap((part, n) => (n % 2 ? [parseInt(part, 16)] : [...new TextEncoder().encode(part)]));
 }
 
-/** Decode the bytes of all pieces together; a character goes to the first piece it is in. @param {number[][]} parts */
-function told(parts) {
-  const owners = parts.flatMap((part, n) => part.map(() => n));
-  const bytes = Uint8Array.from(parts.flat());
-  const texts = parts.map(() => "");
-  for (let place = 0; place < bytes.length; ) {
-    const length = characterLength(bytes[place]);
-    const character = decoded(bytes.subarray(place, place + length));
-    texts[owners[place]] += character ?? "\ufffd";
-    place += character === null ? 1 : length;
+/** Decode the bytes of all pieces together; a character belongs to the piece it starts in. @param {number[][]} pieces */
+function decodeJointly(pieces) {
+  const owners = pieces.flatMap((piece, n) => piece.map(() => n));
+  const bytes = Uint8Array.from(pieces.flat());
+  const texts = pieces.map(() => "");
+  for (let offset = 0; offset < bytes.length; ) {
+    const length = characterLength(bytes[offset]);
+    const character = decodeCharacter(bytes.subarray(offset, offset + length));
+    texts[owners[offset]] += character ?? "\ufffd";
+    offset += character === null ? 1 : length;
   }
-  return texts.map((text, n) => text || (parts[n].length ? GOES_ON : ""));
+  return texts.map((text, n) => text || (pieces[n].length ? CONTINUATION : ""));
 }
 
-/** @param {number} lead */
-function characterLength(lead) {
-  if (lead < 0x80) return 1;
-  return lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+/** @param {number} leadByte */
+function characterLength(leadByte) {
+  if (leadByte < 0x80) return 1;
+  return leadByte < 0xe0 ? 2 : leadByte < 0xf0 ? 3 : 4;
 }
 
 /** @param {Uint8Array} bytes */
-function decoded(bytes) {
+function decodeCharacter(bytes) {
   if (bytes.length === 1 && bytes[0] < 0x80) return String.fromCharCode(bytes[0]);
   try {
     return UTF8.decode(bytes);
@@ -97,6 +96,6 @@ function decoded(bytes) {
 }
 
 /** @param {string} text */
-function withoutSpace(text) {
+function stripSpaceMarkers(text) {
   return text.replace(/^[▁ ]+|[▁ ]+$/gu, "") || (text ? "▁" : "");
 }

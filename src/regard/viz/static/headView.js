@@ -1,54 +1,56 @@
-/** One head with its words on both sides: all that a drawing of it needs. */
-import { groups } from "./tokenGroups.js";
-import { reducedHead } from "./sparseHead.js";
-import { wholeHead } from "./denseHead.js";
+/** View of one head: its weights between token groups, and the labels of both axes. Everything a drawing needs. */
+import { createDenseHead } from "./denseHead.js";
+import { createSparseHead } from "./sparseHead.js";
+import { groupTokens } from "./tokenGroups.js";
 
 /**
- * @import { Group } from "./tokenGroups.js"
- * @import { Look, Trace } from "./trace.js"
- * @typedef {{place: number, weight: number}} Link
- * @typedef {{top: number, left: number, bottom: number, right: number}} Area
- * @typedef {{whole: boolean, step: number, maximum: number, at: (query: number, key: number) => number|null,
- *   raster: (area: Area, height: number, width: number) => Float32Array}} Weights
+ * @import { GroupOptions, TokenGroup } from "./tokenGroups.js"
+ * @import { AttentionMap, Trace } from "./trace.js"
+ * @typedef {{index: number, weight: number}} Link to a query or key, by its index
+ * @typedef {{top: number, left: number, bottom: number, right: number}} Region of cells; bottom and right are exclusive
+ * @typedef {{isDense: boolean, step: number, maximum: number, at: (query: number, key: number) => number|null,
+ *   rasterize: (region: Region, height: number, width: number) => Float32Array}} Weights
+ * `step` is the quantization step; `at` returns null where a weight is not known.
  * @typedef {Weights & {row: (query: number) => Link[], column: (key: number) => Link[],
- *   leftOut: (query: number) => number}} Head
- * @typedef {{queries: Group[], keys: Group[], gold: Set<string>}} Words
- * @typedef {Weights & Words} Cells what a matrix is drawn from
- * @typedef {Head & Words} View
+ *   remainder: (query: number) => number}} Head
+ * `remainder` is the weight of a row that its links do not cover.
+ * @typedef {{queries: TokenGroup[], keys: TokenGroup[], gold: Set<string>}} Axes
+ * @typedef {Weights & Axes} MatrixData what a matrix is drawn from
+ * @typedef {Head & Axes} HeadView
  */
 
-/** Only whole weights can be summed over words or folded. @param {Look} look */
-export function canGroup(look) {
-  return look.weights !== null;
+/** Return whether tokens can be grouped, which needs all weights. @param {AttentionMap} map */
+export function canGroup(map) {
+  return map.weights !== null;
 }
 
 /**
- * Tell one head by pieces or by words.
+ * Create the view of one head, given by its index among the heads of the map.
  * @param {Trace} trace
- * @param {Look} look
- * @param {number} place
- * @param {{words?: boolean, folded?: boolean}} [options]
- * @returns {View}
+ * @param {AttentionMap} map
+ * @param {number} head
+ * @param {GroupOptions} [options]
+ * @returns {HeadView}
  */
-export function headView(trace, look, place, options = {}) {
-  const told = canGroup(look) ? options : {};
-  const queries = groups(trace.tokens[look.queries], told);
-  const keys = groups(trace.tokens[look.keys], told);
-  const head = look.weights ? wholeHead(look, place, queries, keys) : reducedHead(look, place);
-  return { ...head, queries, keys, gold: goldCells(trace, look, queries, keys) };
+export function createHeadView(trace, map, head, options = {}) {
+  const grouping = canGroup(map) ? options : {};
+  const queries = groupTokens(trace.tokens[map.queries], grouping);
+  const keys = groupTokens(trace.tokens[map.keys], grouping);
+  const weights = map.weights ? createDenseHead(map, head, queries, keys) : createSparseHead(map, head);
+  return { ...weights, queries, keys, gold: goldCells(trace, map, queries, keys) };
 }
 
 /**
- * Cells "query,key" of the gold alignment.
+ * Return the cells of the gold alignment as "query,key".
  * @param {Trace} trace
- * @param {Look} look
- * @param {Group[]} queries
- * @param {Group[]} keys
+ * @param {AttentionMap} map
+ * @param {TokenGroup[]} queries
+ * @param {TokenGroup[]} keys
  * @returns {Set<string>}
  */
-function goldCells(trace, look, queries, keys) {
+function goldCells(trace, map, queries, keys) {
   const cells = new Set();
-  if (!trace.gold || look.queries !== "target" || look.keys !== "source") return cells;
+  if (!trace.gold || map.queries !== "target" || map.keys !== "source") return cells;
   const links = new Set(trace.gold.map(([source, target]) => `${target},${source}`));
   queries.forEach((query, i) => {
     if (query.word === null) return;
@@ -60,11 +62,12 @@ function goldCells(trace, look, queries, keys) {
 }
 
 /**
- * Write a weight to two decimals; a plain 0 is one that is exactly zero, as behind a mask.
+ * Format a weight with two decimals. "0" is only written for an exact zero, as behind a mask: at 8 bits, a zero may
+ * be a small weight that was rounded.
  * @param {number} weight
  * @param {number} step
  */
-export function number(weight, step) {
+export function formatWeight(weight, step) {
   if (weight >= 0.005) return weight.toFixed(2);
   return weight === 0 && step < 1e-4 ? "0" : "<0.01";
 }

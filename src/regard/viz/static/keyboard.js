@@ -1,4 +1,4 @@
-/** What a key on the keyboard does. */
+/** Keyboard shortcuts of the viewer. */
 
 /** @type {Object<string, {query?: number, key?: number, layer?: number, head?: number}>} */
 const ARROWS = {
@@ -7,14 +7,15 @@ const ARROWS = {
   ArrowLeft: { key: -1, head: -1 },
   ArrowRight: { key: 1, head: 1 },
 };
+const ZOOM_FACTOR = 1.4;
 
 /**
- * Give the action of a key, or null. Arrows move from token to token; with Shift, or in the
- * overview, from layer to layer and from head to head.
+ * Return the command of a key press, or null. Arrow keys move from token to token; with Shift, or in the overview,
+ * from layer to layer and from head to head. Combinations with Ctrl, Meta or Alt belong to the browser.
  * @param {{key: string, shiftKey?: boolean, ctrlKey?: boolean, metaKey?: boolean, altKey?: boolean}} event
- * @returns {import("./state.js").Wish|null}
+ * @returns {import("./state.js").Command|null}
  */
-export function actionOf({ key, shiftKey = false, ctrlKey = false, metaKey = false, altKey = false }, inOverview = false) {
+export function commandForKey({ key, shiftKey = false, ctrlKey = false, metaKey = false, altKey = false }, inOverview = false) {
   if (ctrlKey || metaKey || altKey) return null;
   const arrow = ARROWS[key];
   if (arrow && (shiftKey || inOverview)) {
@@ -26,7 +27,7 @@ export function actionOf({ key, shiftKey = false, ctrlKey = false, metaKey = fal
     case "Escape":
       return { type: "clear" };
     case "Enter":
-      return { type: "relock" };
+      return { type: "toggleLock" };
     case "m":
     case "M":
       return { type: "mode", to: "matrix" };
@@ -35,11 +36,11 @@ export function actionOf({ key, shiftKey = false, ctrlKey = false, metaKey = fal
       return { type: "mode", to: "lines" };
     case "+":
     case "=":
-      return { type: "nearer", by: 1.4 };
+      return { type: "zoomBy", factor: ZOOM_FACTOR };
     case "-":
-      return { type: "nearer", by: 1 / 1.4 };
+      return { type: "zoomBy", factor: 1 / ZOOM_FACTOR };
     case "0":
-      return { type: "nearer", by: 0 };
+      return { type: "resetZoom" };
     default:
       return null;
   }

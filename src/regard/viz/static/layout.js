@@ -1,142 +1,148 @@
-/** Where a matrix stands: how large a cell is, which part is seen, and what is under a pixel. */
+/** Layout and hit testing of both views of a head: the matrix, and the lines between two columns of tokens. */
 
 /**
- * @import { Pointer, Zoom } from "./state.js"
- * @import { Area, Cells } from "./headView.js"
- * @typedef {{width: number, height: number}} Size
- * @typedef {{queries: string, keys: string}} Names
- * @typedef {{mode: "matrix", left: number, top: number, cell: number, words: number, across: number, isUpright: boolean,
- *   isNarrow: boolean, foot: number, width: number, height: number, area: Size, seen: {across: number, down: number},
- *   zoom: Zoom}} Placed
+ * @import { HeadView, MatrixData, Region } from "./headView.js"
+ * @import { Selection, Zoom } from "./state.js"
+ * @typedef {{width: number, height: number}} Size in CSS pixels, as everything here
+ * @typedef {{queries: string, keys: string}} AxisNames
+ * @typedef {{mode: "matrix", left: number, top: number, cell: number, labelWidth: number, columns: number,
+ *   hasUprightLabels: boolean, isNarrow: boolean, footerLeft: number, width: number, height: number, available: Size,
+ *   visible: {columns: number, rows: number}, zoom: Zoom}} MatrixLayout
+ * `cell` is the side of a cell; `visible` counts the cells on the screen, fractions included.
+ * @typedef {{mode: "lines", rowHeight: number, top: number, visibleHeight: number, left: number, right: number,
+ *   outer: {left: number, right: number}, scroll: number, size: Size}} LinesLayout
+ * Query labels end at `left`, key labels start at `right`.
+ * @typedef {MatrixLayout|LinesLayout} ViewLayout
  */
 
-const LARGEST = 60; // pixels of a cell when all are shown
-const NEAREST = 72; // and when zoomed in
-const LONGEST = 130; // pixels of a word's label
-const FOOT = { wide: 60, narrow: 76 }; // room for the scale and notes
-const NARROW = 420; // pixels in which the notes need a line each
+const MAX_CELL = 60; // when all cells are shown
+const MAX_ZOOMED_CELL = 72;
+const MAX_LABEL_WIDTH = 130;
+const FOOTER_HEIGHT = { wide: 60, narrow: 76 }; // of the colour scale and the notes
+const NARROW_WIDTH = 420; // below it the notes need a line each
+const ROW_HEIGHT = { min: 20, max: 30 };
+const LINES_HEADER_HEIGHT = 30;
+const MAX_LINES_WIDTH = 860;
 
 /**
- * Place the matrix: where it begins, how large a cell is, and which part is seen.
+ * Lay out the matrix: its origin, the size of a cell, and the visible part.
  * @param {Size} size
- * @param {Cells} view
+ * @param {MatrixData} view
  * @param {Zoom} zoom
- * @param {(text: string) => number} measure
- * @returns {Placed}
+ * @param {(text: string) => number} measureText
+ * @returns {MatrixLayout}
  */
-export function layout(size, view, zoom, measure) {
-  const widest = (/** @type {Cells["keys"]} */ groups) => Math.min(LONGEST, groups.reduce((most, { text }) => Math.max(most, measure(text)), 0));
-  const words = Math.ceil(widest(view.queries)) + 28;
-  const keyWidth = widest(view.keys);
-  const [down, across] = [view.queries.length, view.keys.length];
-  const upright = 24;
-  const slanted = Math.ceil(keyWidth * 0.82) + 24;
-  // a frame that is hidden or not yet laid out has no room at all
+export function layoutMatrix(size, view, zoom, measureText) {
+  const maxLabelWidth = (/** @type {MatrixData["keys"]} */ groups) =>
+    Math.min(MAX_LABEL_WIDTH, groups.reduce((width, { text }) => Math.max(width, measureText(text)), 0));
+  const labelWidth = Math.ceil(maxLabelWidth(view.queries)) + 28;
+  const keyWidth = maxLabelWidth(view.keys);
+  const [rows, columns] = [view.queries.length, view.keys.length];
+  // a frame that is hidden or not yet laid out has no size; 1 avoids divisions by zero
   /** @param {number} top @param {number} right */
-  const room = (top, right) => ({
-    width: Math.max(1, size.width - words - right),
-    height: Math.max(1, size.height - top - (size.width < NARROW ? FOOT.narrow : FOOT.wide)),
+  const availableSize = (top, right) => ({
+    width: Math.max(1, size.width - labelWidth - right),
+    height: Math.max(1, size.height - top - (size.width < NARROW_WIDTH ? FOOTER_HEIGHT.narrow : FOOTER_HEIGHT.wide)),
   });
-  const fits = (/** @type {Size} */ area) => Math.min(LARGEST, area.width / across, area.height / down);
-  let [top, right] = [upright, 16];
-  let area = room(top, right);
-  // the room is that of the whole map, so that nothing jumps while zooming
-  if (keyWidth + 8 > fits(area)) {
-    [top, right] = [slanted, Math.ceil(keyWidth * 0.58) + 8];
-    area = room(top, right);
+  const fittingCell = (/** @type {Size} */ area) => Math.min(MAX_CELL, area.width / columns, area.height / rows);
+  let top = 24;
+  let available = availableSize(top, 16);
+  // slanted labels need more space; decided for the unzoomed matrix, so that nothing jumps while zooming
+  if (keyWidth + 8 > fittingCell(available)) {
+    top = Math.ceil(keyWidth * 0.82) + 24;
+    available = availableSize(top, Math.ceil(keyWidth * 0.58) + 8);
   }
-  const fit = Math.max(fits(area), 0.05);
-  const cell = Math.max(fit, Math.min(fit * zoom.scale, Math.max(NEAREST, fit)));
-  const seen = { across: Math.min(across, area.width / cell), down: Math.min(down, area.height / cell) };
-  const left = centred(words, area.width, across, cell);
+  const fit = Math.max(fittingCell(available), 0.05);
+  const cell = Math.max(fit, Math.min(fit * zoom.scale, Math.max(MAX_ZOOMED_CELL, fit)));
+  const visible = { columns: Math.min(columns, available.width / cell), rows: Math.min(rows, available.height / cell) };
+  const left = centredLeft(labelWidth, available.width, columns, cell);
   return {
     mode: "matrix",
     left,
     top,
     cell,
-    words,
-    across,
-    isUpright: keyWidth + 8 <= cell,
-    isNarrow: size.width < NARROW,
-    foot: size.width < 560 ? 20 : left, // a narrow window needs all its width for the notes
-    width: seen.across * cell,
-    height: seen.down * cell,
-    area,
-    seen,
+    labelWidth,
+    columns,
+    hasUprightLabels: keyWidth + 8 <= cell,
+    isNarrow: size.width < NARROW_WIDTH,
+    footerLeft: size.width < 560 ? 20 : left, // a narrow window needs all its width for the notes
+    width: visible.columns * cell,
+    height: visible.rows * cell,
+    available,
+    visible,
     zoom: {
       scale: cell / fit,
-      x: Math.min(Math.max(zoom.x, 0), across - seen.across),
-      y: Math.min(Math.max(zoom.y, 0), down - seen.down),
+      x: Math.min(Math.max(zoom.x, 0), columns - visible.columns),
+      y: Math.min(Math.max(zoom.y, 0), rows - visible.rows),
     },
   };
 }
 
 /**
- * A map narrower than its area stands in the middle of it.
- * @param {number} words
- * @param {number} room
- * @param {number} across
+ * Return the left edge of a matrix; one narrower than the available width is centred.
+ * @param {number} labelWidth
+ * @param {number} availableWidth
+ * @param {number} columns
  * @param {number} cell
  */
-function centred(words, room, across, cell) {
-  return words + Math.floor((room - Math.min(room, across * cell)) / 2);
+function centredLeft(labelWidth, availableWidth, columns, cell) {
+  return labelWidth + Math.floor((availableWidth - Math.min(availableWidth, columns * cell)) / 2);
 }
 
 /**
- * Zoom by a factor, while the cell under the pixel (x, y) stays where it is.
- * @param {Placed} placed
+ * Return the zoom scaled by a factor, with the cell under the pixel (x, y) fixed.
+ * @param {MatrixLayout} layout
  * @param {number} factor
  * @param {number} x
  * @param {number} y
  * @returns {Zoom}
  */
-export function zoomed(placed, factor, x, y) {
-  const scale = Math.max(1, Math.min(placed.zoom.scale * factor, (NEAREST / placed.cell) * placed.zoom.scale));
-  const cell = (placed.cell * scale) / placed.zoom.scale;
-  const left = centred(placed.words, placed.area.width, placed.across, cell);
-  const down = y - placed.top;
+export function zoomAt(layout, factor, x, y) {
+  const { zoom } = layout;
+  const scale = Math.max(1, Math.min(zoom.scale * factor, (MAX_ZOOMED_CELL / layout.cell) * zoom.scale));
+  const cell = (layout.cell * scale) / zoom.scale;
+  const left = centredLeft(layout.labelWidth, layout.available.width, layout.columns, cell);
+  const fromTop = y - layout.top;
   return {
     scale,
-    x: placed.zoom.x + (x - placed.left) / placed.cell - (x - left) / cell,
-    y: placed.zoom.y + down / placed.cell - down / cell,
+    x: zoom.x + (x - layout.left) / layout.cell - (x - left) / cell,
+    y: zoom.y + fromTop / layout.cell - fromTop / cell,
   };
 }
 
 /**
- * Move the seen part by pixels.
- * @param {Pick<Placed, "zoom"|"cell">} placed
- * @param {number} across
- * @param {number} down
+ * Return the zoom moved by pixels.
+ * @param {Pick<MatrixLayout, "zoom"|"cell">} layout
+ * @param {number} dx
+ * @param {number} dy
  * @returns {Zoom}
  */
-export function panned({ zoom, cell }, across, down) {
-  return { ...zoom, x: zoom.x + across / cell, y: zoom.y + down / cell };
+export function pan({ zoom, cell }, dx, dy) {
+  return { ...zoom, x: zoom.x + dx / cell, y: zoom.y + dy / cell };
 }
 
 /**
- * Move the seen part as little as needed to show a query and a key.
- * @param {Placed} placed
+ * Return the zoom moved as little as needed to show a query and a key.
+ * @param {Pick<MatrixLayout, "zoom"|"visible">} layout
  * @param {number|null} query
  * @param {number|null} key
  * @returns {Zoom}
  */
-export function revealed({ zoom, seen }, query, key) {
-  /** @param {number} first @param {number} count @param {number|null} place */
-  const into = (first, count, place) =>
-    place === null ? first : Math.min(Math.max(first, place + 1 - count), place);
-  return { ...zoom, x: into(zoom.x, seen.across, key), y: into(zoom.y, seen.down, query) };
+export function revealCell({ zoom, visible }, query, key) {
+  /** @param {number} first @param {number} count @param {number|null} index */
+  const reveal = (first, count, index) => (index === null ? first : Math.min(Math.max(first, index + 1 - count), index));
+  return { ...zoom, x: reveal(zoom.x, visible.columns, key), y: reveal(zoom.y, visible.rows, query) };
 }
 
 /**
- * Tell what is under a pixel: a cell, a word at the edge, or nothing.
- * @param {Placed} placed
- * @param {Cells} view
+ * Return what is under a pixel of the matrix: a cell, the label of a row or column, or null.
+ * @param {MatrixLayout} layout
+ * @param {MatrixData} view
  * @param {number} x
  * @param {number} y
- * @returns {Pointer|null}
+ * @returns {Selection|null}
  */
-export function hit(placed, view, x, y) {
-  const { left, top, cell, width, height, zoom } = placed;
+export function hitMatrix({ left, top, cell, width, height, zoom }, view, x, y) {
   const inColumns = x >= left && x < left + width;
   const inRows = y >= top && y < top + height;
   const query = inRows && x < left + width ? Math.floor(zoom.y + (y - top) / cell) : null;
@@ -148,17 +154,69 @@ export function hit(placed, view, x, y) {
   };
 }
 
-/** The cells that are seen, whole or in part. @param {Placed} placed @param {Cells} view @returns {Area} */
-export function visible({ zoom, seen }, view) {
+/** Return the cells that are visible in full or in part. @param {MatrixLayout} layout @param {MatrixData} view @returns {Region} */
+export function visibleRegion({ zoom, visible }, view) {
   return {
     top: Math.floor(zoom.y),
     left: Math.floor(zoom.x),
-    bottom: Math.min(view.queries.length, Math.ceil(zoom.y + seen.down)),
-    right: Math.min(view.keys.length, Math.ceil(zoom.x + seen.across)),
+    bottom: Math.min(view.queries.length, Math.ceil(zoom.y + visible.rows)),
+    right: Math.min(view.keys.length, Math.ceil(zoom.x + visible.columns)),
   };
 }
 
-/** The pixel where a cell begins. @param {Placed} placed @param {number} query @param {number} key @returns {[number, number]} */
-export function corner({ left, top, cell, zoom }, query, key) {
+/** Return the upper left pixel of a cell. @param {MatrixLayout} layout @param {number} query @param {number} key @returns {[number, number]} */
+export function cellOrigin({ left, top, cell, zoom }, query, key) {
   return [left + (key - zoom.x) * cell, top + (query - zoom.y) * cell];
+}
+
+/**
+ * Lay out the two columns of tokens; a list that is too long scrolls.
+ * @param {Size} size
+ * @param {HeadView} view
+ * @param {number} scroll
+ * @returns {LinesLayout}
+ */
+export function layoutLines(size, view, scroll) {
+  const count = Math.max(view.queries.length, view.keys.length);
+  const visibleHeight = Math.max(1, size.height - LINES_HEADER_HEIGHT - 12);
+  const rowHeight = Math.min(ROW_HEIGHT.max, Math.max(ROW_HEIGHT.min, Math.floor(visibleHeight / count)));
+  const width = Math.min(size.width, MAX_LINES_WIDTH);
+  const start = (size.width - width) / 2;
+  return {
+    mode: "lines",
+    rowHeight,
+    top: LINES_HEADER_HEIGHT,
+    visibleHeight,
+    left: start + width * 0.32,
+    right: start + width * 0.68,
+    outer: { left: start, right: start + width },
+    scroll: Math.min(Math.max(scroll, 0), Math.max(0, count * rowHeight - visibleHeight)),
+    size,
+  };
+}
+
+/** Return the scroll offset moved as little as needed to show a row. @param {LinesLayout} layout @param {number|null} row */
+export function revealRow({ scroll, rowHeight, visibleHeight }, row) {
+  return row === null ? scroll : Math.min(Math.max(scroll, (row + 1) * rowHeight - visibleHeight), row * rowHeight);
+}
+
+/**
+ * Return the token under a pixel, or null.
+ * @param {LinesLayout} layout
+ * @param {HeadView} view
+ * @param {number} x
+ * @param {number} y
+ * @returns {Selection|null}
+ */
+export function hitLines({ rowHeight, top, left, right, outer, scroll }, view, x, y) {
+  if (y < top) return null;
+  const row = Math.floor((y - top + scroll) / rowHeight);
+  if (x >= outer.left && x <= left + 12) return row < view.queries.length ? { query: row, key: null } : null;
+  if (x >= right - 12 && x <= outer.right) return row < view.keys.length ? { query: null, key: row } : null;
+  return null;
+}
+
+/** Return the vertical centre of a row. @param {LinesLayout} layout @param {number} row */
+export function rowCentre({ rowHeight, top, scroll }, row) {
+  return top + (row + 0.5) * rowHeight - scroll;
 }

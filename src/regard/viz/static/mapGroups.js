@@ -1,7 +1,7 @@
-/** The attentions of a model: looks of one kind between the same two token lists, layer by layer. */
+/** Map groups: attention maps of one kind between the same two token lists, one per layer. A tab of the viewer each. */
 
-/** @type {Object<string, string>} */
-const NAMES = {
+/** Names of a translation model's groups, by kind and queries. @type {Object<string, string>} */
+const TRANSLATION_NAMES = {
   "self source": "encoder",
   "causal target": "decoder",
   "self target": "decoder",
@@ -9,26 +9,26 @@ const NAMES = {
 };
 
 /**
- * @import { Look, Trace } from "./trace.js"
- * @typedef {{name: string, kind: string, queries: string, keys: string, looks: Look[]}} Stack
+ * @import { AttentionMap, Trace } from "./trace.js"
+ * @typedef {{name: string, kind: string, queries: string, keys: string, maps: AttentionMap[]}} MapGroup
  */
 
-/** Sort looks into stacks, named as in regard.pictures.view. @param {Trace} trace @returns {Stack[]} */
-export function stacks(trace) {
-  const found = /** @type {Map<string, Look[]>} */ (new Map());
-  for (const look of trace.looks) {
-    const key = JSON.stringify([look.kind, look.queries, look.keys]);
-    found.set(key, [...(found.get(key) ?? []), look]);
+/** Group the maps of a trace, in order of appearance; names as in regard.viz.view. @param {Trace} trace @returns {MapGroup[]} */
+export function groupMaps(trace) {
+  const byKind = /** @type {Map<string, AttentionMap[]>} */ (new Map());
+  for (const map of trace.maps) {
+    const key = JSON.stringify([map.kind, map.queries, map.keys]);
+    byKind.set(key, [...(byKind.get(key) ?? []), map]);
   }
-  const groups = [...found.values()];
-  const named = /** @type {Stack[]} */ ([]);
-  for (const looks of groups) {
-    const { kind, queries, keys } = looks[0];
-    const several = groups.filter((other) => other[0].kind === kind).length > 1;
-    const alone = several ? `${kind} ${queries}-${keys}` : kind;
-    const known = "source" in trace.tokens ? NAMES[`${kind} ${queries}`] : undefined;
-    const taken = named.some((stack) => stack.name === known);
-    named.push({ name: known && !taken ? known : alone, kind, queries, keys, looks });
+  const lists = [...byKind.values()];
+  const groups = /** @type {MapGroup[]} */ ([]);
+  for (const maps of lists) {
+    const { kind, queries, keys } = maps[0];
+    const isAmbiguous = lists.filter((other) => other[0].kind === kind).length > 1;
+    const genericName = isAmbiguous ? `${kind} ${queries}-${keys}` : kind;
+    const shortName = "source" in trace.tokens ? TRANSLATION_NAMES[`${kind} ${queries}`] : undefined;
+    const isTaken = groups.some((group) => group.name === shortName);
+    groups.push({ name: shortName && !isTaken ? shortName : genericName, kind, queries, keys, maps });
   }
-  return named;
+  return groups;
 }

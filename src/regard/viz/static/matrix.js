@@ -1,182 +1,183 @@
-/** One head as a matrix: a row per query, a column per key, near or far. */
-import { ink } from "./colourScale.js";
-import { corner, visible } from "./layout.js";
-import { WEIGHTS } from "./scale.js";
+/** Matrix view of a head: a heat map with a row per query and a column per key. */
+import { contrastingColour, WEIGHT_SCALE } from "./colourScale.js";
+import { cellOrigin, visibleRegion } from "./layout.js";
 
 /**
- * @import { Texts } from "./i18n.js"
- * @import { Pen, Theme } from "./renderer.js"
- * @import { Names, Placed } from "./layout.js"
- * @import { Scale } from "./scale.js"
- * @import { Pointer } from "./state.js"
- * @import { Cells } from "./headView.js"
- * @typedef {{top: number, threshold: number, scale: Scale}} How
+ * @import { ColourScale } from "./colourScale.js"
+ * @import { MatrixData } from "./headView.js"
+ * @import { AxisNames, MatrixLayout } from "./layout.js"
+ * @import { Texts } from "./locales/en.js"
+ * @import { Renderer, Theme } from "./renderer.js"
+ * @import { Selection } from "./state.js"
+ * @typedef {{maximum: number, threshold: number, scale: ColourScale}} CellStyle
+ * @typedef {{maximum: number, threshold: number, theme: Theme, texts: Texts, axisNames: AxisNames, pixelRatio?: number,
+ *   scale?: ColourScale}} MatrixStyle
  */
 
-const NUMBERED = 34; // pixels of a cell that shows its number
-const APART = 15; // from one label to the next
-const FAR = 3; // words that are not shown between two that are
-const SLANT = -55; // degrees
+const MIN_CELL_WITH_VALUE = 34; // pixels
+const LABEL_SPACING = 15; // pixels
+const MAX_SKIPPED_LABELS = 3; // beyond that, positions are shown instead of words
+const LABEL_ANGLE = -55; // degrees
 
 /**
- * Draw the matrix, its words and its scale.
- * @param {Pen} pen
- * @param {Cells} view
- * @param {Placed} placed
- * @param {{top: number, threshold: number, theme: Theme, texts: Texts, names: Names, ratio?: number, scale?: Scale}} how
+ * Draw the cells, the labels of both axes and the legend.
+ * @param {Renderer} renderer
+ * @param {MatrixData} view
+ * @param {MatrixLayout} layout
+ * @param {MatrixStyle} style
  */
-export function draw(pen, view, placed, { top, threshold, theme, texts, names, ratio = 1, scale = WEIGHTS }) {
-  const how = { top, threshold, scale };
-  drawCells(pen, view, placed, how, ratio);
-  pen.clipped(placed.left, placed.top, placed.width, placed.height, () => {
-    if (placed.cell >= NUMBERED) drawNumbers(pen, view, placed, how);
-    drawGold(pen, view, placed, how);
+export function drawMatrix(renderer, view, layout, { maximum, threshold, theme, texts, axisNames, pixelRatio = 1, scale = WEIGHT_SCALE }) {
+  const cellStyle = { maximum, threshold, scale };
+  drawCells(renderer, view, layout, cellStyle, pixelRatio);
+  renderer.clip(layout.left, layout.top, layout.width, layout.height, () => {
+    if (layout.cell >= MIN_CELL_WITH_VALUE) drawValues(renderer, view, layout, cellStyle);
+    drawGold(renderer, view, layout, cellStyle);
   });
-  drawWords(pen, view, placed, theme);
-  drawScale(pen, view, placed, { top, theme, texts, names, scale });
+  drawLabels(renderer, view, layout, theme);
+  drawLegend(renderer, view, layout, { maximum, theme, texts, axisNames, scale });
 }
 
-/** @param {Pen} pen @param {Cells} view @param {Placed} placed @param {How} how @param {number} ratio */
-function drawCells(pen, view, placed, { top, threshold, scale }, ratio) {
-  const area = visible(placed, view);
-  const { cell, left, zoom } = placed;
-  const [rows, columns] = [area.bottom - area.top, area.right - area.left];
-  // cells smaller than a pixel share one, which shows the strongest of them
-  const height = Math.max(1, Math.min(rows, Math.floor(rows * cell * ratio)));
-  const width = Math.max(1, Math.min(columns, Math.floor(columns * cell * ratio)));
-  const bytes = scale.pixels(view.raster(area, height, width), top, threshold);
-  const x = left + (area.left - zoom.x) * cell;
-  const y = placed.top + (area.top - zoom.y) * cell;
-  pen.clipped(left, placed.top, placed.width, placed.height, () =>
-    pen.image(bytes, width, height, x, y, columns * cell, rows * cell),
+/** @param {Renderer} renderer @param {MatrixData} view @param {MatrixLayout} layout @param {CellStyle} style @param {number} pixelRatio */
+function drawCells(renderer, view, layout, { maximum, threshold, scale }, pixelRatio) {
+  const region = visibleRegion(layout, view);
+  const { cell, left, top, zoom } = layout;
+  const [rows, columns] = [region.bottom - region.top, region.right - region.left];
+  // cells smaller than a pixel share one, which shows their maximum
+  const height = Math.max(1, Math.min(rows, Math.floor(rows * cell * pixelRatio)));
+  const width = Math.max(1, Math.min(columns, Math.floor(columns * cell * pixelRatio)));
+  const pixels = scale.toPixels(view.rasterize(region, height, width), maximum, threshold);
+  const x = left + (region.left - zoom.x) * cell;
+  const y = top + (region.top - zoom.y) * cell;
+  renderer.clip(left, top, layout.width, layout.height, () =>
+    renderer.image(pixels, width, height, x, y, columns * cell, rows * cell),
   );
 }
 
-/** @param {Pen} pen @param {Cells} view @param {Placed} placed @param {How} how */
-function drawNumbers(pen, view, placed, { top, threshold, scale }) {
-  const area = visible(placed, view);
-  for (let query = area.top; query < area.bottom; query++) {
-    for (let key = area.left; key < area.right; key++) {
+/** @param {Renderer} renderer @param {MatrixData} view @param {MatrixLayout} layout @param {CellStyle} style */
+function drawValues(renderer, view, layout, { maximum, threshold, scale }) {
+  const region = visibleRegion(layout, view);
+  for (let query = region.top; query < region.bottom; query++) {
+    for (let key = region.left; key < region.right; key++) {
       const weight = view.at(query, key);
       if (weight === null) continue;
-      const [x, y] = corner(placed, query, key);
-      const colour = ink(scale.colour(Math.abs(weight) < threshold ? 0 : weight / top));
-      const middle = placed.cell / 2;
-      const size = placed.cell < 44 ? 11 : 13;
-      pen.text(scale.number(weight, view.step), x + middle, y + middle, { align: "center", colour, size });
+      const [x, y] = cellOrigin(layout, query, key);
+      const colour = contrastingColour(scale.colourAt(Math.abs(weight) < threshold ? 0 : weight / maximum));
+      const half = layout.cell / 2;
+      const size = layout.cell < 44 ? 11 : 13;
+      renderer.text(scale.format(weight, view.step), x + half, y + half, { align: "center", colour, size });
     }
   }
 }
 
-/** @param {Pen} pen @param {Cells} view @param {Placed} placed @param {How} how */
-function drawGold(pen, view, placed, { top, scale }) {
-  if (placed.cell < 5) return;
-  const area = visible(placed, view);
-  for (const name of view.gold) {
-    const [query, key] = name.split(",").map(Number);
-    if (query < area.top || query >= area.bottom || key < area.left || key >= area.right) continue;
-    const [x, y] = corner(placed, query, key);
-    const inset = Math.max(1, placed.cell * 0.07);
-    const side = placed.cell - 2 * inset;
-    const stroke = ink(scale.colour((view.at(query, key) ?? 0) / top));
-    pen.rect(x + inset, y + inset, side, side, { stroke, line: 1.5 });
+/** @param {Renderer} renderer @param {MatrixData} view @param {MatrixLayout} layout @param {CellStyle} style */
+function drawGold(renderer, view, layout, { maximum, scale }) {
+  if (layout.cell < 5) return;
+  const region = visibleRegion(layout, view);
+  for (const cell of view.gold) {
+    const [query, key] = cell.split(",").map(Number);
+    if (query < region.top || query >= region.bottom || key < region.left || key >= region.right) continue;
+    const [x, y] = cellOrigin(layout, query, key);
+    const inset = Math.max(1, layout.cell * 0.07);
+    const side = layout.cell - 2 * inset;
+    const stroke = contrastingColour(scale.colourAt((view.at(query, key) ?? 0) / maximum));
+    renderer.rect(x + inset, y + inset, side, side, { stroke, lineWidth: 1.5 });
   }
 }
 
-/** @param {Pen} pen @param {Cells} view @param {Placed} placed @param {Theme} theme */
-function drawWords(pen, view, placed, theme) {
-  const every = spacing(placed.cell);
-  const area = visible(placed, view);
-  for (let query = area.top; query < area.bottom; query++) {
-    if (query % every === 0) drawWord(pen, view, placed, "query", query, theme, false);
+/** @param {Renderer} renderer @param {MatrixData} view @param {MatrixLayout} layout @param {Theme} theme */
+function drawLabels(renderer, view, layout, theme) {
+  const step = labelStep(layout.cell);
+  const region = visibleRegion(layout, view);
+  for (let query = region.top; query < region.bottom; query++) {
+    if (query % step === 0) drawLabel(renderer, view, layout, "query", query, theme, false);
   }
-  for (let key = area.left; key < area.right; key++) {
-    if (key % every === 0) drawWord(pen, view, placed, "key", key, theme, false);
+  for (let key = region.left; key < region.right; key++) {
+    if (key % step === 0) drawLabel(renderer, view, layout, "key", key, theme, false);
   }
 }
 
-/** Every how many tokens one is named: by words as dense as they fit, by positions in round steps. @param {number} cell */
-export function spacing(cell) {
-  if (APART / cell <= FAR) return Math.ceil(APART / cell);
-  return [5, 10, 20, 50, 100, 200, 500, 1000].find((steps) => steps * cell >= 2 * APART) ?? 2000;
+/** Return how many tokens apart labels are: words as dense as they fit, positions in round steps. @param {number} cell */
+export function labelStep(cell) {
+  if (LABEL_SPACING / cell <= MAX_SKIPPED_LABELS) return Math.ceil(LABEL_SPACING / cell);
+  return [5, 10, 20, 50, 100, 200, 500, 1000].find((step) => step * cell >= 2 * LABEL_SPACING) ?? 2000;
 }
 
 /**
- * @param {Pen} pen
- * @param {Cells} view
- * @param {Placed} placed
- * @param {keyof Pointer} side
- * @param {number} place
+ * @param {Renderer} renderer
+ * @param {MatrixData} view
+ * @param {MatrixLayout} layout
+ * @param {keyof Selection} axis
+ * @param {number} index
  * @param {Theme} theme
- * @param {boolean} pointed
+ * @param {boolean} isSelected
  */
-function drawWord(pen, view, placed, side, place, theme, pointed) {
-  const group = (side === "query" ? view.queries : view.keys)[place];
-  // far apart, words make no text any more: their positions say more
-  const text = pointed || APART / placed.cell <= FAR ? shortened(group.text) : String(place);
-  const [x, y] = corner(placed, side === "query" ? place : placed.zoom.y, side === "key" ? place : placed.zoom.x);
-  const middle = placed.cell / 2;
-  const isFaint = group.special || text === String(place);
-  const colour = pointed ? theme.accent : isFaint ? theme.faint : theme.ink;
-  const style = { colour, bold: pointed, halo: pointed ? theme.paper : undefined };
-  if (side === "query") {
-    if (y + middle < placed.top || y + middle > placed.top + placed.height) return;
-    pen.text(text, placed.left - 8, y + middle, { ...style, align: "right" });
+function drawLabel(renderer, view, layout, axis, index, theme, isSelected) {
+  const group = (axis === "query" ? view.queries : view.keys)[index];
+  // isolated words out of a long text mean little; their positions mean more
+  const text = isSelected || LABEL_SPACING / layout.cell <= MAX_SKIPPED_LABELS ? truncate(group.text) : String(index);
+  const [x, y] = cellOrigin(layout, axis === "query" ? index : layout.zoom.y, axis === "key" ? index : layout.zoom.x);
+  const half = layout.cell / 2;
+  const isMuted = group.isSpecial || text === String(index);
+  const colour = isSelected ? theme.accent : isMuted ? theme.muted : theme.text;
+  const style = { colour, bold: isSelected, halo: isSelected ? theme.surface : undefined };
+  if (axis === "query") {
+    if (y + half < layout.top || y + half > layout.top + layout.height) return;
+    renderer.text(text, layout.left - 8, y + half, { ...style, align: "right" });
     return;
   }
-  if (x + middle < placed.left || x + middle > placed.left + placed.width) return;
-  if (placed.isUpright) {
-    pen.text(text, x + middle, placed.top - 12, { ...style, align: "center" });
+  if (x + half < layout.left || x + half > layout.left + layout.width) return;
+  if (layout.hasUprightLabels) {
+    renderer.text(text, x + half, layout.top - 12, { ...style, align: "center" });
   } else {
-    pen.text(text, x + middle, placed.top - 9, { ...style, turn: SLANT });
+    renderer.text(text, x + half, layout.top - 9, { ...style, rotate: LABEL_ANGLE });
   }
 }
 
-/** Cut a text that would not fit. @param {string} text */
-export function shortened(text, most = 18) {
-  const signs = [...text];
-  return signs.length > most ? `${signs.slice(0, most - 1).join("")}…` : text;
+/** Shorten a label that would not fit. @param {string} text */
+export function truncate(text, maxLength = 18) {
+  const characters = [...text];
+  return characters.length > maxLength ? `${characters.slice(0, maxLength - 1).join("")}…` : text;
 }
 
 /**
- * @param {Pen} pen
- * @param {Cells} view
- * @param {Placed} placed
- * @param {{top: number, theme: Theme, texts: Texts, names: Names, scale: Scale}} how
+ * @param {Renderer} renderer
+ * @param {MatrixData} view
+ * @param {MatrixLayout} layout
+ * @param {{maximum: number, theme: Theme, texts: Texts, axisNames: AxisNames, scale: ColourScale}} style
  */
-function drawScale(pen, view, placed, { top, theme, texts, names, scale }) {
-  const room = scale.least < 0 ? 20 : 0; // for the number at its low end
-  const [x, y, width, height] = [placed.foot + room, placed.top + placed.height + 16, 120, 8];
-  const shares = Float32Array.from({ length: 60 }, (_, n) => scale.least + ((1 - scale.least) * n) / 59);
-  pen.image(scale.pixels(shares, 1), 60, 1, x, y, width, height);
-  const style = { colour: theme.faint, size: 11 };
-  const low = String(Number((scale.least * top).toFixed(2))).replace("-", "−");
-  pen.text(low, x - 5, y + 4, { ...style, align: "right" });
-  const end = `${Number(top.toFixed(2))} ${texts.weight}`;
-  const gold = view.gold.size ? `  ·  ${texts.gold}` : "";
-  pen.text(end + gold, x + width + 6, y + 4, style);
-  const axes = texts.axes(names.queries, names.keys);
-  const notes = placed.isNarrow ? axes : [axes.join("  ·  ")];
-  if (!view.whole) notes.push(texts.coarse);
-  notes.forEach((note, n) => pen.text(note, placed.foot, y + 21 + 16 * n, style));
+function drawLegend(renderer, view, layout, { maximum, theme, texts, axisNames, scale }) {
+  const indent = scale.minimum < 0 ? 20 : 0; // for the label at the low end
+  const [x, y, width, height] = [layout.footerLeft + indent, layout.top + layout.height + 16, 120, 8];
+  const fractions = Float32Array.from({ length: 60 }, (_, n) => scale.minimum + ((1 - scale.minimum) * n) / 59);
+  renderer.image(scale.toPixels(fractions, 1), 60, 1, x, y, width, height);
+  const style = { colour: theme.muted, size: 11 };
+  const low = String(Number((scale.minimum * maximum).toFixed(2))).replace("-", "−");
+  renderer.text(low, x - 5, y + 4, { ...style, align: "right" });
+  const high = `${Number(maximum.toFixed(2))} ${texts.weight}`;
+  const gold = view.gold.size ? `  ·  ${texts.goldCell}` : "";
+  renderer.text(high + gold, x + width + 6, y + 4, style);
+  const axes = texts.axes(axisNames.queries, axisNames.keys);
+  const notes = layout.isNarrow ? axes : [axes.join("  ·  ")];
+  if (!view.isDense) notes.push(texts.approximate);
+  notes.forEach((note, n) => renderer.text(note, layout.footerLeft, y + 21 + 16 * n, style));
 }
 
 /**
- * Draw what is pointed at over the matrix: its row, its column and their words.
- * @param {Pen} pen
- * @param {Cells} view
- * @param {Placed} placed
- * @param {Pointer} pointer
+ * Draw the selection over the matrix: its row, its column and their labels.
+ * @param {Renderer} renderer
+ * @param {MatrixData} view
+ * @param {MatrixLayout} layout
+ * @param {Selection} selection
  * @param {Theme} theme
  */
-export function drawPointer(pen, view, placed, { query, key }, theme) {
-  const { left, top, width, height, cell } = placed;
-  const line = { stroke: theme.pointer, line: 1.5 };
-  pen.clipped(left - 1, top - 1, width + 2, height + 2, () => {
-    if (query !== null) pen.rect(left, corner(placed, query, 0)[1], width, cell, { ...line, alpha: key === null ? 1 : 0.55 });
-    if (key !== null) pen.rect(corner(placed, 0, key)[0], top, cell, height, { ...line, alpha: query === null ? 1 : 0.55 });
-    if (query !== null && key !== null) pen.rect(...corner(placed, query, key), cell, cell, { ...line, line: 2.5 });
+export function drawSelection(renderer, view, layout, { query, key }, theme) {
+  const { left, top, width, height, cell } = layout;
+  const outline = { stroke: theme.highlight, lineWidth: 1.5 };
+  renderer.clip(left - 1, top - 1, width + 2, height + 2, () => {
+    if (query !== null) renderer.rect(left, cellOrigin(layout, query, 0)[1], width, cell, { ...outline, alpha: key === null ? 1 : 0.55 });
+    if (key !== null) renderer.rect(cellOrigin(layout, 0, key)[0], top, cell, height, { ...outline, alpha: query === null ? 1 : 0.55 });
+    if (query !== null && key !== null) renderer.rect(...cellOrigin(layout, query, key), cell, cell, { ...outline, lineWidth: 2.5 });
   });
-  if (query !== null) drawWord(pen, view, placed, "query", query, theme, true);
-  if (key !== null) drawWord(pen, view, placed, "key", key, theme, true);
+  if (query !== null) drawLabel(renderer, view, layout, "query", query, theme, true);
+  if (key !== null) drawLabel(renderer, view, layout, "key", key, theme, true);
 }

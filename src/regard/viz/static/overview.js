@@ -1,84 +1,85 @@
-/** All heads of one attention at a glance: a row per layer, a column per head. */
-import { pixels } from "./colourScale.js";
+/** Overview of a map group: a thumbnail per head, with a row per layer. */
+import { weightsToPixels } from "./colourScale.js";
 
 /**
- * @import { Pen, Theme } from "./renderer.js"
- * @import { Stack } from "./mapGroups.js"
- * @import { View } from "./headView.js"
- * @typedef {{side: number, pitch: number, width: number, height: number}} Placed
+ * @import { HeadView } from "./headView.js"
+ * @import { MapGroup } from "./mapGroups.js"
+ * @import { Renderer, Theme } from "./renderer.js"
+ * @typedef {{side: number, pitch: number, width: number, height: number}} OverviewLayout
  */
 
-const THUMBNAIL = { least: 16, most: 64 }; // pixels
+const THUMBNAIL_SIDE = { min: 16, max: 64 }; // pixels
 const GAP = 5;
-const EDGE = { left: 26, top: 22 }; // room for the numbers of layers and heads
+const MARGIN = { left: 26, top: 22 }; // for the indices of layers and heads
 
-/** Place the thumbnails in a width. @param {number} width @param {Stack} stack @returns {Placed} */
-export function layout(width, stack) {
-  const heads = Math.max(...stack.looks.map((look) => look.heads.length));
-  const room = (width - EDGE.left) / heads - GAP;
-  const side = Math.floor(Math.min(THUMBNAIL.most, Math.max(THUMBNAIL.least, room)));
+/** Fit the thumbnails into a width. @param {number} width @param {MapGroup} group @returns {OverviewLayout} */
+export function layoutOverview(width, group) {
+  const columns = Math.max(...group.maps.map((map) => map.heads.length));
+  const available = (width - MARGIN.left) / columns - GAP;
+  const side = Math.floor(Math.min(THUMBNAIL_SIDE.max, Math.max(THUMBNAIL_SIDE.min, available)));
   const pitch = side + GAP;
   return {
     side,
     pitch,
-    width: EDGE.left + heads * pitch,
-    height: EDGE.top + stack.looks.length * pitch,
+    width: MARGIN.left + columns * pitch,
+    height: MARGIN.top + group.maps.length * pitch,
   };
 }
 
-/** Tell which head is under a pixel. @param {Placed} placed @param {Stack} stack @param {number} x @param {number} y */
-export function hit({ pitch }, stack, x, y) {
-  const [head, layer] = [Math.floor((x - EDGE.left) / pitch), Math.floor((y - EDGE.top) / pitch)];
-  const isThere = layer >= 0 && head >= 0 && head < (stack.looks[layer]?.heads.length ?? 0);
-  return isThere ? { layer, head } : null;
+/** Return the head under a pixel, or null. @param {OverviewLayout} layout @param {MapGroup} group @param {number} x @param {number} y */
+export function hitOverview({ pitch }, group, x, y) {
+  const [head, layer] = [Math.floor((x - MARGIN.left) / pitch), Math.floor((y - MARGIN.top) / pitch)];
+  const exists = layer >= 0 && head >= 0 && head < (group.maps[layer]?.heads.length ?? 0);
+  return exists ? { layer, head } : null;
 }
 
-/** Number the layers and the heads. @param {Pen} pen @param {Stack} stack @param {Placed} placed @param {Theme} theme */
-export function drawNumbers(pen, stack, placed, theme) {
-  const style = { colour: theme.faint, size: 11 };
-  const most = Math.max(...stack.looks.map((look) => look.heads.length));
-  const common = stack.looks.find((look) => look.heads.length === most)?.heads ?? [];
-  const every = Math.ceil(18 / placed.pitch);
-  common.forEach((head, place) => {
-    const x = EDGE.left + place * placed.pitch + placed.side / 2;
-    if (place % every === 0) pen.text(String(head), x, 10, { ...style, align: "center" });
+/** Draw the indices of layers and heads. @param {Renderer} renderer @param {MapGroup} group @param {OverviewLayout} layout @param {Theme} theme */
+export function drawIndices(renderer, group, layout, theme) {
+  const style = { colour: theme.muted, size: 11 };
+  const columns = Math.max(...group.maps.map((map) => map.heads.length));
+  const heads = group.maps.find((map) => map.heads.length === columns)?.heads ?? [];
+  const step = Math.ceil(18 / layout.pitch);
+  heads.forEach((head, column) => {
+    const x = MARGIN.left + column * layout.pitch + layout.side / 2;
+    if (column % step === 0) renderer.text(String(head), x, 10, { ...style, align: "center" });
   });
-  stack.looks.forEach((_, layer) => {
-    const y = EDGE.top + layer * placed.pitch + placed.side / 2;
-    pen.text(String(layer), EDGE.left - 8, y, { ...style, align: "right" });
+  group.maps.forEach((_, layer) => {
+    const y = MARGIN.top + layer * layout.pitch + layout.side / 2;
+    renderer.text(String(layer), MARGIN.left - 8, y, { ...style, align: "right" });
   });
 }
 
 /**
- * Draw one layer's thumbnails. `viewOf(layer, head)` gives a head, `top(view)` its scale.
- * @param {Pen} pen
- * @param {Stack} stack
- * @param {Placed} placed
+ * Draw the thumbnails of one layer.
+ * @param {Renderer} renderer
+ * @param {MapGroup} group
+ * @param {OverviewLayout} layout
  * @param {number} layer
- * @param {{viewOf: (layer: number, head: number) => View, top: (view: View) => number, ratio?: number}} how
+ * @param {{viewOf: (layer: number, head: number) => HeadView, maximumOf: (view: HeadView) => number,
+ *   pixelRatio?: number}} options
  */
-export function drawLayer(pen, stack, placed, layer, { viewOf, top, ratio = 1 }) {
-  const [, queries, keys] = stack.looks[layer].sizes;
-  const most = Math.floor(placed.side * ratio);
-  const [rows, columns] = [Math.min(most, queries), Math.min(most, keys)];
-  const area = { top: 0, left: 0, bottom: queries, right: keys };
-  stack.looks[layer].heads.forEach((_, head) => {
+export function drawThumbnails(renderer, group, layout, layer, { viewOf, maximumOf, pixelRatio = 1 }) {
+  const [, queries, keys] = group.maps[layer].shape;
+  const maxPixels = Math.floor(layout.side * pixelRatio);
+  const [rows, columns] = [Math.min(maxPixels, queries), Math.min(maxPixels, keys)];
+  const region = { top: 0, left: 0, bottom: queries, right: keys };
+  group.maps[layer].heads.forEach((_, head) => {
     const view = viewOf(layer, head);
-    const bytes = pixels(view.raster(area, rows, columns), top(view));
-    const [x, y] = [EDGE.left + head * placed.pitch, EDGE.top + layer * placed.pitch];
-    pen.image(bytes, columns, rows, x, y, placed.side, placed.side);
+    const pixels = weightsToPixels(view.rasterize(region, rows, columns), maximumOf(view));
+    const [x, y] = [MARGIN.left + head * layout.pitch, MARGIN.top + layer * layout.pitch];
+    renderer.image(pixels, columns, rows, x, y, layout.side, layout.side);
   });
 }
 
 /**
- * Frame the chosen head.
- * @param {Pen} pen
- * @param {Placed} placed
+ * Outline the selected head.
+ * @param {Renderer} renderer
+ * @param {OverviewLayout} layout
  * @param {number} layer
  * @param {number} head
  * @param {Theme} theme
  */
-export function drawChosen(pen, placed, layer, head, theme) {
-  const [x, y] = [EDGE.left + head * placed.pitch, EDGE.top + layer * placed.pitch];
-  pen.rect(x - 2, y - 2, placed.side + 4, placed.side + 4, { stroke: theme.accent, line: 2.5 });
+export function outlineHead(renderer, layout, layer, head, theme) {
+  const [x, y] = [MARGIN.left + head * layout.pitch, MARGIN.top + layer * layout.pitch];
+  renderer.rect(x - 2, y - 2, layout.side + 4, layout.side + 4, { stroke: theme.accent, lineWidth: 2.5 });
 }

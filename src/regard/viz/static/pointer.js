@@ -1,82 +1,84 @@
-/** The mouse, the pen and the finger: what they point at, click, drag and turn. */
-import * as lines from "./lines.js";
-import * as overview from "./overview.js";
-import * as matrix from "./layout.js";
+/** Pointer input of the viewer: hovering, clicking, dragging and the wheel. */
+import { hitLines, hitMatrix, pan } from "./layout.js";
+import { hitOverview } from "./overview.js";
 
 /**
- * @import { Painter, Placed } from "./scene.js"
- * @import { Stack } from "./mapGroups.js"
- * @import { State, Wish } from "./state.js"
- * @import { View } from "./headView.js"
- * @typedef {{offsetX: number, offsetY: number}} At
+ * @import { HeadView } from "./headView.js"
+ * @import { ViewLayout } from "./layout.js"
+ * @import { MapGroup } from "./mapGroups.js"
+ * @import { Scene } from "./scene.js"
+ * @import { Command, State } from "./state.js"
+ * @typedef {{offsetX: number, offsetY: number}} Offset
  */
 
-const STILL = 4; // pixels; a pointer that moved further drags, and does not click
+const DRAG_DISTANCE = 4; // pixels; a shorter movement is a click
+const WHEEL_ZOOM_FACTOR = 1.25;
 
 /**
- * Turn what pointers do into actions.
- * @param {{stage: HTMLCanvasElement, overview: HTMLCanvasElement, frame: HTMLElement}} parts
- * @param {Painter} painter
- * @param {{act: (wish: Wish) => void, state: () => State, view: () => View, stacks: Stack[]}} page
+ * Translate pointer events to commands.
+ * @param {{canvas: HTMLCanvasElement, overview: HTMLCanvasElement, frame: HTMLElement}} elements
+ * @param {Scene} scene
+ * @param {{dispatch: (command: Command) => void, getState: () => State, getView: () => HeadView, groups: MapGroup[]}} viewer
  */
-export function hear({ stage, overview: heads, frame }, painter, { act, state, view, stacks }) {
-  let dragged = /** @type {{x: number, y: number, from: Placed|null, far: boolean}|null} */ (null);
+export function listenToPointer({ canvas, overview, frame }, scene, { dispatch, getState, getView, groups }) {
+  let drag = /** @type {{x: number, y: number, layout: ViewLayout|null, hasMoved: boolean}|null} */ (null);
 
-  const under = (/** @type {At} */ { offsetX: x, offsetY: y }) => {
-    const { placed } = painter;
-    if (!placed) return null;
-    return placed.mode === "matrix" ? matrix.hit(placed, view(), x, y) : lines.hit(placed, view(), x, y);
+  const hit = (/** @type {Offset} */ { offsetX: x, offsetY: y }) => {
+    const { layout } = scene;
+    if (!layout) return null;
+    return layout.mode === "matrix" ? hitMatrix(layout, getView(), x, y) : hitLines(layout, getView(), x, y);
   };
 
-  stage.addEventListener("pointerdown", ({ offsetX: x, offsetY: y }) => {
-    dragged = { x, y, from: painter.placed, far: false };
+  canvas.addEventListener("pointerdown", ({ offsetX: x, offsetY: y }) => {
+    drag = { x, y, layout: scene.layout, hasMoved: false };
   });
-  stage.addEventListener("pointermove", (event) => {
-    if (dragged && event.buttons) drag(event);
-    else act({ type: "point", ...(under(event) ?? { query: null, key: null }) });
+  canvas.addEventListener("pointermove", (event) => {
+    if (drag && event.buttons) dragTo(event);
+    else dispatch({ type: "hover", ...(hit(event) ?? { query: null, key: null }) });
   });
-  stage.addEventListener("pointerleave", () => act({ type: "point", query: null, key: null }));
-  stage.addEventListener("click", (event) => {
-    const isDrag = dragged?.far;
-    dragged = null;
-    if (isDrag) return;
-    const found = under(event);
-    act(found ? { type: "lock", ...found } : { type: "clear" });
+  canvas.addEventListener("pointerleave", () => dispatch({ type: "hover", query: null, key: null }));
+  canvas.addEventListener("click", (event) => {
+    const endsDrag = drag?.hasMoved;
+    drag = null;
+    if (endsDrag) return;
+    const selection = hit(event);
+    dispatch(selection ? { type: "lock", ...selection } : { type: "clear" });
   });
-  stage.addEventListener("dblclick", () => act({ type: "nearer", by: 0 }));
-  frame.addEventListener("wheel", turn, { passive: false });
-  heads.addEventListener("click", ({ offsetX: x, offsetY: y }) => {
-    const found = painter.overview && overview.hit(painter.overview, stacks[state().tab], x, y);
-    if (found) act({ type: "pick", ...found });
+  canvas.addEventListener("dblclick", () => dispatch({ type: "resetZoom" }));
+  frame.addEventListener("wheel", zoomOrScroll, { passive: false });
+  overview.addEventListener("click", ({ offsetX: x, offsetY: y }) => {
+    const head = scene.overviewLayout && hitOverview(scene.overviewLayout, groups[getState().tab], x, y);
+    if (head) dispatch({ type: "selectHead", ...head });
   });
 
-  /** @param {At} at */
-  function drag({ offsetX: x, offsetY: y }) {
-    const { placed } = painter;
-    if (!dragged?.from || !placed) return;
-    const { from } = dragged;
-    const [across, down] = [dragged.x - x, dragged.y - y];
-    dragged.far ||= Math.hypot(across, down) > STILL;
-    if (!dragged.far) return;
-    if (placed.mode === "matrix" && from.mode === "matrix") {
-      act({ type: "zoom", to: matrix.panned({ cell: placed.cell, zoom: from.zoom }, across, down) });
-    } else if (from.mode === "lines") {
-      act({ type: "scroll", to: from.scroll + down });
+  /** @param {Offset} offset */
+  function dragTo({ offsetX: x, offsetY: y }) {
+    const { layout } = scene;
+    if (!drag?.layout || !layout) return;
+    const start = drag.layout;
+    const [dx, dy] = [drag.x - x, drag.y - y];
+    drag.hasMoved ||= Math.hypot(dx, dy) > DRAG_DISTANCE;
+    if (!drag.hasMoved) return;
+    if (layout.mode === "matrix" && start.mode === "matrix") {
+      dispatch({ type: "zoom", to: pan({ cell: layout.cell, zoom: start.zoom }, dx, dy) });
+    } else if (start.mode === "lines") {
+      dispatch({ type: "scroll", to: start.scroll + dy });
     }
   }
 
   /** @param {WheelEvent} event */
-  function turn(event) {
-    const { placed } = painter;
-    if (!placed) return;
-    if (placed.mode === "lines") {
-      act({ type: "scroll", to: placed.scroll + event.deltaY });
+  function zoomOrScroll(event) {
+    const { layout } = scene;
+    if (!layout) return;
+    if (layout.mode === "lines") {
+      dispatch({ type: "scroll", to: layout.scroll + event.deltaY });
     } else if (event.shiftKey) {
-      act({ type: "zoom", to: matrix.panned(placed, event.deltaX || event.deltaY, 0) });
+      dispatch({ type: "zoom", to: pan(layout, event.deltaX || event.deltaY, 0) });
     } else {
-      const nearer = event.deltaY < 0;
-      if (!nearer && placed.zoom.scale <= 1) return; // the page around may scroll
-      act({ type: "nearer", by: nearer ? 1.25 : 0.8, at: { x: event.offsetX, y: event.offsetY } });
+      const zoomsIn = event.deltaY < 0;
+      if (!zoomsIn && layout.zoom.scale <= 1) return; // let the surrounding page scroll
+      const factor = zoomsIn ? WHEEL_ZOOM_FACTOR : 1 / WHEEL_ZOOM_FACTOR;
+      dispatch({ type: "zoomBy", factor, at: { x: event.offsetX, y: event.offsetY } });
     }
     event.preventDefault();
   }

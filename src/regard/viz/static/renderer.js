@@ -1,39 +1,57 @@
-/** One set of strokes for the screen and for a file: a pen on a canvas, or one that writes SVG. */
+/** Renderers: one drawing interface for the screen (canvas) and for saved files (SVG). */
 
 /**
- * @import { Bytes } from "./scale.js"
- * @typedef {{name: string, paper: string, ink: string, faint: string, accent: string, pointer: string}} Theme
- * @typedef {(bytes: Bytes, columns: number, rows: number) => HTMLCanvasElement} ToCanvas
- * @typedef {{align?: "left"|"right"|"center", colour: string, size?: number, bold?: boolean, turn?: number,
- *   halo?: string}} Lettering
+ * @import { Rgba } from "./colourScale.js"
+ * @typedef {{name: string, surface: string, text: string, muted: string, accent: string, highlight: string}} Theme
+ * @typedef {{align?: "left"|"right"|"center", colour: string, size?: number, bold?: boolean, rotate?: number,
+ *   halo?: string}} TextStyle `rotate` in degrees; `halo` is the colour of an outline
  * @typedef {{
  *   rect: (x: number, y: number, width: number, height: number,
- *     style?: {fill?: string, stroke?: string, line?: number, alpha?: number}) => void,
- *   text: (text: string, x: number, y: number, style: Lettering) => void,
+ *     style?: {fill?: string, stroke?: string, lineWidth?: number, alpha?: number}) => void,
+ *   text: (text: string, x: number, y: number, style: TextStyle) => void,
  *   curve: (x0: number, y0: number, x1: number, y1: number,
- *     style: {colour: string, line: number, alpha: number, dash?: number[]}) => void,
- *   image: (bytes: Bytes, columns: number, rows: number, x: number, y: number, width: number, height: number) => void,
- *   clipped: (x: number, y: number, width: number, height: number, draw: () => void) => void,
- * }} Pen
+ *     style: {colour: string, lineWidth: number, alpha: number, dash?: number[]}) => void,
+ *   image: (pixels: Rgba, columns: number, rows: number, x: number, y: number, width: number, height: number) => void,
+ *   clip: (x: number, y: number, width: number, height: number, draw: () => void) => void,
+ * }} Renderer
  */
 
-const FONT = 'system-ui, -apple-system, "Segoe UI", "Noto Sans", "Noto Sans CJK SC", sans-serif';
-const RIGHT_TO_LEFT = /^[^\p{L}]*[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/u;
+const FONT_FAMILY = 'system-ui, -apple-system, "Segoe UI", "Noto Sans", "Noto Sans CJK SC", sans-serif';
+const FIRST_LETTER_IS_RTL = /^[^\p{L}]*[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/u;
+const MAX_SVG_RECTS = 4096; // an image with more pixels is embedded as PNG
 
-/** A text is written from the right if its first letter is Hebrew, Arabic or a kin of theirs. @param {string} text */
-export function direction(text) {
-  return RIGHT_TO_LEFT.test(text) ? "rtl" : "ltr";
+/** Return the direction of a text by its first letter: Hebrew, Arabic and related scripts run right to left. @param {string} text */
+export function textDirection(text) {
+  return FIRST_LETTER_IS_RTL.test(text) ? "rtl" : "ltr";
 }
 
-/**
- * Draw on a canvas. `toImage` makes a canvas of pixels.
- * @param {CanvasRenderingContext2D} context
- * @param {ToCanvas} toImage
- * @returns {Pen}
- */
-export function canvasPen(context, toImage) {
+/** Return a canvas that holds RGBA pixels. @param {Rgba} pixels @param {number} columns @param {number} rows */
+export function pixelsToCanvas(pixels, columns, rows) {
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [columns, rows];
+  canvas.getContext("2d")?.putImageData(new ImageData(pixels, columns, rows), 0, 0);
+  return canvas;
+}
+
+/** @param {HTMLCanvasElement} canvas */
+export function get2dContext(canvas) {
+  return /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+}
+
+/** Resize and clear a canvas, in CSS pixels but sharp on every screen. @param {HTMLCanvasElement} canvas @param {{width: number, height: number}} size */
+export function resetCanvas(canvas, { width, height }) {
+  const ratio = devicePixelRatio;
+  [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
+  [canvas.style.width, canvas.style.height] = [`${width}px`, `${height}px`];
+  const context = get2dContext(canvas);
+  context.scale(ratio, ratio);
+  return context;
+}
+
+/** Create a renderer that draws on a canvas. @param {CanvasRenderingContext2D} context @returns {Renderer} */
+export function createCanvasRenderer(context) {
   return {
-    rect(x, y, width, height, { fill, stroke, line = 1, alpha = 1 } = {}) {
+    rect(x, y, width, height, { fill, stroke, lineWidth = 1, alpha = 1 } = {}) {
       context.globalAlpha = alpha;
       if (fill) {
         context.fillStyle = fill;
@@ -41,17 +59,17 @@ export function canvasPen(context, toImage) {
       }
       if (stroke) {
         context.strokeStyle = stroke;
-        context.lineWidth = line;
+        context.lineWidth = lineWidth;
         context.strokeRect(x, y, width, height);
       }
       context.globalAlpha = 1;
     },
-    text(text, x, y, { align = "left", colour, size = 13, bold = false, turn = 0, halo }) {
+    text(text, x, y, { align = "left", colour, size = 13, bold = false, rotate = 0, halo }) {
       context.save();
       context.translate(x, y);
-      context.rotate((turn * Math.PI) / 180);
-      context.font = `${bold ? "600 " : ""}${size}px ${FONT}`;
-      context.direction = direction(text);
+      context.rotate((rotate * Math.PI) / 180);
+      context.font = `${bold ? "600 " : ""}${size}px ${FONT_FAMILY}`;
+      context.direction = textDirection(text);
       context.textAlign = align;
       context.textBaseline = "middle";
       if (halo) {
@@ -62,12 +80,12 @@ export function canvasPen(context, toImage) {
       context.fillText(text, 0, 0);
       context.restore();
     },
-    curve(x0, y0, x1, y1, { colour, line, alpha, dash = [] }) {
+    curve(x0, y0, x1, y1, { colour, lineWidth, alpha, dash = [] }) {
       const middle = (x0 + x1) / 2;
       context.setLineDash(dash);
       context.globalAlpha = alpha;
       context.strokeStyle = colour;
-      context.lineWidth = line;
+      context.lineWidth = lineWidth;
       context.beginPath();
       context.moveTo(x0, y0);
       context.bezierCurveTo(middle, y0, middle, y1, x1, y1);
@@ -75,11 +93,11 @@ export function canvasPen(context, toImage) {
       context.setLineDash([]);
       context.globalAlpha = 1;
     },
-    image(bytes, columns, rows, x, y, width, height) {
+    image(pixels, columns, rows, x, y, width, height) {
       context.imageSmoothingEnabled = false;
-      context.drawImage(toImage(bytes, columns, rows), x, y, width, height);
+      context.drawImage(pixelsToCanvas(pixels, columns, rows), x, y, width, height);
     },
-    clipped(x, y, width, height, draw) {
+    clip(x, y, width, height, draw) {
       context.save();
       context.beginPath();
       context.rect(x, y, width, height);
@@ -91,78 +109,74 @@ export function canvasPen(context, toImage) {
 }
 
 /**
- * Write SVG. `toUrl` makes a data URL of pixels; without it each pixel is a rectangle.
+ * Create a renderer that writes SVG. Images are rectangles, or, if large, data URLs made by `toDataUrl`.
  * @param {number} width
  * @param {number} height
- * @param {(bytes: Bytes, columns: number, rows: number) => string} [toUrl]
- * @returns {Pen & {done: () => string}}
+ * @param {(pixels: Rgba, columns: number, rows: number) => string} [toDataUrl]
+ * @returns {Renderer & {toSvg: () => string}}
  */
-export function svgPen(width, height, toUrl) {
+export function createSvgRenderer(width, height, toDataUrl) {
   const parts = /** @type {string[]} */ ([]);
-  let clips = 0;
-  const shown = (/** @type {number} */ n) => String(Math.round(n * 100) / 100);
-  /** @type {Pen & {done: () => string}} */
-  const pen = {
-    rect(x, y, w, h, { fill = "none", stroke, line = 1, alpha = 1 } = {}) {
-      const edge = stroke ? ` stroke="${stroke}" stroke-width="${shown(line)}"` : "";
-      const faint = alpha < 1 ? ` opacity="${shown(alpha)}"` : "";
-      parts.push(
-        `<rect x="${shown(x)}" y="${shown(y)}" width="${shown(w)}" height="${shown(h)}" fill="${fill}"${edge}${faint}/>`,
-      );
+  let clipCount = 0;
+  const round = (/** @type {number} */ n) => String(Math.round(n * 100) / 100);
+  /** @param {number} x @param {number} y @param {number} w @param {number} h */
+  const box = (x, y, w, h) => `x="${round(x)}" y="${round(y)}" width="${round(w)}" height="${round(h)}"`;
+  /** @type {Renderer & {toSvg: () => string}} */
+  const renderer = {
+    rect(x, y, w, h, { fill = "none", stroke, lineWidth = 1, alpha = 1 } = {}) {
+      const outline = stroke ? ` stroke="${stroke}" stroke-width="${round(lineWidth)}"` : "";
+      const opacity = alpha < 1 ? ` opacity="${round(alpha)}"` : "";
+      parts.push(`<rect ${box(x, y, w, h)} fill="${fill}"${outline}${opacity}/>`);
     },
-    text(text, x, y, { align = "left", colour, size = 13, bold = false, turn = 0, halo }) {
-      const rtl = direction(text) === "rtl";
-      // an anchor counts from where the text starts, and Arabic starts at the right
-      const anchor = { center: "middle", left: rtl ? "end" : "start", right: rtl ? "start" : "end" }[align];
-      const turned = turn ? ` transform="rotate(${turn} ${shown(x)} ${shown(y)})"` : "";
-      const from = rtl ? ' direction="rtl"' : "";
+    text(text, x, y, { align = "left", colour, size = 13, bold = false, rotate = 0, halo }) {
+      const isRtl = textDirection(text) === "rtl";
+      // anchors are relative to the start of the text, which is at the right in Arabic
+      const anchor = { center: "middle", left: isRtl ? "end" : "start", right: isRtl ? "start" : "end" }[align];
+      const transform = rotate ? ` transform="rotate(${rotate} ${round(x)} ${round(y)})"` : "";
+      const direction = isRtl ? ' direction="rtl"' : "";
       const weight = bold ? ' font-weight="600"' : "";
-      const around = halo ? ` stroke="${halo}" stroke-width="6" stroke-linejoin="round" paint-order="stroke"` : "";
+      const outline = halo ? ` stroke="${halo}" stroke-width="6" stroke-linejoin="round" paint-order="stroke"` : "";
       parts.push(
-        `<text x="${shown(x)}" y="${shown(y)}" dy="0.35em" text-anchor="${anchor}" font-size="${size}" fill="${colour}"${weight}${around}${from}${turned}>${escaped(text)}</text>`,
+        `<text x="${round(x)}" y="${round(y)}" dy="0.35em" text-anchor="${anchor}" font-size="${size}" fill="${colour}"${weight}${outline}${direction}${transform}>${escapeXml(text)}</text>`,
       );
     },
-    curve(x0, y0, x1, y1, { colour, line, alpha, dash = [] }) {
-      const middle = shown((x0 + x1) / 2);
-      const dashed = dash.length ? ` stroke-dasharray="${dash.join(" ")}"` : "";
-      parts.push(
-        `<path d="M${shown(x0)} ${shown(y0)}C${middle} ${shown(y0)} ${middle} ${shown(y1)} ${shown(x1)} ${shown(y1)}" fill="none" stroke="${colour}" stroke-width="${shown(line)}" opacity="${shown(alpha)}"${dashed}/>`,
-      );
+    curve(x0, y0, x1, y1, { colour, lineWidth, alpha, dash = [] }) {
+      const middle = round((x0 + x1) / 2);
+      const path = `M${round(x0)} ${round(y0)}C${middle} ${round(y0)} ${middle} ${round(y1)} ${round(x1)} ${round(y1)}`;
+      const dashes = dash.length ? ` stroke-dasharray="${dash.join(" ")}"` : "";
+      parts.push(`<path d="${path}" fill="none" stroke="${colour}" stroke-width="${round(lineWidth)}" opacity="${round(alpha)}"${dashes}/>`);
     },
-    image(bytes, columns, rows, x, y, w, h) {
-      if (toUrl && columns * rows > 4096) {
-        parts.push(
-          `<image x="${shown(x)}" y="${shown(y)}" width="${shown(w)}" height="${shown(h)}" preserveAspectRatio="none" image-rendering="pixelated" href="${toUrl(bytes, columns, rows)}"/>`,
-        );
+    image(pixels, columns, rows, x, y, w, h) {
+      if (toDataUrl && columns * rows > MAX_SVG_RECTS) {
+        const url = toDataUrl(pixels, columns, rows);
+        parts.push(`<image ${box(x, y, w, h)} preserveAspectRatio="none" image-rendering="pixelated" href="${url}"/>`);
         return;
       }
       for (let n = 0; n < columns * rows; n++) {
-        const fill = `rgb(${bytes.slice(4 * n, 4 * n + 3).join(",")})`;
+        const fill = `rgb(${pixels.slice(4 * n, 4 * n + 3).join(",")})`;
         const [column, row] = [n % columns, Math.floor(n / columns)];
-        pen.rect(x + (column * w) / columns, y + (row * h) / rows, w / columns, h / rows, { fill });
+        renderer.rect(x + (column * w) / columns, y + (row * h) / rows, w / columns, h / rows, { fill });
       }
     },
-    clipped(x, y, w, h, draw) {
-      const name = `clip${clips++}`;
-      parts.push(
-        `<clipPath id="${name}"><rect x="${shown(x)}" y="${shown(y)}" width="${shown(w)}" height="${shown(h)}"/></clipPath><g clip-path="url(#${name})">`,
-      );
+    clip(x, y, w, h, draw) {
+      const id = `clip${clipCount++}`;
+      parts.push(`<clipPath id="${id}"><rect ${box(x, y, w, h)}/></clipPath><g clip-path="url(#${id})">`);
       draw();
       parts.push("</g>");
     },
-    done() {
+    toSvg() {
       return (
-        `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="${escaped(FONT)}">` +
+        `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="${escapeXml(FONT_FAMILY)}">` +
         `${parts.join("")}</svg>\n`
       );
     },
   };
-  return pen;
+  return renderer;
 }
 
 /** @param {string} text */
-function escaped(text) {
+function escapeXml(text) {
   /** @type {Object<string, string>} */
   const entities = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
-  return text.replace(/[&<>"]/g, (sign) => entities[sign]);
+  return text.replace(/[&<>"]/g, (character) => entities[character]);
 }

@@ -1,222 +1,212 @@
-/** What is drawn where, and drawn anew only when it changed. */
-import * as lines from "./lines.js";
-import * as matrix from "./matrix.js";
-import * as overview from "./overview.js";
-import { layout, revealed, zoomed } from "./layout.js";
-import { canvasPen, svgPen } from "./renderer.js";
-import { WHOLE } from "./state.js";
+/** Scene: the canvases of a viewer. Each is redrawn only when something it depends on has changed. */
+import { layoutLines, layoutMatrix, revealCell, revealRow, zoomAt } from "./layout.js";
+import { drawLines } from "./lines.js";
+import { drawMatrix, drawSelection } from "./matrix.js";
+import { drawIndices, drawThumbnails, layoutOverview, outlineHead } from "./overview.js";
+import { createCanvasRenderer, createSvgRenderer, get2dContext, pixelsToCanvas, resetCanvas } from "./renderer.js";
+import { UNZOOMED } from "./state.js";
 
 /**
- * @import { Texts } from "./i18n.js"
- * @import { Pen, Theme, ToCanvas } from "./renderer.js"
- * @import { Size } from "./layout.js"
- * @import { Stack } from "./mapGroups.js"
+ * @import { HeadView } from "./headView.js"
+ * @import { Size, ViewLayout } from "./layout.js"
+ * @import { Texts } from "./locales/en.js"
+ * @import { MapGroup } from "./mapGroups.js"
+ * @import { OverviewLayout } from "./overview.js"
+ * @import { Renderer, Theme } from "./renderer.js"
  * @import { State, Zoom } from "./state.js"
- * @import { View } from "./headView.js"
- * @typedef {import("./layout.js").Placed|import("./lines.js").Placed} Placed
- * @typedef {(layer: number, head: number, told?: {tab: number, words: boolean, folded: boolean}) => View} ViewOf
- * @typedef {{state: State, stacks: Stack[], texts: Texts, view: View}} Shown
- * @typedef {ReturnType<Painter["scene"]>} Scene
+ * @typedef {Pick<State, "tab"|"mergeSubwords"|"collapseSpecial">} ViewOptions
+ * @typedef {(layer: number, head: number, options?: ViewOptions) => HeadView} ViewOf
+ * @typedef {{state: State, groups: MapGroup[], texts: Texts, view: HeadView}} SceneInput
+ * @typedef {ReturnType<Scene["compose"]>} Composition
  */
 
-const NOTE = 30; // pixels below a saved picture, for its caption
+const CAPTION_HEIGHT = 30; // pixels below a saved image
+const SAVED_PIXEL_RATIO = 2;
 
-export class Painter {
-  /**
-   * @param {{frame: HTMLElement, stage: HTMLCanvasElement, overlay: HTMLCanvasElement, overview?: HTMLCanvasElement}} parts
-   * @param {ToCanvas} toCanvas
-   */
-  constructor(parts, toCanvas) {
-    this.parts = parts;
-    this.toCanvas = toCanvas;
-    this.widths = /** @type {Map<string, number>} */ (new Map());
-    this.drawn = /** @type {Object<string, string>} */ ({});
-    this.placed = /** @type {Placed|null} */ (null);
-    this.overview = /** @type {overview.Placed|null} */ (null);
+export class Scene {
+  /** @param {{frame: HTMLElement, canvas: HTMLCanvasElement, overlay: HTMLCanvasElement, overview?: HTMLCanvasElement}} elements */
+  constructor(elements) {
+    this.elements = elements;
+    this.textWidths = /** @type {Map<string, number>} */ (new Map());
+    this.dependencies = /** @type {Object<string, string>} */ ({});
+    this.layout = /** @type {ViewLayout|null} */ (null);
+    this.overviewLayout = /** @type {OverviewLayout|null} */ (null);
     this.thumbnails = document.createElement("canvas");
     this.showOverview = () => {};
-    this.measuring = contextOf(document.createElement("canvas"));
-    this.measuring.font = "13px system-ui, sans-serif";
+    this.measuringContext = get2dContext(document.createElement("canvas"));
+    this.measuringContext.font = "13px system-ui, sans-serif";
   }
 
-  /** Draw all that changed. @param {Shown & {viewOf: ViewOf}} shown */
-  paint({ state, stacks, texts, view, viewOf }) {
-    const theme = this.theme();
-    this.paintOverview(state, stacks[state.tab], theme, viewOf);
+  /** Draw everything that has changed. @param {SceneInput & {viewOf: ViewOf}} input */
+  draw({ state, groups, texts, view, viewOf }) {
+    const theme = this.readTheme();
+    this.drawOverview(state, groups[state.tab], theme, viewOf);
     const size = this.size();
-    const scene = this.scene(state, stacks, texts, view, theme, size);
-    const { placed } = scene;
-    const seen = placed.mode === "lines" ? [state.query, state.key, state.scroll] : [placed.zoom];
-    this.changed("stage", [chosen(state), seen, size, theme.name, texts.weight], () => {
-      const context = fresh(this.parts.stage, size);
-      this.drawScene(canvasPen(context, this.toCanvas), scene, devicePixelRatio);
+    const composition = this.compose(state, groups, texts, view, theme, size);
+    const { layout } = composition;
+    const position = layout.mode === "lines" ? [state.query, state.key, state.scroll] : [layout.zoom];
+    this.redrawIfChanged("canvas", [viewSettings(state), position, size, theme.name, texts.weight], () => {
+      const context = resetCanvas(this.elements.canvas, size);
+      this.render(createCanvasRenderer(context), composition, devicePixelRatio);
     });
-    this.placed = placed;
-    const over = canvasPen(fresh(this.parts.overlay, size), this.toCanvas);
-    if (placed.mode === "matrix") matrix.drawPointer(over, view, placed, state, theme);
+    this.layout = layout;
+    const overlay = createCanvasRenderer(resetCanvas(this.elements.overlay, size));
+    if (layout.mode === "matrix") drawSelection(overlay, view, layout, state, theme);
   }
 
   /**
-   * Gather what a drawing of the stage needs.
+   * Collect what drawing a view needs.
    * @param {State} state
-   * @param {Stack[]} stacks
+   * @param {MapGroup[]} groups
    * @param {Texts} texts
-   * @param {View} view
+   * @param {HeadView} view
    * @param {Theme} theme
    * @param {Size} size
    */
-  scene(state, stacks, texts, view, theme, size) {
-    const look = stacks[state.tab].looks[state.layer];
-    const names = { queries: `${look.queries} · ${texts.queries}`, keys: `${look.keys} · ${texts.keys}` };
-    const top = state.stretched ? view.maximum || 1 : 1;
-    /** @type {Placed} */
-    const placed =
+  compose(state, groups, texts, view, theme, size) {
+    const map = groups[state.tab].maps[state.layer];
+    const axisNames = { queries: `${map.queries} · ${texts.queries}`, keys: `${map.keys} · ${texts.keys}` };
+    const maximum = state.autoScale ? view.maximum || 1 : 1;
+    /** @type {ViewLayout} */
+    const layout =
       state.mode === "matrix"
-        ? layout(size, view, state.zoom, (text) => this.measure(text))
-        : lines.layout(size, view, state.scroll);
-    return { view, placed, top, threshold: state.threshold, theme, texts, names, pointer: state };
+        ? layoutMatrix(size, view, state.zoom, (text) => this.measureText(text))
+        : layoutLines(size, view, state.scroll);
+    return { view, layout, maximum, threshold: state.threshold, theme, texts, axisNames, selection: state };
   }
 
-  /** @param {Pen} pen @param {Scene} scene @param {number} ratio */
-  drawScene(pen, scene, ratio) {
-    const { view, placed, ...how } = scene;
-    if (placed.mode === "matrix") matrix.draw(pen, view, placed, { ...how, ratio });
-    else lines.draw(pen, view, placed, how);
+  /** @param {Renderer} renderer @param {Composition} composition @param {number} pixelRatio */
+  render(renderer, composition, pixelRatio) {
+    const { view, layout, ...style } = composition;
+    if (layout.mode === "matrix") drawMatrix(renderer, view, layout, { ...style, pixelRatio });
+    else drawLines(renderer, view, layout, style);
   }
 
-  /** Make a file of the current view. @param {string} kind @param {Shown & {note: string}} shown @returns {Promise<Blob>} */
-  save(kind, { state, stacks, texts, view, note }) {
+  /**
+   * Render the current view to a file.
+   * @param {"png"|"svg"} format
+   * @param {SceneInput & {caption: string}} input
+   * @returns {Promise<Blob>}
+   */
+  save(format, { state, groups, texts, view, caption }) {
     const size = this.size();
-    const theme = this.theme();
-    const scene = this.scene(state, stacks, texts, view, theme, size);
-    const all = (/** @type {Pen} */ pen) => {
-      pen.rect(0, 0, size.width, size.height + NOTE, { fill: theme.paper });
-      this.drawScene(pen, scene, 2);
-      if (scene.placed.mode === "matrix") matrix.drawPointer(pen, view, scene.placed, state, theme);
-      pen.text(note, size.width / 2, size.height + NOTE / 2, { align: "center", colour: theme.faint, size: 12 });
+    const theme = this.readTheme();
+    const composition = this.compose(state, groups, texts, view, theme, size);
+    const { layout } = composition;
+    const renderAll = (/** @type {Renderer} */ renderer) => {
+      renderer.rect(0, 0, size.width, size.height + CAPTION_HEIGHT, { fill: theme.surface });
+      this.render(renderer, composition, SAVED_PIXEL_RATIO);
+      if (layout.mode === "matrix") drawSelection(renderer, view, layout, state, theme);
+      const style = /** @type {const} */ ({ align: "center", colour: theme.muted, size: 12 });
+      renderer.text(caption, size.width / 2, size.height + CAPTION_HEIGHT / 2, style);
     };
-    if (kind === "svg") {
-      const pen = svgPen(size.width, size.height + NOTE, (...image) => this.toCanvas(...image).toDataURL());
-      all(pen);
-      return Promise.resolve(new Blob([pen.done()], { type: "image/svg+xml" }));
+    if (format === "svg") {
+      const renderer = createSvgRenderer(size.width, size.height + CAPTION_HEIGHT, (...image) => pixelsToCanvas(...image).toDataURL());
+      renderAll(renderer);
+      return Promise.resolve(new Blob([renderer.toSvg()], { type: "image/svg+xml" }));
     }
     const canvas = document.createElement("canvas");
-    [canvas.width, canvas.height] = [2 * size.width, 2 * (size.height + NOTE)];
-    const context = contextOf(canvas);
-    context.scale(2, 2);
-    all(canvasPen(context, this.toCanvas));
+    [canvas.width, canvas.height] = [SAVED_PIXEL_RATIO * size.width, SAVED_PIXEL_RATIO * (size.height + CAPTION_HEIGHT)];
+    const context = get2dContext(canvas);
+    context.scale(SAVED_PIXEL_RATIO, SAVED_PIXEL_RATIO);
+    renderAll(createCanvasRenderer(context));
     return new Promise((resolve, reject) =>
-      canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the picture is too large to be saved"))), "image/png"));
+      canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the image is too large to be saved"))), "image/png"));
   }
 
-  /** @param {State} state @param {Stack} stack @param {Theme} theme @param {ViewOf} viewOf */
-  paintOverview(state, stack, theme, viewOf) {
-    const canvas = this.parts.overview;
+  /** @param {State} state @param {MapGroup} group @param {Theme} theme @param {ViewOf} viewOf */
+  drawOverview(state, group, theme, viewOf) {
+    const canvas = this.elements.overview;
     if (!canvas) return;
-    const room = canvas.parentElement?.clientWidth ?? 0;
-    const placed = overview.layout(room, stack);
-    this.overview = placed;
+    const availableWidth = canvas.parentElement?.clientWidth ?? 0;
+    const layout = layoutOverview(availableWidth, group);
+    this.overviewLayout = layout;
     this.showOverview = () => {
-      const context = fresh(canvas, placed);
-      context.drawImage(this.thumbnails, 0, 0, placed.width, placed.height);
-      overview.drawChosen(canvasPen(context, this.toCanvas), placed, state.layer, state.head, theme);
+      const context = resetCanvas(canvas, layout);
+      context.drawImage(this.thumbnails, 0, 0, layout.width, layout.height);
+      outlineHead(createCanvasRenderer(context), layout, state.layer, state.head, theme);
     };
-    const shared = [state.tab, room, theme.name, state.stretched];
-    this.changed("thumbnails", shared, () => {
+    const dependencies = [state.tab, availableWidth, theme.name, state.autoScale];
+    this.redrawIfChanged("thumbnails", dependencies, () => {
       this.thumbnails = document.createElement("canvas");
-      const pen = canvasPen(fresh(this.thumbnails, placed), this.toCanvas);
-      overview.drawNumbers(pen, stack, placed, theme);
-      const pieces = { tab: state.tab, words: false, folded: false };
-      const how = {
-        viewOf: (/** @type {number} */ layer, /** @type {number} */ head) => viewOf(layer, head, pieces),
-        top: (/** @type {View} */ view) => (state.stretched ? view.maximum || 1 : 1),
-        ratio: devicePixelRatio,
+      const renderer = createCanvasRenderer(resetCanvas(this.thumbnails, layout));
+      drawIndices(renderer, group, layout, theme);
+      const ungrouped = { tab: state.tab, mergeSubwords: false, collapseSpecial: false };
+      const options = {
+        viewOf: (/** @type {number} */ layer, /** @type {number} */ head) => viewOf(layer, head, ungrouped),
+        maximumOf: (/** @type {HeadView} */ view) => (state.autoScale ? view.maximum || 1 : 1),
+        pixelRatio: devicePixelRatio,
       };
-      const draw = (/** @type {number} */ layer) => overview.drawLayer(pen, stack, placed, layer, how);
-      this.layerByLayer(this.thumbnails, stack.looks.length, draw);
+      const drawLayer = (/** @type {number} */ layer) => drawThumbnails(renderer, group, layout, layer, options);
+      this.drawLayersInBackground(this.thumbnails, group.maps.length, drawLayer);
     });
-    this.changed("overview", [...shared, state.layer, state.head], () => this.showOverview());
+    this.redrawIfChanged("overview", [...dependencies, state.layer, state.head], () => this.showOverview());
   }
 
   /**
-   * Draw thumbnails in between other work: the chosen head need not wait for a hundred others.
+   * Draw the thumbnails layer by layer between other tasks, so that the selected head need not wait for all others.
    * @param {HTMLCanvasElement} canvas
    * @param {number} layers
-   * @param {(layer: number) => void} draw
+   * @param {(layer: number) => void} drawLayer
    */
-  layerByLayer(canvas, layers, draw, layer = 0) {
+  drawLayersInBackground(canvas, layers, drawLayer, layer = 0) {
     setTimeout(() => {
       if (canvas !== this.thumbnails || layer === layers) return;
-      draw(layer);
+      drawLayer(layer);
       this.showOverview();
-      this.layerByLayer(canvas, layers, draw, layer + 1);
+      this.drawLayersInBackground(canvas, layers, drawLayer, layer + 1);
     });
   }
 
   /**
-   * The zoom that is nearer by a factor, around a pixel or the middle.
+   * Return the zoom scaled by a factor around a pixel, or around the centre.
    * @param {number} factor
    * @param {{x: number, y: number}} [at]
    * @returns {Zoom}
    */
-  nearer(factor, at) {
-    if (this.placed?.mode !== "matrix") return WHOLE;
-    const { left, top, width, height } = this.placed;
-    return zoomed(this.placed, factor, at?.x ?? left + width / 2, at?.y ?? top + height / 2);
+  zoomBy(factor, at) {
+    if (this.layout?.mode !== "matrix") return UNZOOMED;
+    const { left, top, width, height } = this.layout;
+    return zoomAt(this.layout, factor, at?.x ?? left + width / 2, at?.y ?? top + height / 2);
   }
 
-  /** The zoom and scroll that show what the keyboard points at. @param {State} state @returns {Partial<State>} */
-  revealing(state) {
-    const { placed } = this;
-    if (!placed) return {};
-    if (placed.mode === "matrix") return { zoom: revealed(placed, state.query, state.key) };
-    return { scroll: lines.revealed(placed, state.query ?? state.key) };
+  /** Return the zoom or scroll offset that brings the selection into view. @param {State} state @returns {Partial<State>} */
+  revealSelection(state) {
+    const { layout } = this;
+    if (!layout) return {};
+    if (layout.mode === "matrix") return { zoom: revealCell(layout, state.query, state.key) };
+    return { scroll: revealRow(layout, state.query ?? state.key) };
   }
 
-  /** Draw again only if what it depends on is new. @param {string} name @param {unknown} now @param {() => void} draw */
-  changed(name, now, draw) {
-    const key = JSON.stringify(now);
-    if (this.drawn[name] === key) return;
-    this.drawn[name] = key;
+  /** @param {string} name @param {unknown} dependencies @param {() => void} draw */
+  redrawIfChanged(name, dependencies, draw) {
+    const key = JSON.stringify(dependencies);
+    if (this.dependencies[name] === key) return;
+    this.dependencies[name] = key;
     draw();
   }
 
   /** @param {string} text */
-  measure(text) {
-    const width = this.widths.get(text) ?? this.measuring.measureText(text).width;
-    this.widths.set(text, width);
+  measureText(text) {
+    const width = this.textWidths.get(text) ?? this.measuringContext.measureText(text).width;
+    this.textWidths.set(text, width);
     return width;
   }
 
   size() {
-    return { width: this.parts.frame.clientWidth, height: this.parts.frame.clientHeight };
+    return { width: this.elements.frame.clientWidth, height: this.elements.frame.clientHeight };
   }
 
-  /** @returns {Theme} */
-  theme() {
-    const style = getComputedStyle(this.parts.frame);
+  /** Read the theme's colours from the style sheet. @returns {Theme} */
+  readTheme() {
+    const style = getComputedStyle(this.elements.frame);
     const read = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
-    const [paper, ink, faint, accent, pointer] = ["paper", "ink", "faint", "accent", "pointer"].map(read);
-    return { name: read("theme"), paper, ink, faint, accent, pointer };
+    const [name, surface, text, muted, accent, highlight] = ["theme", "surface", "text", "muted", "accent", "highlight"].map(read);
+    return { name, surface, text, muted, accent, highlight };
   }
 }
 
 /** @param {State} state */
-function chosen({ tab, layer, head, mode, words, folded, stretched, threshold }) {
-  return [tab, layer, head, mode, words, folded, stretched, threshold];
-}
-
-/** Clear a canvas of a size in pixels of the page, sharp on every screen. @param {HTMLCanvasElement} canvas @param {Size} size */
-export function fresh(canvas, { width, height }) {
-  const ratio = devicePixelRatio;
-  [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
-  [canvas.style.width, canvas.style.height] = [`${width}px`, `${height}px`];
-  const context = contextOf(canvas);
-  context.scale(ratio, ratio);
-  return context;
-}
-
-/** @param {HTMLCanvasElement} canvas */
-function contextOf(canvas) {
-  return /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+function viewSettings({ tab, layer, head, mode, mergeSubwords, collapseSpecial, autoScale, threshold }) {
+  return [tab, layer, head, mode, mergeSubwords, collapseSpecial, autoScale, threshold];
 }

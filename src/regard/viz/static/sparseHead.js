@@ -1,53 +1,53 @@
-/** One head of which only the strongest weights of each row and coarse tiles were kept. */
-import { pixelOf } from "./denseHead.js";
+/** One head of a summarised map: only the top weights of each row are known exactly, the rest as coarse tiles. */
+import { pixelIndex } from "./denseHead.js";
 
 /**
- * @import { Look, Numbers, Reduced } from "./trace.js"
- * @import { Area, Head, Link } from "./headView.js"
+ * @import { Head, Link, Region } from "./headView.js"
+ * @import { AttentionMap, AttentionSummary, QuantizedArray } from "./trace.js"
  * @typedef {(query: number) => Link[]} LinksOf
  */
 
 /**
- * Give one reduced head; its pieces are shown one by one.
- * @param {Look & {reduced: Reduced}} look
- * @param {number} place
+ * Create a head from a summary. Its tokens cannot be grouped.
+ * @param {AttentionMap & {summary: AttentionSummary}} map
+ * @param {number} head
  * @returns {Head}
  */
-export function reducedHead(look, place) {
-  const { top_keys: top, top_weights: weights, remainder: left, tiles } = look.reduced;
-  const [, queries, keys] = look.sizes;
-  const ranks = top.shape[2];
-  const start = place * queries * ranks;
+export function createSparseHead(map, head) {
+  const { top_keys: topKeys, top_weights: topWeights, remainder, tiles } = map.summary;
+  const [, queries, keys] = map.shape;
+  const ranks = topKeys.shape[2];
+  const start = head * queries * ranks;
   /** @param {number} query @param {number} rank */
-  const weightAt = (query, rank) => weights.values[start + query * ranks + rank] * weights.scale;
+  const weightAt = (query, rank) => topWeights.values[start + query * ranks + rank] * topWeights.scale;
   /** @param {number} query @param {number} rank */
-  const keyAt = (query, rank) => top.values[start + query * ranks + rank];
+  const keyAt = (query, rank) => topKeys.values[start + query * ranks + rank];
   /** @type {LinksOf} */
-  const links = (query) => {
-    const found = [];
+  const row = (query) => {
+    const links = [];
     for (let rank = 0; rank < ranks; rank++) {
       const weight = weightAt(query, rank);
-      if (weight > 0) found.push({ place: keyAt(query, rank), weight });
+      if (weight > 0) links.push({ index: keyAt(query, rank), weight });
     }
-    return found;
+    return links;
   };
   return {
-    whole: false,
-    step: weights.scale,
-    maximum: maximum(queries, (query) => (ranks ? weightAt(query, 0) : 0)),
-    /** The weight, or null where only a coarse mean is known. */
-    at: (query, key) => links(query).find((link) => link.place === key)?.weight ?? null,
-    row: links,
-    column: (key) => columnOf(queries, key, links),
-    leftOut: (query) => left.values[place * queries + query] * left.scale,
-    raster(area, height, width) {
-      const coarse = tileAt(tiles, place, queries, keys, (query) => weightAt(query, ranks - 1));
-      const pixels = background(area, height, width, coarse);
-      for (let query = area.top; query < area.bottom; query++) {
-        const row = pixelOf(query - area.top, area.bottom - area.top, height) * width;
-        for (const link of links(query)) {
-          if (link.place < area.left || link.place >= area.right) continue;
-          const pixel = row + pixelOf(link.place - area.left, area.right - area.left, width);
+    isDense: false,
+    step: topWeights.scale,
+    maximum: maximumOf(queries, (query) => (ranks ? weightAt(query, 0) : 0)),
+    /** The weight, or null where only the mean of a tile is known. */
+    at: (query, key) => row(query).find((link) => link.index === key)?.weight ?? null,
+    row,
+    column: (key) => columnLinks(queries, key, row),
+    remainder: (query) => remainder.values[head * queries + query] * remainder.scale,
+    rasterize(region, height, width) {
+      const tileAt = tileLookup(tiles, head, queries, keys, (query) => weightAt(query, ranks - 1));
+      const pixels = sampleTiles(region, height, width, tileAt);
+      for (let query = region.top; query < region.bottom; query++) {
+        const rowStart = pixelIndex(query - region.top, region.bottom - region.top, height) * width;
+        for (const link of row(query)) {
+          if (link.index < region.left || link.index >= region.right) continue;
+          const pixel = rowStart + pixelIndex(link.index - region.left, region.right - region.left, width);
           if (link.weight > pixels[pixel]) pixels[pixel] = link.weight;
         }
       }
@@ -56,65 +56,65 @@ export function reducedHead(look, place) {
   };
 }
 
-/** @param {number} count @param {(place: number) => number} at */
-function maximum(count, at) {
-  let most = 0;
-  for (let place = 0; place < count; place++) most = Math.max(most, at(place));
-  return most;
+/** @param {number} count @param {(index: number) => number} valueAt */
+function maximumOf(count, valueAt) {
+  let maximum = 0;
+  for (let index = 0; index < count; index++) maximum = Math.max(maximum, valueAt(index));
+  return maximum;
 }
 
-/** @param {number} queries @param {number} key @param {LinksOf} links */
-function columnOf(queries, key, links) {
-  const found = [];
+/** @param {number} queries @param {number} key @param {LinksOf} row */
+function columnLinks(queries, key, row) {
+  const links = [];
   for (let query = 0; query < queries; query++) {
-    const link = links(query).find((one) => one.place === key);
-    if (link) found.push({ place: query, weight: link.weight });
+    const link = row(query).find(({ index }) => index === key);
+    if (link) links.push({ index: query, weight: link.weight });
   }
-  return found.sort((a, b) => b.weight - a.weight || a.place - b.place);
+  return links.sort((a, b) => b.weight - a.weight || a.index - b.index);
 }
 
 /**
- * Look tiles up; what is not among a row's strongest is no more than the weakest of them.
- * @param {Numbers} tiles
- * @param {number} place
+ * Return a function that looks up the tile of a cell. A weight outside a row's top is at most the smallest of them.
+ * @param {QuantizedArray} tiles
+ * @param {number} head
  * @param {number} queries
  * @param {number} keys
- * @param {(query: number) => number} weakest
+ * @param {(query: number) => number} smallestTopWeight
  * @returns {(query: number, key: number) => number}
  */
-function tileAt(tiles, place, queries, keys, weakest) {
+function tileLookup(tiles, head, queries, keys, smallestTopWeight) {
   const [, rows, columns] = tiles.shape;
-  const tileRow = tileOf(queries, rows);
-  const tileColumn = tileOf(keys, columns);
-  const start = place * rows * columns;
+  const tileRow = tileIndices(queries, rows);
+  const tileColumn = tileIndices(keys, columns);
+  const start = head * rows * columns;
   return (query, key) => {
     const mean = tiles.values[start + tileRow[query] * columns + tileColumn[key]] * tiles.scale;
-    return Math.min(mean, weakest(query));
+    return Math.min(mean, smallestTopWeight(query));
   };
 }
 
 /**
- * Tile t of T holds positions floor(t N / T) up to, not including, floor((t + 1) N / T).
+ * Return the tile of each position. Tile t of T covers positions floor(t N / T) to floor((t + 1) N / T) - 1.
  * @param {number} count
  * @param {number} tiles
  */
-export function tileOf(count, tiles) {
-  const found = new Int32Array(count);
+export function tileIndices(count, tiles) {
+  const indices = new Int32Array(count);
   for (let tile = 0; tile < tiles; tile++) {
     const end = Math.floor(((tile + 1) * count) / tiles);
-    found.fill(tile, Math.floor((tile * count) / tiles), end);
+    indices.fill(tile, Math.floor((tile * count) / tiles), end);
   }
-  return found;
+  return indices;
 }
 
-/** @param {Area} area @param {number} height @param {number} width @param {(query: number, key: number) => number} coarse */
-function background({ top, left, bottom, right }, height, width, coarse) {
+/** @param {Region} region @param {number} height @param {number} width @param {(query: number, key: number) => number} tileAt */
+function sampleTiles({ top, left, bottom, right }, height, width, tileAt) {
   const pixels = new Float32Array(height * width);
   for (let row = 0; row < height; row++) {
     const query = top + Math.floor(((row + 0.5) * (bottom - top)) / height);
     for (let column = 0; column < width; column++) {
       const key = left + Math.floor(((column + 0.5) * (right - left)) / width);
-      pixels[row * width + column] = coarse(query, key);
+      pixels[row * width + column] = tileAt(query, key);
     }
   }
   return pixels;

@@ -1,154 +1,159 @@
-/** What is chosen, pointed at and locked; every change is a new state. */
+/** Viewer state, and the reducer that updates it. States are immutable: every action returns a new one. */
 
 /**
- * @import { Stack } from "./mapGroups.js"
- * @typedef {{tab: number, layer: number, head: number, mode: "matrix"|"lines", words: boolean,
- *   folded: boolean, stretched: boolean, threshold: number, query: number|null, key: number|null,
+ * @import { MapGroup } from "./mapGroups.js"
+ * @typedef {{tab: number, layer: number, head: number, mode: "matrix"|"lines", mergeSubwords: boolean,
+ *   collapseSpecial: boolean, autoScale: boolean, threshold: number, query: number|null, key: number|null,
  *   locked: boolean, zoom: Zoom, scroll: number}} State
- * `tab`, `layer` and `head` are places, not names.
- * @typedef {{scale: number, x: number, y: number}} Zoom
- * @typedef {{query: number|null, key: number|null}} Pointer
- * @typedef {{queries: number, keys: number}} Counts
- * @typedef {{type: "tab"|"layer"|"head", to?: number, by?: number}|{type: "pick", layer: number, head: number}
- *   |{type: "mode", to: State["mode"]}|{type: "words"|"folded"|"stretched"|"clear"}|{type: "threshold"|"scroll", to: number}
- *   |({type: "point"|"lock"} & Pointer)|{type: "move", query?: number, key?: number}|{type: "zoom", to: Zoom}} Action
- * @typedef {Action|{type: "relock"}|{type: "nearer", by: number, at?: {x: number, y: number}}} Wish
- * An action, or what only the screen can turn into one.
+ * `tab`, `layer` and `head` are indices; a map may hold only some of the model's heads. `query` and `key` are selected,
+ * and stay so while `locked`.
+ * @typedef {{scale: number, x: number, y: number}} Zoom with the first visible column and row
+ * @typedef {{query: number|null, key: number|null}} Selection
+ * @typedef {{queries: number, keys: number}} AxisLengths
+ * @typedef {{type: "tab"|"layer"|"head", to?: number, by?: number}|{type: "selectHead", layer: number, head: number}
+ *   |{type: "mode", to: State["mode"]}|{type: "mergeSubwords"|"collapseSpecial"|"autoScale"|"clear"}
+ *   |{type: "threshold"|"scroll", to: number}|({type: "hover"|"lock"} & Selection)
+ *   |{type: "move", query?: number, key?: number}|{type: "zoom", to: Zoom}} Action
+ * @typedef {Action|{type: "toggleLock"|"resetZoom"}|{type: "zoomBy", factor: number, at?: {x: number, y: number}}} Command
+ * An action, or a command that the viewer resolves to one from what is on the screen.
  */
 
 /** @type {Readonly<Zoom>} */
-export const WHOLE = Object.freeze({ scale: 1, x: 0, y: 0 });
-const NOTHING = { query: null, key: null, locked: false };
+export const UNZOOMED = Object.freeze({ scale: 1, x: 0, y: 0 });
+const DEFAULT_THRESHOLD = 0.02;
+const NO_SELECTION = { query: null, key: null, locked: false };
 
 /**
- * Where a page begins, and what a link to it tells: `kind` and `head` are names here, `layer` a place.
- * @typedef {{kind?: string, layer?: number, head?: number|null, mode?: string, words?: boolean, folded?: boolean,
- *   stretched?: boolean, threshold?: number, query?: number|null, key?: number|null}} Start
+ * The part of the state that links and saved pages hold. `kind` is the name of a map group, `layer` an index, and `head`
+ * the model's index of the head.
+ * @typedef {{kind?: string, layer?: number, head?: number|null, mode?: string, mergeSubwords?: boolean,
+ *   collapseSpecial?: boolean, autoScale?: boolean, threshold?: number, query?: number|null, key?: number|null}} ViewState
  */
 
 /**
- * Begin with cross-attention if there is any, or where the page was told to.
- * @param {Stack[]} stacks
- * @param {Start} [start]
+ * Create the initial state. Without a view state it shows cross-attention, or the first group if there is none.
+ * @param {MapGroup[]} groups
+ * @param {ViewState} [viewState]
  * @returns {State}
  */
-export function initial(stacks, start = {}) {
-  const named = stacks.findIndex((stack) => stack.name === (start.kind ?? "cross"));
-  const tab = Math.max(0, named);
-  const layer = within(start.layer ?? 0, stacks[tab].looks.length);
-  const head = Math.max(0, stacks[tab].looks[layer].heads.indexOf(start.head ?? -1));
-  const [query, key] = [start.query ?? null, start.key ?? null];
+export function createState(groups, viewState = {}) {
+  const tab = Math.max(0, groups.findIndex((group) => group.name === (viewState.kind ?? "cross")));
+  const layer = clampIndex(viewState.layer ?? 0, groups[tab].maps.length);
+  const head = Math.max(0, groups[tab].maps[layer].heads.indexOf(viewState.head ?? -1));
+  const [query, key] = [viewState.query ?? null, viewState.key ?? null];
   return {
     tab,
     layer,
     head,
-    mode: start.mode === "lines" ? "lines" : "matrix",
-    words: Boolean(start.words),
-    folded: Boolean(start.folded),
-    stretched: Boolean(start.stretched),
-    threshold: Math.min(Math.max(start.threshold ?? 0.02, 0), 1),
+    mode: viewState.mode === "lines" ? "lines" : "matrix",
+    mergeSubwords: Boolean(viewState.mergeSubwords),
+    collapseSpecial: Boolean(viewState.collapseSpecial),
+    autoScale: Boolean(viewState.autoScale),
+    threshold: Math.min(Math.max(viewState.threshold ?? DEFAULT_THRESHOLD, 0), 1),
     query,
     key,
     locked: query !== null || key !== null,
-    zoom: WHOLE,
+    zoom: UNZOOMED,
     scroll: 0,
   };
 }
 
-/** Tell a state so that `initial` finds it again. @param {State} state @param {Stack[]} stacks @returns {Start} */
-export function told(state, stacks) {
-  const { tab, layer, head, mode, words, folded, stretched, threshold, locked } = state;
-  const { name, looks } = stacks[tab];
-  const start = { kind: name, layer, head: looks[layer].heads[head], mode, words, folded, stretched, threshold };
-  return locked ? { ...start, query: state.query, key: state.key } : start;
+/** Return the view state from which `createState` restores a state; a default threshold is left out. @param {State} state @param {MapGroup[]} groups @returns {ViewState} */
+export function toViewState(state, groups) {
+  const { tab, layer, head, mode, mergeSubwords, collapseSpecial, autoScale, threshold, locked } = state;
+  const { name, maps } = groups[tab];
+  /** @type {ViewState} */
+  const viewState = { kind: name, layer, head: maps[layer].heads[head], mode, mergeSubwords, collapseSpecial, autoScale };
+  if (threshold !== DEFAULT_THRESHOLD) viewState.threshold = threshold;
+  return locked ? { ...viewState, query: state.query, key: state.key } : viewState;
 }
 
-/** Keep what is pointed at within what is shown. @param {State} state @param {Counts} shown @returns {State} */
-export function kept(state, shown) {
-  /** @param {number|null} place @param {number} count */
-  const inside = (place, count) => (place === null || place < count ? place : null);
-  const [query, key] = [inside(state.query, shown.queries), inside(state.key, shown.keys)];
-  return query === null && key === null ? { ...state, ...NOTHING } : { ...state, query, key };
+/** Drop a selection that is out of range. @param {State} state @param {AxisLengths} lengths @returns {State} */
+export function clampSelection(state, lengths) {
+  /** @param {number|null} index @param {number} count */
+  const inRange = (index, count) => (index === null || index < count ? index : null);
+  const [query, key] = [inRange(state.query, lengths.queries), inRange(state.key, lengths.keys)];
+  return query === null && key === null ? { ...state, ...NO_SELECTION } : { ...state, query, key };
 }
 
 /**
- * Take one action. `shown` counts the queries and keys on the screen.
+ * Return the state after an action. `lengths` are those of the axes on the screen.
  * @param {State} state
  * @param {Action} action
- * @param {Stack[]} stacks
- * @param {Counts} shown
+ * @param {MapGroup[]} groups
+ * @param {AxisLengths} lengths
  * @returns {State}
  */
-export function step(state, action, stacks, shown = { queries: 0, keys: 0 }) {
+export function reduce(state, action, groups, lengths = { queries: 0, keys: 0 }) {
   switch (action.type) {
     case "tab": {
-      const tab = turn(action.to ?? state.tab + (action.by ?? 0), stacks.length);
-      // other tokens: nothing is pointed at any more
-      return chosen({ ...state, tab, ...NOTHING, zoom: WHOLE, scroll: 0 }, stacks);
+      const tab = wrapIndex(action.to ?? state.tab + (action.by ?? 0), groups.length);
+      // another tab has other tokens, so a selection would be meaningless
+      return clampHead({ ...state, tab, ...NO_SELECTION, zoom: UNZOOMED, scroll: 0 }, groups);
     }
     case "layer":
-      return chosen({ ...state, layer: action.to ?? state.layer + (action.by ?? 0) }, stacks);
+      return clampHead({ ...state, layer: action.to ?? state.layer + (action.by ?? 0) }, groups);
     case "head":
-      return chosen({ ...state, head: action.to ?? state.head + (action.by ?? 0) }, stacks);
-    case "pick":
-      return chosen({ ...state, layer: action.layer, head: action.head }, stacks);
+      return clampHead({ ...state, head: action.to ?? state.head + (action.by ?? 0) }, groups);
+    case "selectHead":
+      return clampHead({ ...state, layer: action.layer, head: action.head }, groups);
     case "mode":
       return { ...state, mode: action.to };
-    case "words":
-    case "folded":
-      return { ...state, [action.type]: !state[action.type], ...NOTHING, zoom: WHOLE, scroll: 0 };
-    case "stretched":
-      return { ...state, stretched: !state.stretched };
+    case "mergeSubwords":
+    case "collapseSpecial":
+      return { ...state, [action.type]: !state[action.type], ...NO_SELECTION, zoom: UNZOOMED, scroll: 0 };
+    case "autoScale":
+      return { ...state, autoScale: !state.autoScale };
     case "threshold":
       return { ...state, threshold: Math.min(Math.max(action.to, 0), 1) };
-    case "point":
+    case "hover":
       return state.locked ? state : { ...state, query: action.query, key: action.key };
     case "lock":
-      return lock(state, action);
+      return toggleLock(state, action);
     case "move":
-      return moved(state, action, shown);
+      return moveSelection(state, action, lengths);
     case "clear":
-      return { ...state, ...NOTHING };
+      return { ...state, ...NO_SELECTION };
     case "zoom":
       return { ...state, zoom: action.to };
     case "scroll":
       return { ...state, scroll: action.to };
     default:
-      throw new Error(`no action is called ${/** @type {{type: string}} */ (action).type}`);
+      throw new Error(`unknown action: ${/** @type {{type: string}} */ (action).type}`);
   }
 }
 
-/** Keep the layer and the head within what there is. @param {State} state @param {Stack[]} stacks @returns {State} */
-function chosen(state, stacks) {
-  const { looks } = stacks[state.tab];
-  const layer = within(state.layer, looks.length);
-  return { ...state, layer, head: within(state.head, looks[layer].heads.length) };
+/** Keep layer and head in range. @param {State} state @param {MapGroup[]} groups @returns {State} */
+function clampHead(state, groups) {
+  const { maps } = groups[state.tab];
+  const layer = clampIndex(state.layer, maps.length);
+  return { ...state, layer, head: clampIndex(state.head, maps[layer].heads.length) };
 }
 
-/** @param {State} state @param {Pointer} pointer @returns {State} */
-function lock(state, { query, key }) {
-  const same = state.locked && state.query === query && state.key === key;
-  return same ? { ...state, locked: false } : { ...state, query, key, locked: true };
+/** @param {State} state @param {Selection} selection @returns {State} */
+function toggleLock(state, { query, key }) {
+  const isSame = state.locked && state.query === query && state.key === key;
+  return isSame ? { ...state, locked: false } : { ...state, query, key, locked: true };
 }
 
-/** @param {State} state @param {{query?: number, key?: number}} by @param {Counts} shown @returns {State} */
-function moved(state, { query = 0, key = 0 }, shown) {
-  /** @param {number|null} place @param {number} by @param {number} count */
-  const to = (place, by, count) => (by === 0 ? place : within(place === null ? 0 : place + by, count));
+/** @param {State} state @param {{query?: number, key?: number}} by @param {AxisLengths} lengths @returns {State} */
+function moveSelection(state, { query = 0, key = 0 }, lengths) {
+  /** @param {number|null} index @param {number} by @param {number} count */
+  const moved = (index, by, count) => (by === 0 ? index : clampIndex(index === null ? 0 : index + by, count));
   return {
     ...state,
-    query: to(state.query, query, shown.queries),
-    key: to(state.key, key, shown.keys),
+    query: moved(state.query, query, lengths.queries),
+    key: moved(state.key, key, lengths.keys),
     locked: true,
   };
 }
 
-/** @param {number} place @param {number} count */
-function within(place, count) {
-  return Math.min(Math.max(place, 0), count - 1);
+/** @param {number} index @param {number} count */
+function clampIndex(index, count) {
+  return Math.min(Math.max(index, 0), count - 1);
 }
 
-/** @param {number} place @param {number} count */
-function turn(place, count) {
-  return ((place % count) + count) % count;
+/** @param {number} index @param {number} count */
+function wrapIndex(index, count) {
+  return ((index % count) + count) % count;
 }

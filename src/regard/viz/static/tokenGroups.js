@@ -1,68 +1,68 @@
-/** Which pieces are told as one: those of a word, and the special ones when they are folded. */
-import { readable, safe } from "./detokenize.js";
+/** Token groups: the rows and columns of a view. A group is a token, a merged word, or all special tokens collapsed. */
+import { displayTokens, escapeControls } from "./detokenize.js";
 
-/** WordPiece's mark, of all pieces that go on with a word, or of none. */
-const GOES_ON = "##";
+const WORDPIECE_PREFIX = "##"; // on every piece that continues a word
 
-/** Stands for all special pieces and padding of a side. */
-export const FOLDED = "⋯";
-
-/**
- * @import { Tokens } from "./trace.js"
- * @typedef {{text: string, places: number[], special: boolean, word: number|null}} Group
- */
-
-const known = /** @type {WeakMap<Tokens, Object<string, Group[]>>} */ (new WeakMap());
+/** Label of the group that holds all special tokens and padding. */
+export const COLLAPSED_LABEL = "⋯";
 
 /**
- * List what is shown of a side, in order; asked for again, it is the same list.
- * @param {Tokens} tokens
- * @param {{words?: boolean, folded?: boolean}} [options]
- * @returns {Group[]}
+ * @import { TokenList } from "./trace.js"
+ * @typedef {{text: string, positions: number[], isSpecial: boolean, word: number|null}} TokenGroup
+ * @typedef {{mergeSubwords?: boolean, collapseSpecial?: boolean}} GroupOptions
  */
-export function groups(tokens, { words = false, folded = false } = {}) {
-  const lists = known.get(tokens) ?? {};
-  known.set(tokens, lists);
-  return (lists[`${words} ${folded}`] ??= listed(tokens, words, folded));
+
+const cache = /** @type {WeakMap<TokenList, Object<string, TokenGroup[]>>} */ (new WeakMap());
+
+/**
+ * Group the tokens of one axis, in order. Equal arguments return the same array.
+ * @param {TokenList} tokens
+ * @param {GroupOptions} [options]
+ * @returns {TokenGroup[]}
+ */
+export function groupTokens(tokens, { mergeSubwords = false, collapseSpecial = false } = {}) {
+  const variants = cache.get(tokens) ?? {};
+  cache.set(tokens, variants);
+  return (variants[`${mergeSubwords} ${collapseSpecial}`] ??= buildGroups(tokens, mergeSubwords, collapseSpecial));
 }
 
-/** @param {Tokens} tokens @param {boolean} words @param {boolean} folded @returns {Group[]} */
-function listed(tokens, words, folded) {
+/** @param {TokenList} tokens @param {boolean} mergeSubwords @param {boolean} collapseSpecial @returns {TokenGroup[]} */
+function buildGroups(tokens, mergeSubwords, collapseSpecial) {
   const special = new Set([...tokens.special, ...tokens.padding]);
-  const found = /** @type {{places: number[], word: number|null}[]} */ ([]);
-  let before = /** @type {number|null} */ (null);
-  for (let place = 0; place < tokens.pieces.length; place++) {
-    if (folded && special.has(place)) continue;
-    const word = tokens.words ? tokens.words[place] : place;
-    if (words && word !== null && word === before) found[found.length - 1].places.push(place);
-    else found.push({ places: [place], word });
-    before = word;
+  const spans = /** @type {{positions: number[], word: number|null}[]} */ ([]);
+  let previousWord = /** @type {number|null} */ (null);
+  for (let position = 0; position < tokens.pieces.length; position++) {
+    if (collapseSpecial && special.has(position)) continue;
+    const word = tokens.words ? tokens.words[position] : position;
+    if (mergeSubwords && word !== null && word === previousWord) spans[spans.length - 1].positions.push(position);
+    else spans.push({ positions: [position], word });
+    previousWord = word;
   }
-  const written = joined(found.map(({ places }) => places.map((place) => tokens.pieces[place])));
-  const shown = found.map(({ places, word }, n) => ({
-    places,
+  const joined = joinPieces(spans.map(({ positions }) => positions.map((position) => tokens.pieces[position])));
+  const groups = spans.map(({ positions, word }, n) => ({
+    positions,
     word,
-    special: places.every((place) => special.has(place)),
-    text: written[n],
+    isSpecial: positions.every((position) => special.has(position)),
+    text: joined[n],
   }));
-  const kept = shown.flatMap((group, n) => (group.special ? [n] : []));
-  const texts = readable(shown.map((group) => group.text), kept);
-  shown.forEach((group, n) => (group.text = safe(texts[n])));
-  if (folded && special.size) {
-    const places = [...special].sort((a, b) => a - b);
-    shown.push({ places, word: null, special: true, text: FOLDED });
+  const specialIndices = groups.flatMap((group, n) => (group.isSpecial ? [n] : []));
+  const texts = displayTokens(joined, specialIndices);
+  groups.forEach((group, n) => (group.text = escapeControls(texts[n])));
+  if (collapseSpecial && special.size) {
+    const positions = [...special].sort((a, b) => a - b);
+    groups.push({ positions, word: null, isSpecial: true, text: COLLAPSED_LABEL });
   }
-  return shown;
+  return groups;
 }
 
-/** Join the pieces of each word, without the marks that say where they were parted. @param {string[][]} words */
-function joined(words) {
-  const marked = words.every(([, ...others]) => others.every((piece) => piece.startsWith(GOES_ON)));
-  const start = marked ? GOES_ON.length : 0;
+/** Join the pieces of each word; WordPiece prefixes are removed if every continuation has one. @param {string[][]} words */
+function joinPieces(words) {
+  const isWordPiece = words.every(([, ...others]) => others.every((piece) => piece.startsWith(WORDPIECE_PREFIX)));
+  const start = isWordPiece ? WORDPIECE_PREFIX.length : 0;
   return words.map(([first, ...others]) => first + others.map((piece) => piece.slice(start)).join(""));
 }
 
-/** Every piece is shown by itself, in order. @param {Group[]} shown */
-export function isPlain(shown) {
-  return shown.every((group, n) => group.places.length === 1 && group.places[0] === n);
+/** Return whether group n is exactly token n, for all n. @param {TokenGroup[]} groups */
+export function isUngrouped(groups) {
+  return groups.every((group, n) => group.positions.length === 1 && group.positions[0] === n);
 }

@@ -1,90 +1,90 @@
-/** The trace, read from the JSON that regard.trace describes; numbers are unpacked when first used. */
+/** Parser for traces, the JSON that regard.trace describes. Quantized arrays are decoded on first use. */
 
 /**
- * @typedef {{shape: number[], scale: number, values: Uint8Array|Uint16Array|Uint32Array}} Numbers
- * A number is its value times the scale; the last axis runs fastest.
- * @typedef {{pieces: string[], words: (number|null)[]|null, special: number[], padding: number[]}} Tokens
- * @typedef {{top_keys: Numbers, top_weights: Numbers, remainder: Numbers, tiles: Numbers}} Reduced
- * @typedef {{name: string, kind: string, queries: string, keys: string, call: number, place: string,
- *   heads: number[], sizes: number[]} & ({weights: Numbers, reduced: null}|{weights: null, reduced: Reduced})} Look
- * @typedef {{title: string, model: string, tokens: Object<string, Tokens>,
- *   gold: number[][]|null, looks: Look[]}} Trace
+ * @typedef {{shape: number[], scale: number, values: Uint8Array|Uint16Array|Uint32Array}} QuantizedArray
+ * An array in row-major order; an element is its integer value times the scale.
+ * @typedef {{pieces: string[], words: (number|null)[]|null, special: number[], padding: number[]}} TokenList
+ * @typedef {{top_keys: QuantizedArray, top_weights: QuantizedArray, remainder: QuantizedArray,
+ *   tiles: QuantizedArray}} AttentionSummary
+ * @typedef {{name: string, kind: string, queries: string, keys: string, call: number, call_site: string,
+ *   heads: number[], shape: number[]} & ({weights: QuantizedArray, summary: null}
+ *   |{weights: null, summary: AttentionSummary})} AttentionMap
+ * @typedef {{title: string, model: string, tokens: Object<string, TokenList>,
+ *   gold: number[][]|null, maps: AttentionMap[]}} Trace
  */
 
 /**
- * The same as the JSON has it.
- * @typedef {{shape: number[], bits: number, scale: number, data: string}} Packed
+ * The same in JSON.
+ * @typedef {{shape: number[], bits: number, scale: number, data: string}} QuantizedRecord
  * @typedef {{pieces: string[], words?: (number|null)[]|null, special?: number[], padding?: number[],
- *   log_probs?: (number|null)[]|null}} TokensRecord
+ *   log_probs?: (number|null)[]|null}} TokenListRecord
  * @typedef {{name: string, kind: string, queries: string, keys: string, call?: number, call_site?: string, heads: number[],
- *   shape: number[], weights?: Packed|null, summary?: Object<string, Packed>|null}} LookRecord
- * @typedef {{format: string, version: number, title?: string, model?: string, tokens: Object<string, TokensRecord>,
- *   gold?: number[][]|null, maps: LookRecord[]}} TraceRecord
+ *   shape: number[], weights?: QuantizedRecord|null, summary?: Object<string, QuantizedRecord>|null}} AttentionMapRecord
+ * @typedef {{format: string, version: number, title?: string, model?: string, tokens: Object<string, TokenListRecord>,
+ *   gold?: number[][]|null, maps: AttentionMapRecord[]}} TraceRecord
  */
 
-/** Read a trace, or say in one sentence why it cannot be read. @param {TraceRecord} record @returns {Trace} */
-export function readTrace(record) {
+const FORMAT_VERSION = 2;
+
+/** Parse a trace, or throw an error that says why it cannot be read. @param {TraceRecord} record @returns {Trace} */
+export function parseTrace(record) {
   if (record?.format !== "regard trace") throw new Error("this is JSON, but not a trace");
-  if (record.version !== 2) {
-    throw new Error(`the trace has format version ${record.version}, but this page reads version 2`);
+  if (record.version !== FORMAT_VERSION) {
+    throw new Error(`the trace has format version ${record.version}, but this page reads version ${FORMAT_VERSION}`);
   }
-  const tokens = Object.fromEntries(
-    Object.entries(record.tokens).map(([name, one]) => [name, readTokens(one)]),
-  );
+  const tokens = Object.fromEntries(Object.entries(record.tokens).map(([name, list]) => [name, parseTokens(list)]));
   return {
     title: record.title ?? "",
     model: record.model ?? "",
     tokens,
     gold: record.gold ?? null,
-    looks: record.maps.map(readLook),
+    maps: record.maps.map(parseMap),
   };
 }
 
-/** @param {TokensRecord} record @returns {Tokens} */
-function readTokens({ pieces, words, special, padding }) {
+/** @param {TokenListRecord} record @returns {TokenList} */
+export function parseTokens({ pieces, words, special, padding }) {
   return { pieces, words: words ?? null, special: special ?? [], padding: padding ?? [] };
 }
 
-/** @param {LookRecord} record @returns {Look} */
-function readLook(record) {
-  const { name, kind, queries, keys, call, call_site: place, heads, shape: sizes } = record;
-  const facts = { name, kind, queries, keys, call: call ?? 0, place: place ?? "", heads, sizes };
-  const reduced = record.summary ? lazily(record.summary) : null;
-  return /** @type {Look} */ ({ ...facts, weights: once(record.weights), reduced });
+/** @param {AttentionMapRecord} record @returns {AttentionMap} */
+function parseMap(record) {
+  const { name, kind, queries, keys, heads, shape, call = 0, call_site = "" } = record;
+  const weights = record.weights ? dequantizeLazily(record.weights) : null;
+  const summary = record.summary ? parseSummary(record.summary) : null;
+  return /** @type {AttentionMap} */ ({ name, kind, queries, keys, heads, shape, call, call_site, weights, summary });
 }
 
-/** @param {Object<string, Packed>} record @returns {Reduced} */
-function lazily(record) {
-  const reduced = /** @type {Reduced} */ ({});
-  for (const [name, packed] of Object.entries(record)) {
-    let numbers = /** @type {Numbers|null} */ (null);
-    Object.defineProperty(reduced, name, { get: () => (numbers ??= unpack(packed)) });
-  }
-  return reduced;
-}
-
-/** Stand for packed numbers without unpacking them yet. @param {Packed|null|undefined} packed @returns {Numbers|null} */
-function once(packed) {
-  if (!packed) return null;
-  let numbers = /** @type {Numbers|null} */ (null);
-  const all = () => (numbers ??= unpack(packed));
+/** @param {Object<string, QuantizedRecord>} record @returns {AttentionSummary} */
+function parseSummary({ top_keys, top_weights, remainder, tiles }) {
   return {
-    shape: packed.shape,
-    scale: packed.scale,
+    top_keys: dequantizeLazily(top_keys),
+    top_weights: dequantizeLazily(top_weights),
+    remainder: dequantizeLazily(remainder),
+    tiles: dequantizeLazily(tiles),
+  };
+}
+
+/** @param {QuantizedRecord} record @returns {QuantizedArray} */
+function dequantizeLazily(record) {
+  let array = /** @type {QuantizedArray|null} */ (null);
+  return {
+    shape: record.shape,
+    scale: record.scale,
     get values() {
-      return all().values;
+      return (array ??= dequantize(record)).values;
     },
   };
 }
 
-/** Read unsigned integers from base64. @param {Packed} packed @returns {Numbers} */
-export function unpack({ shape, bits, scale, data }) {
+/** Decode the unsigned little-endian integers of an array from base64. @param {QuantizedRecord} record @returns {QuantizedArray} */
+export function dequantize({ shape, bits, scale, data }) {
   const text = atob(data);
   const bytes = new Uint8Array(text.length);
   for (let n = 0; n < text.length; n++) bytes[n] = text.charCodeAt(n);
   const count = shape.reduce((product, size) => product * size, 1);
   if (bytes.length * 8 !== count * bits) {
-    throw new Error(`numbers of shape ${shape} must hold ${(count * bits) / 8} bytes, not ${bytes.length}`);
+    throw new Error(`an array of shape ${shape} must hold ${(count * bits) / 8} bytes, but it holds ${bytes.length}`);
   }
   if (bits === 8) return { shape, scale, values: bytes };
   const view = new DataView(bytes.buffer);

@@ -1,186 +1,193 @@
-/** The page: a trace, and a reader who points, clicks and types. */
-import { build, refresh } from "./controls.js";
-import { fileName, hand, toCanvas } from "./download.js";
-import { actionOf } from "./keyboard.js";
-import { chosenLanguage, TEXTS } from "./i18n.js";
-import { hear } from "./pointer.js";
-import { Painter } from "./scene.js";
-import { sentence } from "./description.js";
-import { stacks as sorted } from "./mapGroups.js";
-import { initial, kept, step, told, WHOLE } from "./state.js";
-import { readTrace } from "./trace.js";
-import { headView } from "./headView.js";
+/** Trace viewer: shows every head of a trace. The one-file page and the explorer open it in an element. */
+import { buildControls, updateControls } from "./controls.js";
+import { describeSelection } from "./description.js";
+import { downloadBlob, toFileName } from "./download.js";
+import { createHeadView } from "./headView.js";
+import { resolveLanguage, TEXTS } from "./i18n.js";
+import { commandForKey } from "./keyboard.js";
+import { groupMaps } from "./mapGroups.js";
+import { listenToPointer } from "./pointer.js";
+import { Scene } from "./scene.js";
+import { clampSelection, createState, reduce, toViewState, UNZOOMED } from "./state.js";
+import { parseTrace } from "./trace.js";
 
-const REMEMBERED = 32; // heads whose numbers stay unpacked
+const MAX_CACHED_VIEWS = 32;
 
 /**
- * @import { Stack } from "./mapGroups.js"
- * @import { Action, Start, State, Wish } from "./state.js"
+ * @import { Request } from "./controls.js"
+ * @import { HeadView } from "./headView.js"
+ * @import { Language } from "./i18n.js"
+ * @import { ViewOptions } from "./scene.js"
+ * @import { Action, Command, ViewState } from "./state.js"
  * @import { Trace, TraceRecord } from "./trace.js"
- * @import { View } from "./headView.js"
- * @typedef {{close: () => void, state: () => Start,
- *   speak: (language: string) => void, repaint: () => void}} Shown
+ * @typedef {{close: () => void, viewState: () => ViewState, setLanguage: (language: string) => void,
+ *   redraw: () => void}} Viewer
  */
 
 /**
- * Show a trace in an element.
+ * Open a viewer in an element.
  *
- * `start` says where to begin, `language` "en" or "zh". A page that is `embedded` in another hears
- * only keys pressed within it, and leaves language and theme to that other; `changed` is told each
- * new state, as `state()` would.
+ * An `embedded` viewer listens only to keys pressed inside it, and leaves language and theme to the page around it.
+ * `onChange` is called with each new view state.
  * @param {HTMLElement} root
  * @param {TraceRecord} record
- * @param {{viewState?: Start, language?: string, embedded?: boolean, changed?: (start: Start) => void}} [options]
- * @returns {Shown}
+ * @param {{viewState?: ViewState, language?: string, embedded?: boolean, onChange?: (viewState: ViewState) => void}} [options]
+ * @returns {Viewer}
  */
-export function openViewer(root, record, { viewState: start = {}, language = navigator.language, embedded = false, changed } = {}) {
-  const texts = TEXTS[chosenLanguage(language)];
+export function openViewer(root, record, { viewState = {}, language = navigator.language, embedded = false, onChange } = {}) {
+  const texts = TEXTS[resolveLanguage(language)];
   try {
-    const trace = readTrace(record);
-    if (!trace.looks.length) throw new Error("it holds no looks");
-    return show(root, { record, trace }, { start, language: chosenLanguage(language), embedded, changed });
+    const trace = parseTrace(record);
+    if (!trace.maps.length) throw new Error(texts.noMaps);
+    return createViewer(root, { record, trace }, { viewState, language: resolveLanguage(language), embedded, onChange });
   } catch (error) {
-    root.textContent = texts.failed(error instanceof Error ? error.message : String(error));
+    root.textContent = texts.traceError(error instanceof Error ? error.message : String(error));
     throw error;
   }
 }
 
 /**
  * @param {HTMLElement} root
- * @param {{record: TraceRecord, trace: Trace}} what
- * @param {{start: Start, language: "en"|"zh", embedded: boolean, changed?: (start: Start) => void}} how
- * @returns {Shown}
+ * @param {{record: TraceRecord, trace: Trace}} source
+ * @param {{viewState: ViewState, language: Language, embedded: boolean, onChange?: (viewState: ViewState) => void}} options
+ * @returns {Viewer}
  */
-function show(root, { record, trace }, { start, language, embedded, changed = () => {} }) {
-  const stacks = sorted(trace);
-  const views = /** @type {Map<string, View>} */ (new Map());
-  let state = initial(stacks, start);
+function createViewer(root, { record, trace }, { viewState, language, embedded, onChange = () => {} }) {
+  const groups = groupMaps(trace);
+  const viewCache = /** @type {Map<string, HeadView>} */ (new Map());
+  let state = createState(groups, viewState);
   let texts = TEXTS[language];
-  let waiting = false;
-  const ended = new AbortController();
+  let isScheduled = false;
+  const closed = new AbortController();
 
   /**
-   * One head, told as the state wants it.
+   * Return the view of a head, by default the selected one.
    * @param {number} layer
    * @param {number} head
-   * @param {Pick<State, "tab"|"words"|"folded">} told
+   * @param {ViewOptions} options
    */
-  function view(layer = state.layer, head = state.head, { tab, words, folded } = state) {
-    const key = [tab, layer, head, words, folded].join();
-    const known = views.get(key);
-    if (known) return known;
-    if (views.size >= REMEMBERED) views.delete([...views.keys()][0]);
-    const made = headView(trace, stacks[tab].looks[layer], head, { words, folded });
-    views.set(key, made);
-    return made;
+  function getView(layer = state.layer, head = state.head, { tab, mergeSubwords, collapseSpecial } = state) {
+    const key = [tab, layer, head, mergeSubwords, collapseSpecial].join();
+    const cached = viewCache.get(key);
+    if (cached) return cached;
+    if (viewCache.size >= MAX_CACHED_VIEWS) viewCache.delete([...viewCache.keys()][0]);
+    const view = createHeadView(trace, groups[tab].maps[layer], head, { mergeSubwords, collapseSpecial });
+    viewCache.set(key, view);
+    return view;
   }
 
   function caption() {
-    const stack = stacks[state.tab];
-    const look = stack.looks[state.layer];
-    const call = look.call ? `${texts.call} ${look.call}` : "";
-    const place = texts.place(state.layer, look.heads[state.head]);
-    return [texts.stacks[stack.name] ?? stack.name, place, look.name, call, look.place].filter(Boolean).join(" · ");
+    const group = groups[state.tab];
+    const map = group.maps[state.layer];
+    const call = map.call ? `${texts.call} ${map.call}` : "";
+    const position = texts.headPosition(state.layer, map.heads[state.head]);
+    return [texts.groups[group.name] ?? group.name, position, map.name, call, map.call_site].filter(Boolean).join(" · ");
   }
 
   function render() {
-    waiting = false;
-    if (ended.signal.aborted) return;
-    const shown = view();
-    painter.paint({ state, stacks, texts, view: shown, viewOf: view });
-    const said = sentence(shown, state, texts);
-    refresh(parts, { trace, state, stacks, texts, sentence: said, caption: caption() });
+    isScheduled = false;
+    if (closed.signal.aborted) return;
+    const view = getView();
+    scene.draw({ state, groups, texts, view, viewOf: getView });
+    const description = describeSelection(view, state, texts);
+    updateControls(controls, { trace, state, groups, texts, description, caption: caption() });
   }
 
-  function later() {
-    if (!waiting) requestAnimationFrame(render);
-    waiting = true;
+  function scheduleRender() {
+    if (!isScheduled) requestAnimationFrame(render);
+    isScheduled = true;
   }
 
-  /** Take an action; some are only known by what is on the screen. @param {Wish} wish */
-  function act(wish) {
-    const { queries, keys } = view();
-    const action = granted(wish);
-    if (!action || (action.type === "tab" && (action.to ?? 0) >= stacks.length)) return;
-    state = step(state, action, stacks, { queries: queries.length, keys: keys.length });
-    if (action.type === "move") state = { ...state, ...painter.revealing(state) };
-    changed(told(state, stacks));
-    later();
+  /** @param {Command} command */
+  function dispatch(command) {
+    const { queries, keys } = getView();
+    const action = resolveCommand(command);
+    if (!action || (action.type === "tab" && (action.to ?? 0) >= groups.length)) return;
+    state = reduce(state, action, groups, { queries: queries.length, keys: keys.length });
+    if (action.type === "move") state = { ...state, ...scene.revealSelection(state) };
+    onChange(toViewState(state, groups));
+    scheduleRender();
   }
 
-  /** @param {Wish} wish @returns {Action|null} */
-  function granted(wish) {
-    if (wish.type === "relock") {
-      const { query, key } = state;
-      return query === null && key === null ? null : { type: "lock", query, key };
+  /** Turn a command that depends on the screen into an action. @param {Command} command @returns {Action|null} */
+  function resolveCommand(command) {
+    const { query, key, mode } = state;
+    switch (command.type) {
+      case "toggleLock":
+        return query === null && key === null ? null : { type: "lock", query, key };
+      case "resetZoom":
+        return mode === "matrix" ? { type: "zoom", to: UNZOOMED } : null;
+      case "zoomBy":
+        return mode === "matrix" ? { type: "zoom", to: scene.zoomBy(command.factor, command.at) } : null;
+      default:
+        return command;
     }
-    if (wish.type !== "nearer") return wish;
-    if (state.mode !== "matrix") return null;
-    return { type: "zoom", to: wish.by ? painter.nearer(wish.by, wish.at) : WHOLE };
   }
 
-  /** @param {string} name */
-  function speak(name) {
-    texts = TEXTS[chosenLanguage(name)];
-    if (!embedded) document.documentElement.lang = chosenLanguage(name);
-    later();
+  /** @param {string} tag */
+  function setLanguage(tag) {
+    texts = TEXTS[resolveLanguage(tag)];
+    if (!embedded) document.documentElement.lang = resolveLanguage(tag);
+    scheduleRender();
   }
 
-  /** @param {string} wish */
-  function ask(wish) {
-    if (wish === "language") {
-      speak(texts === TEXTS.en ? "zh" : "en");
-    } else if (wish === "theme") {
-      const dark = getComputedStyle(root).getPropertyValue("--theme").trim() === "dark";
-      document.documentElement.dataset.theme = dark ? "light" : "dark";
+  /** @param {Request} request */
+  function onRequest(request) {
+    if (request === "language") {
+      setLanguage(texts === TEXTS.en ? "zh" : "en");
+    } else if (request === "theme") {
+      const isDark = getComputedStyle(root).getPropertyValue("--theme").trim() === "dark";
+      document.documentElement.dataset.theme = isDark ? "light" : "dark";
     } else {
-      save(wish);
+      save(request);
     }
-    later();
+    scheduleRender();
   }
 
-  /** @param {string} kind */
-  function save(kind) {
-    if (kind === "json") {
-      const whole = new Blob([JSON.stringify(record)], { type: "application/json" });
-      hand(whole, fileName([trace.title || trace.model], kind));
+  /** @param {"png"|"svg"|"json"} format */
+  function save(format) {
+    if (format === "json") {
+      const blob = new Blob([JSON.stringify(record)], { type: "application/json" });
+      downloadBlob(blob, toFileName([trace.title || trace.model], format));
       return;
     }
-    const name = fileName([trace.title || trace.model, caption()], kind);
-    const note = [trace.title, trace.model, caption()].filter(Boolean).join("  ·  ");
-    painter.save(kind, { state, stacks, texts, view: view(), note }).then((blob) => hand(blob, name));
+    const fileName = toFileName([trace.title || trace.model, caption()], format);
+    const fullCaption = [trace.title, trace.model, caption()].filter(Boolean).join("  ·  ");
+    scene.save(format, { state, groups, texts, view: getView(), caption: fullCaption }).then((blob) => downloadBlob(blob, fileName));
   }
 
-  const parts = build(root, trace, stacks, { act, ask, embedded });
-  const painter = new Painter(parts, toCanvas);
-  if (!embedded) document.documentElement.lang = language;
-  const { queries, keys } = view();
-  state = kept(state, { queries: queries.length, keys: keys.length });
-  hear(parts, painter, { act, state: () => state, view, stacks });
-  const press = (/** @type {KeyboardEvent} */ event) => {
+  /** @param {KeyboardEvent} event */
+  function onKeydown(event) {
     const target = /** @type {Element} */ (event.target);
     if (target.tagName === "INPUT" || (target.tagName === "BUTTON" && event.key === "Enter")) return;
-    const action = actionOf(event, target === parts.overview);
-    if (!action) return;
+    const command = commandForKey(event, target === controls.overview);
+    if (!command) return;
     event.preventDefault();
-    act(action);
-  };
-  const { signal } = ended;
-  const heard = /** @type {GlobalEventHandlers} */ (embedded ? root : document);
-  heard.addEventListener("keydown", press, { signal });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", later, { signal });
-  const resized = new ResizeObserver(later);
-  resized.observe(parts.frame);
+    dispatch(command);
+  }
+
+  const controls = buildControls(root, trace, groups, { dispatch, onRequest, embedded });
+  const scene = new Scene(controls);
+  if (!embedded) document.documentElement.lang = language;
+  const { queries, keys } = getView();
+  state = clampSelection(state, { queries: queries.length, keys: keys.length });
+  listenToPointer(controls, scene, { dispatch, getState: () => state, getView, groups });
+  const { signal } = closed;
+  const keyTarget = /** @type {GlobalEventHandlers} */ (embedded ? root : document);
+  keyTarget.addEventListener("keydown", onKeydown, { signal });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", scheduleRender, { signal });
+  const resizeObserver = new ResizeObserver(scheduleRender);
+  resizeObserver.observe(controls.frame);
   render();
   return {
-    /** Take the page away, and hear nothing more. */
+    /** Remove the viewer and its listeners. */
     close() {
-      ended.abort();
-      resized.disconnect();
+      closed.abort();
+      resizeObserver.disconnect();
       root.replaceChildren();
     },
-    state: () => told(state, stacks),
-    speak,
-    repaint: later,
+    viewState: () => toViewState(state, groups),
+    setLanguage,
+    redraw: scheduleRender,
   };
 }

@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { describeSelection } from "../../../src/regard/viz/static/description.js";
+import { createHeadView } from "../../../src/regard/viz/static/headView.js";
+import { resolveLanguage, TEXTS } from "../../../src/regard/viz/static/i18n.js";
+import { parseTrace } from "../../../src/regard/viz/static/trace.js";
+
+const trace = parseTrace(JSON.parse(readFileSync(new URL("../../fixtures/trace.json", import.meta.url))));
+const decoder = createHeadView(trace, trace.maps[1], 0);
+const summarised = createHeadView(trace, trace.maps.at(-1), 0);
+const selection = (query, key, locked = false) => ({ query, key, locked });
+
+test("a query is described by the keys it attends to most", () => {
+  assert.equal(describeSelection(decoder, selection(1, null), TEXTS.en), "“猫” attends most to “猫” (0.90) and “<s>” (0.10).");
+  assert.equal(describeSelection(decoder, selection(1, null), TEXTS.zh), "“猫”最关注“猫”（0.90）和“<s>”（0.10）。");
+});
+
+test("a cell is described first, a key by its queries, a lock last", () => {
+  assert.match(describeSelection(decoder, selection(0, 1), TEXTS.en), /^“<s>” attends to “猫” with weight 0\. “<s>” attends most/);
+  assert.match(describeSelection(decoder, selection(null, 0), TEXTS.en), /^“<s>” is attended to most by “<s>” \(1\.00\), .* and /);
+  assert.match(describeSelection(decoder, selection(null, 0, true), TEXTS.en), / Locked\.$/);
+  assert.equal(describeSelection(decoder, selection(null, null), TEXTS.en), TEXTS.en.noSelection);
+});
+
+test("Chinese sentences are not separated by spaces", () => {
+  assert.match(describeSelection(decoder, selection(0, 1, true), TEXTS.zh), /^“<s>”对“猫”的权重为 0。“<s>”最关注.*。已锁定。$/);
+});
+
+test("of a summarised head, unknown weights and the remainder are mentioned", () => {
+  assert.match(describeSelection(summarised, selection(1, 4), TEXTS.en), /less than its largest weights\..* The other keys share 0\.23\.$/);
+});
+
+test("rows and columns without weight are described as such", () => {
+  const empty = { ...decoder, row: () => [], column: () => [] };
+  assert.equal(describeSelection(empty, selection(0, null), TEXTS.en), "“<s>” attends to nothing.");
+  assert.equal(describeSelection(empty, selection(null, 1), TEXTS.zh), "没有词元关注“猫”。");
+});
+
+test("a right-to-left word is isolated from the sentence around it", () => {
+  const arabic = { ...decoder, queries: [{ text: "قطة" }], row: () => [] };
+  assert.equal(describeSelection(arabic, selection(0, null), TEXTS.en), "“\u2068قطة\u2069” attends to nothing.");
+});
+
+test("the language is the browser's if it is supported, else English", () => {
+  assert.deepEqual(["zh", "zh-CN", "ZH-tw", "en-GB", "fr", undefined].map(resolveLanguage), ["zh", "zh", "zh", "en", "en", "en"]);
+});
+
+test("both locales have the same texts", () => {
+  assert.deepEqual(Object.keys(TEXTS.en), Object.keys(TEXTS.zh));
+  for (const [key, text] of Object.entries(TEXTS.en)) assert.equal(typeof text, typeof TEXTS.zh[key], key);
+});

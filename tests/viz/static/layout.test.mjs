@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { createHeadView } from "../../../src/regard/viz/static/headView.js";
+import { hitLines, hitMatrix, layoutLines, layoutMatrix, pan, revealCell, revealRow, zoomAt } from "../../../src/regard/viz/static/layout.js";
+import { groupMaps } from "../../../src/regard/viz/static/mapGroups.js";
+import { labelStep } from "../../../src/regard/viz/static/matrix.js";
+import { hitOverview, layoutOverview } from "../../../src/regard/viz/static/overview.js";
+import { parseTrace } from "../../../src/regard/viz/static/trace.js";
+
+const trace = parseTrace(JSON.parse(readFileSync(new URL("../../fixtures/trace.json", import.meta.url))));
+const cross = groupMaps(trace)[2];
+const view = createHeadView(trace, cross.maps[0], 0);
+const size = { width: 700, height: 500 };
+const unzoomed = { scale: 1, x: 0, y: 0 };
+const measureText = (text) => 8 * text.length;
+
+test("each cell is hit at its centre, and labels at the edges", () => {
+  const layout = layoutMatrix(size, view, unzoomed, measureText);
+  for (let query = 0; query < 4; query++) {
+    for (let key = 0; key < 5; key++) {
+      const [x, y] = [layout.left + (key + 0.5) * layout.cell, layout.top + (query + 0.5) * layout.cell];
+      assert.deepEqual(hitMatrix(layout, view, x, y), { query, key });
+    }
+  }
+  assert.deepEqual(hitMatrix(layout, view, layout.left - 5, layout.top + 1), { query: 0, key: null });
+  assert.deepEqual(hitMatrix(layout, view, layout.left + 1, layout.top - 5), { query: null, key: 0 });
+  assert.equal(hitMatrix(layout, view, layout.left + layout.width + 5, layout.top + 5), null);
+});
+
+test("zooming keeps the cell under the pointer, stays inside the matrix, and is limited", () => {
+  const small = { width: 300, height: 240 };
+  const large = { ...view, queries: Array(90).fill(view.queries[0]), keys: Array(70).fill(view.keys[0]) };
+  const layoutWith = (zoom) => layoutMatrix(small, large, zoom, measureText);
+  let layout = layoutWith(unzoomed);
+  const [x, y] = [layout.left + layout.width / 2, layout.top + layout.height / 3];
+  const before = hitMatrix(layout, large, x, y);
+  layout = layoutWith(zoomAt(layout, 3, x, y));
+  assert.ok(Math.abs(layout.zoom.scale - 3) < 1e-9);
+  const near = layoutWith(zoomAt(layout, 9, x, y));
+  assert.deepEqual([layout.hasUprightLabels, near.hasUprightLabels, near.top], [false, true, layout.top]); // nothing jumps
+  const after = hitMatrix(layout, large, x, y);
+  assert.ok(Math.abs(after.query - before.query) <= 1, `${after.query} ${before.query}`);
+  assert.ok(Math.abs(after.key - before.key) <= 1, `${after.key} ${before.key}`);
+  layout = layoutWith(pan(layout, 1e6, 1e6));
+  assert.equal(Math.round(layout.zoom.x + layout.visible.columns), 70);
+  assert.equal(Math.round(layout.zoom.y + layout.visible.rows), 90);
+  for (let n = 0; n < 30; n++) layout = layoutWith(zoomAt(layout, 2, x, y));
+  assert.ok(layout.cell <= 72);
+  assert.equal(layoutWith(zoomAt(layout, 1e-9, x, y)).zoom.scale, 1);
+});
+
+test("a cell is revealed by the smallest movement", () => {
+  assert.deepEqual(revealCell({ zoom: unzoomed, visible: { columns: 10, rows: 10 } }, 30, 5), { scale: 1, x: 0, y: 21 });
+});
+
+test("labels are as dense as they fit, and positions in round steps if tokens are small", () => {
+  assert.deepEqual([60, 15, 7, 5, 1, 0.2].map(labelStep), [1, 1, 3, 3, 50, 200]);
+});
+
+test("a token is hit in its column, and nothing between the columns", () => {
+  const layout = layoutLines(size, view, 0);
+  const y = layout.top + 1.5 * layout.rowHeight;
+  assert.deepEqual(hitLines(layout, view, layout.left - 20, y), { query: 1, key: null });
+  assert.deepEqual(hitLines(layout, view, layout.right + 20, y), { query: null, key: 1 });
+  assert.equal(hitLines(layout, view, size.width / 2, y), null);
+  assert.equal(hitLines(layout, view, layout.left - 20, layout.top + 4.5 * layout.rowHeight), null); // there are 4 queries
+});
+
+test("a long list scrolls to its end, and as little as needed to reveal a row", () => {
+  const long = { ...view, queries: Array(100).fill(view.queries[0]) };
+  const end = layoutLines(size, long, 1e9);
+  assert.equal(end.scroll, 100 * end.rowHeight - end.visibleHeight);
+  const start = layoutLines(size, long, 0);
+  assert.equal(revealRow(start, 3), 0);
+  const revealed = layoutLines(size, long, revealRow(start, 60));
+  assert.deepEqual(hitLines(revealed, long, revealed.left - 9, revealed.top + revealed.visibleHeight - 1), { query: 60, key: null });
+});
+
+test("a head is hit at its thumbnail", () => {
+  const layout = layoutOverview(300, cross);
+  assert.deepEqual(hitOverview(layout, cross, 26 + layout.pitch + 3, 22 + 2 * layout.pitch + 3), { layer: 2, head: 1 });
+  assert.equal(hitOverview(layout, cross, 26 + 2 * layout.pitch + 3, 25), null);
+  assert.equal(hitOverview(layout, cross, 3, 25), null);
+  assert.ok(layoutOverview(0, cross).side > 0);
+});
