@@ -222,7 +222,7 @@ def test_bad_input_is_reported_in_one_line(pairs, tmp_path):
     refused("no preset is called 'mult30k'", "train", pairs, "--out", out, "--preset", "mult30k")
     refused("Did you mean 'train.steps'?", "train", pairs, "--out", out, "--set", "train.step=3")
     refused("must be section.key=value", "train", pairs, "--out", out, "--set", "steps")
-    refused("not 3 files", "train", pairs, pairs, pairs, "--out", out)
+    refused("but 3 files are given", "train", pairs, pairs, pairs, "--out", out)
     refused("is not a run", "translate", tmp_path, "a sentence")
     assert not out.exists()
 
@@ -231,8 +231,8 @@ def test_doctor_reports_skipped_pairs(tmp_path):
     path = tmp_path / "odd.tsv"
     path.write_text("a cat\tun chat\n\tvide\na cat\tun chat\n", encoding="utf-8")
     told = run("doctor", str(path)).stdout
-    assert "3 pairs in" in told and "1 × the same pair again (line 3)" in told
-    assert "would leave out 1 pairs and learn from 2" in told
+    assert "3 pairs in" in told and "1 × duplicate pair (line 3)" in told
+    assert "training would drop 1 pairs and use 2" in told
 
 
 def test_presets_list_show_and_copy(tmp_path):

@@ -32,8 +32,10 @@ JOINT = Tokenizers(BOTH, BOTH)
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 10_000])
-def test_mapped_pairs_equal_a_plain_encode(tmp_path, monkeypatch, chunk):
-    monkeypatch.setattr(dataset, "CHUNK", chunk)
+def test_encoded_pairs_equal_the_tokenizers_output_for_every_chunk_size(
+    tmp_path, monkeypatch, chunk
+):
+    monkeypatch.setattr(dataset, "CHUNK_PAIRS", chunk)
     apart = Tokenizers(BOTH, train_tokenizer(TEXTS, "characters", 300))
     some = encode_pairs(PAIRS, apart, DataConfig(), tmp_path / "new" / "folder")
     assert len(some) == len(PAIRS)
@@ -47,17 +49,18 @@ def test_mapped_pairs_equal_a_plain_encode(tmp_path, monkeypatch, chunk):
     assert some.dropped == {}
 
 
-def test_what_was_encoded_is_loaded(tmp_path):
+def test_encoded_pairs_are_loaded_as_written(tmp_path):
     some, back = (
         encode_pairs(PAIRS, JOINT, DataConfig(max_length=9), tmp_path),
         EncodedPairs.load(tmp_path),
     )
+    assert EncodedPairs.is_complete(tmp_path)
     assert back.dropped == some.dropped != {}
     for one, other in zip(some[:-1], back[:-1], strict=True):
         assert one.tolist() == other.tolist()
 
 
-def test_links_of_letters_become_links_of_pieces(tmp_path):
+def test_character_links_become_token_links(tmp_path):
     letters = train_tokenizer(TEXTS, "characters", 300)
     some = encode_pairs(PAIRS, Tokenizers(letters, letters), DataConfig(), tmp_path)
     # one token more than letters: a text starts with a space
@@ -69,13 +72,13 @@ def test_links_of_letters_become_links_of_pieces(tmp_path):
     assert (some.links_of(2) - 1).tolist() == [[0, 0]]
 
 
-def test_no_pairs_are_no_error(tmp_path):
+def test_empty_corpus_is_encoded(tmp_path):
     some = encode_pairs([], JOINT, DataConfig(), tmp_path)
     assert len(some) == 0
     assert [len(lengths) for lengths in some.lengths] == [0, 0]
 
 
-def test_large_vocabularies_have_room_for_their_numbers(tmp_path):
+def test_ids_above_65535_are_kept(tmp_path):
     words = Tokenizer("words", [f" w{n}" for n in range(66_000)] + [" w", "w"])
     numbers = [words.encode(text) for text in ("w", "wwww")]
     assert max(numbers[1]) > np.iinfo(np.uint16).max
@@ -83,7 +86,7 @@ def test_large_vocabularies_have_room_for_their_numbers(tmp_path):
     assert some.pair(0)[1].tolist() == numbers[1]
 
 
-def test_what_is_left_out_is_counted_by_its_reason(tmp_path):
+def test_dropped_pairs_are_counted_by_reason(tmp_path):
     letters = train_tokenizer(TEXTS, "characters", 300)
     pairs = [
         Pair("kept", "gardé"),
@@ -101,8 +104,8 @@ def test_what_is_left_out_is_counted_by_its_reason(tmp_path):
     assert some.dropped == {
         "empty source": 2,
         "empty target": 1,
-        "source longer than 30 pieces": 1,
-        "target longer than 30 pieces": 1,
+        "source longer than 30 tokens": 1,
+        "target longer than 30 tokens": 1,
         "one side more than 2 times the other": 2,
     }
     assert [letters.decode(some.pair(n)[0].tolist()) for n in range(len(some))] == ["kept", "kept"]
@@ -112,8 +115,8 @@ def test_what_is_left_out_is_counted_by_its_reason(tmp_path):
     ("source", "target", "reason"),
     [
         (128, 128, None),
-        (129, 128, "source longer than 128 pieces"),
-        (128, 129, "target longer than 128 pieces"),
+        (129, 128, "source longer than 128 tokens"),
+        (128, 129, "target longer than 128 tokens"),
         (14, 1, None),
         (15, 1, "one side more than 9 times the other"),
         (1, 15, "one side more than 9 times the other"),
@@ -121,23 +124,23 @@ def test_what_is_left_out_is_counted_by_its_reason(tmp_path):
         (96, 10, "one side more than 9 times the other"),
     ],
 )
-def test_limits_are_the_last_that_is_kept(source, target, reason):
+def test_limits_are_inclusive(source, target, reason):
     assert rejection_reason(Pair("a", "b"), source, target, DataConfig()) == reason
 
 
-def test_an_empty_side_is_told_first():
+def test_empty_side_is_the_first_reason():
     assert rejection_reason(Pair(" ", "b"), 500, 1, DataConfig()) == "empty source"
     assert rejection_reason(Pair("a", "\u2003"), 1, 500, DataConfig()) == "empty target"
 
 
 @pytest.mark.parametrize(
-    ("span", "pieces"), [((0, 2), [1, 2]), ((2, 3), [3]), ((1, 9), [2, 3, 4]), ((3, 3), [])]
+    ("span", "indices"), [((0, 2), [1, 2]), ((2, 3), [3]), ((1, 9), [2, 3, 4]), ((3, 3), [])]
 )
-def test_pieces_touch_a_span_that_they_share_a_letter_with(span, pieces):
-    assert overlapping([(0, 0), (0, 1), (1, 2), (2, 3), (3, 5)], span) == pieces
+def test_spans_overlap_if_they_share_a_character(span, indices):
+    assert overlapping([(0, 0), (0, 1), (1, 2), (2, 3), (3, 5)], span) == indices
 
 
-def test_an_error_while_reading_leaves_the_pairs_that_were_there(tmp_path):
+def test_error_while_reading_keeps_the_old_files(tmp_path):
     before = encode_pairs(PAIRS, JOINT, DataConfig(), tmp_path)
     names = sorted(path.name for path in tmp_path.iterdir())
 
@@ -152,7 +155,7 @@ def test_an_error_while_reading_leaves_the_pairs_that_were_there(tmp_path):
 
 
 @pytest.mark.parametrize("fatal", range(4))
-def test_an_error_while_files_are_replaced_is_not_taken_for_complete(tmp_path, monkeypatch, fatal):
+def test_error_while_replacing_files_leaves_them_incomplete(tmp_path, monkeypatch, fatal):
     encode_pairs(PAIRS, JOINT, DataConfig(), tmp_path)
     write, calls = files.write_file, []
 
@@ -165,17 +168,18 @@ def test_an_error_while_files_are_replaced_is_not_taken_for_complete(tmp_path, m
     monkeypatch.setattr(files, "write_file", killed)
     with pytest.raises(KeyboardInterrupt):
         encode_pairs(PAIRS[:2], JOINT, DataConfig(), tmp_path)
-    with pytest.raises(RegardError, match=r"the encoded pairs in .* are damaged: .*about\.json"):
+    assert not EncodedPairs.is_complete(tmp_path)
+    with pytest.raises(RegardError, match=r"the encoded pairs in .* are damaged: .*metadata\.json"):
         EncodedPairs.load(tmp_path)
 
 
-def test_what_a_killed_process_left_is_removed(tmp_path):
+def test_temps_of_a_killed_process_are_removed(tmp_path):
     (tmp_path / ".source.tokens.12.tmp").write_bytes(b"half")
     encode_pairs(PAIRS, JOINT, DataConfig(), tmp_path)
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_full_disk_is_one_sentence_and_leaves_no_drafts(tmp_path):
+def test_full_disk_is_reported_in_one_line_and_leaves_no_temps(tmp_path):
     before, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, most))
     try:
@@ -186,7 +190,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_no_drafts(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_is_one_sentence(tmp_path):
+def test_impossible_folder_is_reported_in_one_line(tmp_path):
     (tmp_path / "file").write_text("old")
     with pytest.raises(RegardError, match=r"^cannot write .*file/source.tokens: "):
         encode_pairs(PAIRS, JOINT, DataConfig(), tmp_path / "file")
@@ -196,7 +200,7 @@ def test_a_folder_that_cannot_be_is_one_sentence(tmp_path):
     "name", [f"{n}.{end}" for n in dataset.COLUMNS for end in ("tokens", "starts")]
 )
 @pytest.mark.parametrize("kept", [0, 2, 3, 8])
-def test_files_that_were_cut_are_refused(tmp_path, name, kept):
+def test_truncated_files_are_refused(tmp_path, name, kept):
     encode_pairs(PAIRS, JOINT, DataConfig(), tmp_path)
     data = (tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(data[:kept])
@@ -204,17 +208,17 @@ def test_files_that_were_cut_are_refused(tmp_path, name, kept):
         EncodedPairs.load(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["about.json", "source.tokens", "links.starts"])
-def test_a_missing_file_is_one_sentence(tmp_path, name):
+@pytest.mark.parametrize("name", ["metadata.json", "source.tokens", "links.starts"])
+def test_missing_file_is_reported_in_one_line(tmp_path, name):
     encode_pairs(PAIRS, JOINT, DataConfig(), tmp_path)
     (tmp_path / name).unlink()
     with pytest.raises(RegardError, match=f"the encoded pairs in .* are damaged: .*{name}"):
         EncodedPairs.load(tmp_path)
 
 
-@pytest.mark.parametrize("about", [[], {}, None, {"kinds": {}}, {"kinds": {"source": "?!"}}])
-def test_notes_of_something_else_are_refused(tmp_path, about):
+@pytest.mark.parametrize("metadata", [[], {}, None, {"dtypes": {}}, {"dtypes": {"source": "?!"}}])
+def test_invalid_metadata_is_refused(tmp_path, metadata):
     encode_pairs(PAIRS, JOINT, DataConfig(), tmp_path)
-    (tmp_path / "about.json").write_text(json.dumps(about))
+    (tmp_path / "metadata.json").write_text(json.dumps(metadata))
     with pytest.raises(RegardError, match="the encoded pairs in .* are damaged: "):
         EncodedPairs.load(tmp_path)

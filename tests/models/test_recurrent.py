@@ -95,7 +95,7 @@ def test_model_without_attention_sees_the_last_source_token_only():
 
 
 def test_empty_source_is_refused():
-    with pytest.raises(ValueError, match="sentence 2 has 0"):
+    with pytest.raises(ValueError, match="item 2 has length 0"):
         make_model().encode(random_tokens(4), torch.tensor([4, 1, 0]))
 
 

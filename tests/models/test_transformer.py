@@ -74,10 +74,10 @@ def test_encode_bucketed_reads_less_padding_and_gives_the_same(changes):
 def test_encode_bucketed_checks_lengths_before_it_splits_the_batch(unchecked):
     model, source = make_model(), random_tokens(20, batch=300)
     lengths = torch.randint(1, 21, (300,))
-    with pytest.raises(ValueError, match="one per sentence, 300"):
+    with pytest.raises(ValueError, match=r"lengths must have shape \(300,\), one per batch item"):
         model.encode_bucketed(source, lengths[:200])
     lengths[137] = 0
-    with pytest.raises(ValueError, match="from 1 to 20.*sentence 137"):
+    with pytest.raises(ValueError, match="from 1 to 20.*item 137"):
         model.encode_bucketed(source, lengths)
 
 
@@ -120,9 +120,9 @@ def test_weights_of_every_layer_head_and_kind_are_returned_and_change_nothing():
 
 def test_tokens_lengths_and_positions_out_of_range_are_refused():
     model = make_model(positions="learned", max_positions=6)
-    with pytest.raises(ValueError, match="source must be numbers from 0 to 10.*one is 11"):
+    with pytest.raises(ValueError, match="source must be token ids from 0 to 10.*one is 11"):
         model.encode(torch.full((1, 2), VOCAB_SIZE), torch.tensor([2]))
-    with pytest.raises(ValueError, match="sentence 1 has 0"):
+    with pytest.raises(ValueError, match="item 1 has length 0"):
         model.encode(random_tokens(4, 2), torch.tensor([4, 0]))
     with pytest.raises(ValueError, match="positions must be below 6.*last is 6"):
         model.encode(random_tokens(SOURCE), LENGTHS)

@@ -93,7 +93,7 @@ def test_too_few_pairs_to_hold_some_out_are_refused(tmp_path):
 
 def test_when_every_pair_is_left_out_the_reasons_are_told(tmp_path):
     with pytest.raises(
-        RegardError, match=r"no training pair is left: \d+ source longer than 2 pie"
+        RegardError, match=r"no training pair is left: \d+ source longer than 2 tok"
     ):
         made(tmp_path, corpus(), max_length=2)
 

@@ -1,4 +1,18 @@
-"""Text to tokens to batches: corpora, tokenizers, encoded pairs and the embedded phrasebook."""
+"""Data: from text files to padded batches of token ids.
+
+- `corpus` reads sentence pairs (`Pair`) from files; `Corpus` can be read repeatedly and knows its
+  fingerprint. `checks` reports what is odd about one, for `regard doctor`.
+- `vocabulary` trains a `Tokenizer`; `tokenizer` encodes and decodes, and saves both sides as
+  `Tokenizers`; `special_tokens` are the ids that every vocabulary shares.
+- `dataset` encodes pairs into memory-mapped files (`EncodedPairs`), dropping empty and overlong
+  ones; `bpe_dropout` samples other segmentations of them.
+- `batching` groups encoded pairs by length and pads them (`Batch`).
+- `spans` locates words and tokens in texts, which word alignments are made of.
+- `phrasebook` is an embedded corpus with gold alignments.
+
+Importing this package does not import torch; only `batching` needs it, and is imported on first
+use.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Batches: sentences grouped by length, padded, and shared out among processes."""
+"""Batches of pairs: bucketed by length, padded, and sharded over processes."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -10,112 +10,147 @@ from torch import Tensor
 
 from regard.data.dataset import EncodedPairs
 from regard.data.special_tokens import BOS, EOS, PAD
+from regard.errors import RegardError
 
 Indices = NDArray[Any]
-"""The numbers of the pairs that make a batch."""
+"""Indices of the pairs of a batch."""
 
 
 class Batch(NamedTuple):
-    """Some pairs, padded: (pair, position)."""
+    """Padded pairs, one per row: (pair, position)."""
 
     source: Tensor
     lengths: Tensor  # of the sources
-    inputs: Tensor  # the target after its start
-    targets: Tensor  # the target before its end: at each position the token that follows
-    links: Tensor | None = None  # (pair, position of the target among inputs, source): 1 if linked
+    inputs: Tensor  # decoder input: the target, shifted right behind BOS
+    targets: Tensor  # at each position the token to predict: the target, then EOS
+    links: Tensor | None = None  # (pair, input position, source position): 1.0 if aligned
 
     @property
     def target_tokens(self) -> int:
-        """How many tokens are to be told, ends included."""
+        """Number of tokens to predict, EOS included, padding not."""
         return int((self.targets != PAD).sum())
 
     def to(self, device: torch.device) -> "Batch":
-        """Move it to where the model is."""
+        """Return the batch on another device."""
         links = None if self.links is None else self.links.to(device)
         source, lengths, inputs, targets = (part.to(device) for part in self[:4])
         return Batch(source, lengths, inputs, targets, links)
 
 
-def batch_by_length(pairs: EncodedPairs, budget: int, seed: int, epoch: int) -> list[Indices]:
-    """Part all pairs into batches of alike lengths, in an order of this epoch's own.
+def batch_by_length(pairs: EncodedPairs, batch_tokens: int, seed: int, epoch: int) -> list[Indices]:
+    """Group all pairs into batches of similar length (length bucketing), in random order.
 
-    A batch holds as many pairs as fit the budget of tokens, padding included, on the longer
-    side; at least one.
+    Pairs are sorted by the longer side and, within one length, by the difference of the sides,
+    rising and falling in turn, so that neighbours are similar where one length ends and the next
+    begins. Ties, the first cut and the order of the batches are random, so that every epoch has
+    other batches.
+
+    Args:
+        pairs: the encoded pairs.
+        batch_tokens: maximal size of a batch: pairs times the longer side, padding included. A
+            longer pair is a batch of its own.
+        seed: seed of the order.
+        epoch: number of the epoch; equal seed and epoch give equal batches.
+
+    Returns:
+        The indices of the pairs of each batch; every pair is in exactly one.
     """
-    chance = np.random.default_rng((seed, epoch))
+    rng = np.random.default_rng((seed, epoch))
     source, target = pairs.lengths
-    # sorted by the longer side and, within one length, by the difference: up and down by turns,
-    # so that neighbours are alike where one length ends and the next begins
     longer = np.maximum(source, target)
     within = np.where(longer % 2 == 0, source - target, target - source)
-    order = np.lexsort((chance.random(len(target)), within, longer))
+    order = np.lexsort((rng.random(len(target)), within, longer))
     costs = np.maximum(source, target + 1)[order]
-    batches = list(_parted(order, costs, budget, first=int(chance.integers(1, budget + 1))))
-    return [batches[n] for n in chance.permutation(len(batches))]
+    first = int(rng.integers(1, batch_tokens + 1))
+    batches = list(_cut(order, costs, batch_tokens, first))
+    return [batches[n] for n in rng.permutation(len(batches))]
 
 
-def _parted(order: Indices, costs: Indices, budget: int, first: int) -> Iterator[Indices]:
-    """Cut the order where the next pair would go over the budget; the first cut is by chance."""
-    start, room = 0, first
+def _cut(order: Indices, costs: Indices, batch_tokens: int, first: int) -> Iterator[Indices]:
+    """Cut the order wherever the next pair would exceed the budget; the first budget is given."""
+    start, budget = 0, first
     while start < len(order):
-        window = np.maximum.accumulate(costs[start : start + budget])
-        fits = int(np.searchsorted(window * np.arange(1, len(window) + 1), room, side="right"))
-        yield order[start : start + max(fits, 1)]
-        start, room = start + max(fits, 1), budget
+        longest = np.maximum.accumulate(costs[start : start + batch_tokens])
+        sizes = longest * np.arange(1, len(longest) + 1)
+        count = max(int(np.searchsorted(sizes, budget, side="right")), 1)
+        yield order[start : start + count]
+        start, budget = start + count, batch_tokens
 
 
-def collate(pairs: EncodedPairs, rows: Indices, linked: bool = False) -> Batch:
-    """Pad some pairs into a batch."""
-    some = [pairs.pair(row) for row in rows.tolist()]
-    source, lengths = pad_sequences([source for source, _ in some])
-    target, ends = pad_sequences([target for _, target in some])
+def collate(pairs: EncodedPairs, indices: Indices, with_links: bool = False) -> Batch:
+    """Pad some pairs into a batch.
+
+    Args:
+        pairs: the encoded pairs.
+        indices: which of them.
+        with_links: also return the word alignment, for guided alignment.
+    """
+    rows = [pairs.pair(index) for index in indices.tolist()]
+    source, lengths = pad_sequences([source for source, _ in rows])
+    target, target_lengths = pad_sequences([target for _, target in rows])
     inputs = torch.nn.functional.pad(target, (1, 0), value=BOS)
     targets = torch.nn.functional.pad(target, (0, 1), value=PAD)
-    targets[torch.arange(len(rows)), ends] = EOS
+    targets[torch.arange(len(indices)), target_lengths] = EOS
     batch = Batch(source, lengths, inputs, targets)
-    return batch._replace(links=_links(pairs, rows, batch)) if linked else batch
+    return batch._replace(links=_links(pairs, indices, batch)) if with_links else batch
 
 
-def pad_sequences(sentences: Sequence[Sequence[int] | Indices]) -> tuple[Tensor, Tensor]:
-    """Pad sentences to the longest, and tell their lengths."""
-    lengths = [len(sentence) for sentence in sentences]
-    numbers = np.full((len(sentences), max(lengths, default=0)), PAD, dtype=np.int64)
-    for row, sentence in zip(numbers, sentences, strict=True):
-        row[: len(sentence)] = sentence
-    return torch.from_numpy(numbers), torch.tensor(lengths, dtype=torch.long)
+def pad_sequences(sequences: Sequence[Sequence[int] | Indices]) -> tuple[Tensor, Tensor]:
+    """Pad sequences of token ids to the longest.
+
+    Returns:
+        The ids (sequence, position), padded with PAD, and the lengths.
+
+    Example:
+        >>> ids, lengths = pad_sequences([[5, 6, 7], [8]])
+        >>> ids.tolist(), lengths.tolist()
+        ([[5, 6, 7], [8, 0, 0]], [3, 1])
+    """
+    lengths = [len(sequence) for sequence in sequences]
+    ids = np.full((len(sequences), max(lengths, default=0)), PAD, dtype=np.int64)
+    for row, sequence in zip(ids, sequences, strict=True):
+        row[: len(sequence)] = sequence
+    return torch.from_numpy(ids), torch.tensor(lengths, dtype=torch.long)
 
 
-def _links(pairs: EncodedPairs, rows: Indices, batch: Batch) -> Tensor:
-    """Mark linked pieces; a target piece is the input one position after the start."""
-    marks = torch.zeros(*batch.inputs.shape, batch.source.shape[1])
-    for number, row in enumerate(rows.tolist()):
-        for source, target in pairs.links_of(row):
-            marks[number, int(target) + 1, int(source)] = 1.0
-    return marks
+def _links(pairs: EncodedPairs, indices: Indices, batch: Batch) -> Tensor:
+    """Return 1.0 for aligned pieces; target piece j is input position j + 1, behind BOS."""
+    links = torch.zeros(*batch.inputs.shape, batch.source.shape[1])
+    for row, index in enumerate(indices.tolist()):
+        for source, target in pairs.links_of(index):
+            links[row, int(target) + 1, int(source)] = 1.0
+    return links
 
 
-def shard(rows: Indices, rank: int, world: int) -> Indices:
-    """Give a process its part of a batch; the parts differ by one pair at most."""
-    return rows[rank::world]
+def shard(indices: Indices, rank: int, world_size: int) -> Indices:
+    """Return a process's share of a batch; shares differ by one pair at most."""
+    return indices[rank::world_size]
 
 
 def check_token_ids(
-    name: str, tokens: Tensor, vocabulary: int, lengths: Tensor | None = None
+    name: str, tokens: Tensor, vocab_size: int, lengths: Tensor | None = None
 ) -> None:
-    """Refuse numbers beyond the vocabulary, and sentences without words."""
+    """Raise RegardError unless ids are (batch, position), in the vocabulary, and lengths fit.
+
+    Args:
+        name: name of the argument, for the message.
+        tokens: token ids.
+        vocab_size: size of the vocabulary.
+        lengths: number of tokens of each batch item, at least 1.
+    """
     if tokens.ndim != 2 or tokens.is_floating_point():
-        raise ValueError(
-            f"{name} must be whole numbers (batch, position), but they are {tokens.dtype} "
-            f"of shape {tuple(tokens.shape)}"
+        raise RegardError(
+            f"{name} must be integers of shape (batch, position), but its dtype is {tokens.dtype} "
+            f"and its shape {tuple(tokens.shape)}"
         )
     if torch.compiler.is_compiling():
         return
     if tokens.numel():
         low, high = (int(end) for end in tokens.aminmax())
-        if low < 0 or high >= vocabulary:
-            raise ValueError(
-                f"{name} must be numbers from 0 to {vocabulary - 1}, the vocabulary's last, "
-                f"but one is {low if low < 0 else high}"
+        if low < 0 or high >= vocab_size:
+            raise RegardError(
+                f"{name} must be token ids from 0 to {vocab_size - 1}, the size of the vocabulary "
+                f"- 1, but one is {low if low < 0 else high}"
             )
     if lengths is not None:
         _check_lengths(name, tokens, lengths)
@@ -123,13 +158,13 @@ def check_token_ids(
 
 def _check_lengths(name: str, tokens: Tensor, lengths: Tensor) -> None:
     if lengths.shape != tokens.shape[:1]:
-        raise ValueError(
-            f"lengths must be one per sentence, {len(tokens)}, but their shape is "
+        raise RegardError(
+            f"lengths must have shape ({len(tokens)},), one per batch item, but it is "
             f"{tuple(lengths.shape)}"
         )
-    for number, length in enumerate(lengths.tolist()):
+    for item, length in enumerate(lengths.tolist()):
         if not 1 <= length <= tokens.shape[1]:
-            raise ValueError(
-                f"{name} must have from 1 to {tokens.shape[1]} words in each sentence, "
-                f"but sentence {number} has {length}"
+            raise RegardError(
+                f"lengths must be from 1 to {tokens.shape[1]}, the width of {name}, but item "
+                f"{item} has length {length}"
             )

@@ -1,4 +1,4 @@
-"""What is odd about a corpus, and what a training would leave out."""
+"""Checks of a parallel corpus, for `regard doctor`: oddities, and pairs that training drops."""
 
 import unicodedata
 from bisect import bisect
@@ -13,8 +13,10 @@ from regard.config import DataConfig
 from regard.data.corpus import Pair, read_pairs
 from regard.data.dataset import rejection_reason
 
-EXAMPLES = 3  # line numbers named for each finding
-TRAPS = {
+MAX_EXAMPLE_LINES = 3  # line numbers listed for each finding
+MAX_SCRIPT_SAMPLE = 200  # characters of a text whose scripts are counted
+DROPPED = ": dropped in training"
+TROUBLESOME_CHARACTERS = {
     "\r": "a carriage return within a line",
     "\u2028": "U+2028, which some programs take for the end of a line",
     "\u2029": "U+2029, which some programs take for the end of a line",
@@ -26,110 +28,114 @@ TRAPS = {
 }
 
 
-class _Found:
-    """How often something was found, and on which lines first."""
+class _Count:
+    """Number of occurrences of a finding, and the lines of the first ones."""
 
     def __init__(self) -> None:
-        self.count, self.lines = 0, list[int]()
+        self.total, self.lines = 0, list[int]()
 
     def add(self, line: int) -> None:
-        self.count += 1
-        if len(self.lines) < EXAMPLES:
+        self.total += 1
+        if len(self.lines) < MAX_EXAMPLE_LINES:
             self.lines.append(line)
 
     def __str__(self) -> str:
-        where = ", ".join(map(str, self.lines)) + (", …" * (self.count > EXAMPLES))
-        return f"line {where}"
+        more = ", …" if self.total > MAX_EXAMPLE_LINES else ""
+        return f"line {', '.join(map(str, self.lines))}{more}"
 
 
 def check_corpus(paths: Sequence[Path], test: Sequence[Path] | None = None) -> Iterator[str]:
-    """Read all pairs once, and tell what was found, line by line."""
-    findings: dict[str, _Found] = {}
+    """Read a corpus once and yield a report, line by line.
+
+    The report has the number of pairs, median and maximal lengths, scripts, oddities with the
+    lines of the first ones, and how many pairs training would drop with default settings.
+
+    Args:
+        paths: one TSV file or two parallel files.
+        test: test pairs, in the same form, whose sources must not occur in the corpus.
+
+    Raises:
+        RegardError: if a file cannot be read.
+    """
+    findings: dict[str, _Count] = {}
     seen: set[bytes] = set()
     lengths = Counter[tuple[int, int]]()
     scripts = Counter[str](), Counter[str]()
-    tested = _tested(test)
-    for number, pair in enumerate(track(read_pairs(paths), "pairs examined"), 1):
-        for finding in _odd(pair, seen, tested):
-            findings.setdefault(finding, _Found()).add(number)
-        seen.add(_mark(*pair[:2]))
-        lengths[_words(pair.source), _words(pair.target)] += 1
-        for side, text in enumerate((pair.source, pair.target)):
-            scripts[side].update(_script(sign) for sign in text[:200] if sign.isalpha())
+    test_sources = {_digest(pair.source) for pair in read_pairs(test)} if test else set()
+    for line, pair in enumerate(track(read_pairs(paths), "pairs checked"), 1):
+        for finding in _findings(pair, seen, test_sources):
+            findings.setdefault(finding, _Count()).add(line)
+        seen.add(_digest(pair.source, pair.target))
+        lengths[_count_words(pair.source), _count_words(pair.target)] += 1
+        for counts, text in zip(scripts, (pair.source, pair.target), strict=True):
+            counts.update(map(_script, filter(str.isalpha, text[:MAX_SCRIPT_SAMPLE])))
     yield f"{lengths.total():,} pairs in {' and '.join(map(str, paths))}"
     if lengths:
-        yield from _about_lengths(lengths)
-        for name, counts in zip(("source", "target"), scripts, strict=True):
-            yield f"scripts of the {name}: {_shares(counts)}"
-    for finding, found in sorted(findings.items(), key=lambda item: -item[1].count):
-        yield f"{found.count:,} × {finding} ({found})"
-    left = sum(found.count for finding, found in findings.items() if finding.endswith(OUT))
-    yield f"a training would leave out {left:,} pairs and learn from {lengths.total() - left:,}"
+        yield from _length_report(lengths)
+        for side, counts in zip(("source", "target"), scripts, strict=True):
+            yield f"{side} scripts: {_format_shares(counts)}"
+    for finding, count in sorted(findings.items(), key=lambda item: -item[1].total):
+        yield f"{count.total:,} × {finding} ({count})"
+    dropped = sum(count.total for finding, count in findings.items() if finding.endswith(DROPPED))
+    yield f"training would drop {dropped:,} pairs and use {lengths.total() - dropped:,}"
 
 
-OUT = ": left out"
-
-
-def _odd(pair: Pair, seen: set[bytes], tested: set[bytes]) -> Iterator[str]:
-    source, target = _words(pair.source), _words(pair.target)
+def _findings(pair: Pair, seen: set[bytes], test_sources: set[bytes]) -> Iterator[str]:
+    """Yield what is odd about a pair."""
+    source, target = _count_words(pair.source), _count_words(pair.target)
     if reason := rejection_reason(pair, source, target, DataConfig()):
-        yield f"{reason.replace('pieces', 'words')}{OUT}"
-    if _mark(*pair[:2]) in seen:
-        yield "the same pair again"
-    if _mark(pair.source) in tested:
-        yield "a source that is also in the test pairs"
+        yield f"{reason.replace('tokens', 'words')}{DROPPED}"
+    if _digest(pair.source, pair.target) in seen:
+        yield "duplicate pair"
+    if _digest(pair.source) in test_sources:
+        yield "source also in the test pairs"
     if pair.source and pair.source == pair.target:
-        yield "source and target are the same"
-    for sign, name in TRAPS.items():
-        if sign in pair.source or sign in pair.target:
-            yield name
-    if any(unicodedata.normalize("NFC", text) != text for text in pair[:2]):
-        yield "letters and accents apart (not NFC)"
+        yield "source and target are equal"
+    for character, description in TROUBLESOME_CHARACTERS.items():
+        if character in pair.source or character in pair.target:
+            yield description
+    if any(unicodedata.normalize("NFC", text) != text for text in (pair.source, pair.target)):
+        yield "accents as separate characters (not NFC)"
 
 
-def _tested(test: Sequence[Path] | None) -> set[bytes]:
-    return {_mark(pair.source) for pair in read_pairs(test)} if test else set()
-
-
-def _mark(*texts: str) -> bytes:
-    """Stand for texts in a few bytes: all pairs of a large corpus shall fit into memory."""
+def _digest(*texts: str) -> bytes:
+    """Hash texts to 12 bytes, so that all pairs of a large corpus fit into memory."""
     return blake2b("\t".join(texts).encode(), digest_size=12).digest()
 
 
-def _words(text: str) -> int:
-    """Count words, or characters where words are not parted by spaces."""
+def _count_words(text: str) -> int:
+    """Count words, or characters in Chinese and Japanese, which write no spaces."""
     han = sum("\u3040" <= letter <= "\u9fff" for letter in text)
     return len(text.split()) + max(han - 1, 0)
 
 
-def _about_lengths(lengths: Counter[tuple[int, int]]) -> Iterator[str]:
+def _length_report(lengths: Counter[tuple[int, int]]) -> Iterator[str]:
     for side, name in enumerate(("source", "target")):
         counts = Counter[float]()
         for pair, times in lengths.items():
             counts[float(pair[side])] += times
-        yield f"{name}: {_middle(counts):g} words in the middle, {max(counts):g} at most"
+        yield f"{name} words: median {_median(counts):g}, maximum {max(counts):g}"
     ratios = Counter[float]()
     for (source, target), times in lengths.items():
         if source and target:
             ratios[target / source] += times
     if ratios:
-        yield f"target words to a source word: {_middle(ratios):.2f} in the middle"
+        yield f"target words per source word: median {_median(ratios):.2f}"
 
 
-def _middle(counts: Counter[float]) -> float:
-    """Give the median of values that came so many times each."""
-    ordered = sorted(counts)
-    ends = list(accumulate(counts[value] for value in ordered))
+def _median(counts: Counter[float]) -> float:
+    """Return the median of values with their multiplicities."""
+    values = sorted(counts)
+    ends = list(accumulate(counts[value] for value in values))
     lower, upper = ((ends[-1] - 1) // 2, ends[-1] // 2)
-    return (ordered[bisect(ends, lower)] + ordered[bisect(ends, upper)]) / 2
+    return (values[bisect(ends, lower)] + values[bisect(ends, upper)]) / 2
 
 
 def _script(letter: str) -> str:
-    """Name the script of a letter, by the first word of its Unicode name."""
+    """Return the script of a letter: the first word of its Unicode name."""
     return unicodedata.name(letter, "unknown").split()[0].lower()
 
 
-def _shares(counts: Counter[str]) -> str:
-    total = max(sum(counts.values()), 1)
-    told = [f"{name} {count / total:.1%}" for name, count in counts.most_common(4)]
-    return ", ".join(told) or "none"
+def _format_shares(counts: Counter[str]) -> str:
+    total = max(counts.total(), 1)
+    return ", ".join(f"{name} {n / total:.1%}" for name, n in counts.most_common(4)) or "none"

@@ -1,4 +1,4 @@
-"""Pairs of sentences, read from a TSV file or from two parallel files, plain or .gz."""
+"""Parallel corpora: sentence pairs in a TSV file or in two parallel files, plain or gzipped."""
 
 import gzip
 import os
@@ -17,91 +17,163 @@ from regard.errors import RegardError
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
+Links = tuple[tuple[Span, Span], ...]
+"""Aligned parts of a source and its target, as character spans."""
+
 
 class Pair(NamedTuple):
-    """A sentence, its translation and, where known, the parts of both that belong together."""
+    """A sentence, its translation and, where known, the word alignment.
+
+    Example:
+        >>> Pair("a cat", "un chat", (((0, 1), (0, 2)), ((2, 5), (3, 7)))).target
+        'un chat'
+    """
 
     source: str
     target: str
-    links: tuple[tuple[Span, Span], ...] = ()
+    links: Links = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Sentence pairs that can be read repeatedly, and their identity.
+
+    Attributes:
+        names: files or names the pairs come from, for messages and the run's settings.
+        fingerprint: SHA-256 of the content; equal content has equal fingerprints.
+        read: returns an iterator over the pairs.
+        dataset: identity of a known data set (name, language, split), if it is one.
+    """
+
+    names: tuple[str, ...]
+    fingerprint: str
+    read: Callable[[], Iterator[Pair]]
+    dataset: Mapping[str, str] | None = None
+
+    @classmethod
+    def from_files(cls, paths: Sequence[Path], alignments: Path | None = None) -> "Corpus":
+        """Return a corpus that is read from files each time.
+
+        Args:
+            paths: one TSV file (source, tab, target) or two parallel files; .gz is decompressed.
+            alignments: a file in Pharaoh format, a line per pair, see `read_pairs`.
+
+        Raises:
+            RegardError: if a file cannot be read, or only once, such as a pipe.
+        """
+        inputs = [*paths, *([alignments] if alignments else [])]
+        for path in inputs:
+            _check_rereadable(path)
+        return cls(
+            tuple(os.fsencode(path).decode(errors="replace") for path in inputs),
+            fingerprint_files(inputs),
+            lambda: read_pairs(paths, alignments),
+        )
+
+    @classmethod
+    def from_pairs(
+        cls, name: str, pairs: Sequence[Pair], dataset: Mapping[str, str] | None = None
+    ) -> "Corpus":
+        """Return a corpus of pairs in memory.
+
+        Args:
+            name: what to call it.
+            pairs: the sentence pairs.
+            dataset: identity of a known data set.
+
+        Example:
+            >>> corpus = Corpus.from_pairs("two words", [Pair("one", "un"), Pair("two", "deux")])
+            >>> [pair.target for pair in corpus.read()]
+            ['un', 'deux']
+        """
+        digest = sha256()
+        for pair in pairs:
+            digest.update(repr(pair).encode())
+        return cls((name,), digest.hexdigest(), lambda: iter(pairs), dataset)
 
 
 def read_pairs(paths: Sequence[Path], alignments: Path | None = None) -> Iterator[Pair]:
-    """Give the pairs of one TSV file (source, tab, target) or of two parallel files.
+    """Return an iterator over the pairs of one TSV file or of two parallel files.
 
-    Alignments are lines such as `0-0 1-2`: source word, target word, counted from 0 between
-    spaces.
+    Args:
+        paths: one TSV file (source, tab, target; further columns are ignored) or two files.
+        alignments: word alignments in Pharaoh format: a line such as `0-0 1-2` per pair, source
+            word - target word, counted from 0 between spaces.
+
+    Raises:
+        RegardError: if there are not one or two files, one cannot be read or is not UTF-8 text, a
+            TSV line has no tab, or the numbers of lines differ.
     """
     if len(paths) not in (1, 2):
         raise RegardError(
-            f"pairs must be one TSV file or two parallel files, not {len(paths)} files"
+            f"pairs must be one TSV file or two parallel files, but {len(paths)} files are given"
         )
-    if len(paths) == 2 and _same(*paths):
+    if len(paths) == 2 and _is_same_file(*paths):
         raise RegardError(
-            f"parallel files must be two, but both are {paths[1]}; a TSV file is named once"
+            f"parallel files must be two files, but both are {paths[1]}; give a TSV file once"
         )
-    pairs = _from_tsv(paths[0]) if len(paths) == 1 else _from_two(paths[0], paths[1])
-    return pairs if alignments is None else _aligned(pairs, paths, alignments)
-
-
-def _same(one: Path, other: Path) -> bool:
-    try:
-        return one.samefile(other)
-    except OSError:  # which reading will tell of
-        return False
+    pairs = _read_tsv(paths[0]) if len(paths) == 1 else _read_parallel(paths[0], paths[1])
+    return pairs if alignments is None else _add_links(pairs, paths, alignments)
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Give the lines of a text file, parted at line feeds alone, as UTF-8."""
+    """Yield the lines of a UTF-8 file, which end at LF or CRLF and nowhere else."""
     try:
-        with _readable(path), _opened(path) as file:
+        with _wrap_read_errors(path), _open(path) as file:
             for number, line in enumerate(file, 1):
                 if number == 1:
                     line = line.removeprefix(BYTE_ORDER_MARK)
-                yield _text(line.removesuffix(b"\n").removesuffix(b"\r"), path, number)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
-        raise RegardError(
-            f"{path} must be a whole .gz file, but it is damaged: {problem}"
-        ) from problem
+                yield _decode(line.removesuffix(b"\n").removesuffix(b"\r"), path, number)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise RegardError(f"{path} must be a .gz file, but it is damaged: {error}") from error
 
 
 def fingerprint_files(paths: Sequence[Path]) -> str:
-    """Tell apart files of other content, whatever they are called."""
+    """Return a SHA-256 of the content of files, whatever their names."""
     digest = sha256()
     for path in paths:
-        with _readable(path), path.open("rb") as file:
+        with _wrap_read_errors(path), path.open("rb") as file:
             digest.update(file_digest(file, "sha256").digest())
     return digest.hexdigest()
 
 
+def _is_same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:  # reported when the file is read
+        return False
+
+
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Say in one sentence why something could not be read."""
+def _wrap_read_errors(path: Path) -> Iterator[None]:
+    """Turn an OSError while reading into a RegardError of one line."""
     try:
         yield
-    except gzip.BadGzipFile:  # an error of the system by its kind, but not by its cause
+    except gzip.BadGzipFile:  # a subclass of OSError, but about the content
         raise
-    except OSError as problem:
-        raise RegardError(f"cannot read {path}: {problem.strerror or problem}") from problem
+    except OSError as error:
+        raise RegardError(f"cannot read {path}: {error.strerror or error}") from error
 
 
-def _opened(path: Path) -> gzip.GzipFile | BufferedReader:
+def _open(path: Path) -> gzip.GzipFile | BufferedReader:
     return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
 
 
-def _text(line: bytes, path: Path, number: int) -> str:
+def _decode(line: bytes, path: Path, number: int) -> str:
     if b"\0" in line:
-        raise RegardError(f"{path} must be text, but line {number} has a zero byte: is it binary?")
+        raise RegardError(
+            f"{path} must be a text file, but line {number} has a zero byte; is it binary?"
+        )
     try:
         return line.decode("utf-8")
-    except UnicodeDecodeError as problem:
+    except UnicodeDecodeError as error:
         raise RegardError(
-            f"{path} must be UTF-8, but line {number} is not, at its byte {problem.start}; "
-            "iconv -t utf-8 would convert it"
-        ) from problem
+            f"{path} must be UTF-8, but line {number} is not, at byte {error.start}; "
+            "`iconv -t utf-8` can convert it"
+        ) from error
 
 
-def _from_tsv(path: Path) -> Iterator[Pair]:
+def _read_tsv(path: Path) -> Iterator[Pair]:
     for number, line in enumerate(read_lines(path), 1):
         source, tab, rest = line.partition("\t")
         if not tab and line.strip():
@@ -111,80 +183,44 @@ def _from_tsv(path: Path) -> Iterator[Pair]:
         yield Pair(source.strip(), rest.partition("\t")[0].strip())
 
 
-def _from_two(source: Path, target: Path) -> Iterator[Pair]:
+def _read_parallel(source: Path, target: Path) -> Iterator[Pair]:
     for number, (left, right) in enumerate(zip_longest(read_lines(source), read_lines(target)), 1):
         if left is None or right is None:
-            raise RegardError(_unequal(source, target, number - 1, left is None))
+            shorter, longer = (source, target) if left is None else (target, source)
+            raise RegardError(
+                f"parallel files must have equally many lines, but {shorter} has {number - 1} and "
+                f"{longer} has {sum(1 for _ in read_lines(longer))}"
+            )
         yield Pair(left.strip(), right.strip())
 
 
-def _unequal(source: Path, target: Path, both: int, source_ended: bool) -> str:
-    shorter, longer = (source, target) if source_ended else (target, source)
-    whole = sum(1 for _ in read_lines(longer))
-    return (
-        f"parallel files must have as many lines, but {shorter} has {both} and {longer} has {whole}"
-    )
-
-
-def _aligned(pairs: Iterator[Pair], paths: Sequence[Path], alignments: Path) -> Iterator[Pair]:
+def _add_links(pairs: Iterator[Pair], paths: Sequence[Path], alignments: Path) -> Iterator[Pair]:
     for number, (pair, line) in enumerate(zip_longest(pairs, read_lines(alignments)), 1):
         if pair is None or line is None:
-            other, wanted = (alignments, paths[0]) if line is None else (paths[0], alignments)
+            shorter, longer = (alignments, paths[0]) if line is None else (paths[0], alignments)
             raise RegardError(
-                f"{alignments} must have a line for each pair, but {other} ends before "
-                f"line {number} of {wanted}"
+                f"{alignments} must have a line per pair, but {shorter} ends before line {number} "
+                f"of {longer}"
             )
-        yield pair._replace(links=_links(pair, line, f"{alignments}, line {number}"))
+        yield pair._replace(links=_parse_links(pair, line, f"{alignments}, line {number}"))
 
 
-def _links(pair: Pair, line: str, where: str) -> tuple[tuple[Span, Span], ...]:
-    source, target = (whitespace_spans(text) for text in pair[:2])
+def _parse_links(pair: Pair, line: str, location: str) -> Links:
+    source, target = whitespace_spans(pair.source), whitespace_spans(pair.target)
     try:
-        numbers = [tuple(map(int, link.split("-"))) for link in line.split()]
-        return tuple((source[i], target[j]) for i, j in numbers if min(i, j) >= 0)
+        links = [tuple(map(int, link.split("-"))) for link in line.split()]
+        return tuple((source[i], target[j]) for i, j in links)
     except (ValueError, IndexError):
         raise RegardError(
-            f"{where}: links must be source-target word numbers from 0-0 to "
+            f"{location}: links must be source-target word numbers from 0-0 to "
             f"{len(source) - 1}-{len(target) - 1}, but the line is {line[:60]!r}"
         ) from None
 
 
-def _check_lasting(path: Path) -> None:
-    with _readable(path):
+def _check_rereadable(path: Path) -> None:
+    with _wrap_read_errors(path):
         if path.is_fifo() or path.is_char_device():
             raise RegardError(
-                f"{path} must be a file, which can be read more than once, but it is a pipe "
-                "or a device; its content in a file would do"
+                f"{path} must be a file, because it is read several times, but it is a pipe or a "
+                "device; save its content to a file first"
             )
-
-
-@dataclass(frozen=True, slots=True)
-class Corpus:
-    """Pairs that can be read again and again, and by what they are known."""
-
-    names: tuple[str, ...]
-    fingerprint: str
-    read: Callable[[], Iterator[Pair]]
-    dataset: Mapping[str, str] | None = None  # identity of a known data set: name, language, split
-
-    @classmethod
-    def from_files(cls, paths: Sequence[Path], alignments: Path | None = None) -> "Corpus":
-        """Read pairs from files each time."""
-        every = [*paths, *([alignments] if alignments else [])]
-        for path in every:
-            _check_lasting(path)
-        return cls(
-            tuple(os.fsencode(path).decode(errors="replace") for path in every),
-            fingerprint_files(every),
-            lambda: read_pairs(paths, alignments),
-        )
-
-    @classmethod
-    def from_pairs(
-        cls, name: str, pairs: Sequence[Pair], dataset: Mapping[str, str] | None = None
-    ) -> "Corpus":
-        """Give pairs that are in memory."""
-        digest = sha256()
-        for pair in pairs:
-            digest.update(repr(pair).encode())
-        return cls((name,), digest.hexdigest(), lambda: iter(pairs), dataset)

@@ -1,4 +1,4 @@
-"""Pairs as numbers in files that are mapped to memory: any size of corpus, little memory."""
+"""Encoded pairs in memory-mapped files: a corpus of any size needs little memory."""
 
 import json
 from array import array
@@ -19,67 +19,81 @@ from regard.data.spans import overlapping
 from regard.data.tokenizer import Tokenizers
 from regard.errors import RegardError
 
-CHUNK = 10_000  # pairs encoded at a time
-LETTERS = 32  # of a piece, at most, in what may be text
+CHUNK_PAIRS = 10_000  # encoded at a time
+MAX_TOKEN_CHARACTERS = 32  # longest token of plausible text, on average over a sentence
+LENGTH_SLACK = 5  # tokens: the ratio of short sentences varies by chance
 COLUMNS = ("source", "target", "links")
+METADATA = "metadata.json"  # removed first and written last: a folder that has it is complete
 
-Numbers = NDArray[Any]
+Array = NDArray[Any]
 
 
 class EncodedPairs(NamedTuple):
-    """Encoded pairs: tokens of both sides one after the other, and where each sentence starts.
+    """Token ids of many pairs, concatenated per side, and where each pair starts.
 
-    Links are pairs of piece numbers (source, target), flattened; none where none are known.
+    Links are pairs of token positions (source, target), flattened; empty without alignments.
+
+    Attributes:
+        dropped: number of pairs that were dropped, by reason.
     """
 
-    source: Numbers
-    source_starts: Numbers
-    target: Numbers
-    target_starts: Numbers
-    links: Numbers
-    links_starts: Numbers
+    source: Array
+    source_starts: Array
+    target: Array
+    target_starts: Array
+    links: Array
+    links_starts: Array
     dropped: dict[str, int]
 
     @classmethod
     def load(cls, folder: Path) -> "EncodedPairs":
-        """Map what `encode_pairs` wrote."""
+        """Map the files that `encode_pairs` wrote into memory.
+
+        Raises:
+            RegardError: if a file is missing or damaged.
+        """
         try:
-            about = json.loads((folder / "about.json").read_text())
-            columns: dict[str, Numbers] = {}
+            metadata = json.loads((folder / METADATA).read_text())
+            columns: dict[str, Array] = {}
             for name in COLUMNS:
-                numbers = _mapped(folder / f"{name}.tokens", about["kinds"][name])
-                starts = _mapped(folder / f"{name}.starts", "<i8")
-                if len(numbers) != starts[-1]:
+                values = _map_file(folder / f"{name}.tokens", metadata["dtypes"][name])
+                starts = _map_file(folder / f"{name}.starts", "<i8")
+                if len(values) != starts[-1]:
                     raise ValueError(
-                        f"{name}.tokens must be {starts[-1]} numbers, not {len(numbers)}"
+                        f"{name}.tokens must have {starts[-1]} values, but it has {len(values)}"
                     )
-                columns |= {name: numbers, f"{name}_starts": starts}
-            return cls(**columns, dropped=about["dropped"])
-        except (OSError, ValueError, LookupError, TypeError) as problem:
-            raise RegardError(f"the encoded pairs in {folder} are damaged: {problem}") from problem
+                columns |= {name: values, f"{name}_starts": starts}
+            return cls(**columns, dropped=metadata["dropped"])
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise RegardError(f"the encoded pairs in {folder} are damaged: {error}") from error
+
+    @staticmethod
+    def is_complete(folder: Path) -> bool:
+        """Return whether `encode_pairs` has written all files of a folder."""
+        return (folder / METADATA).exists()
 
     def __len__(self) -> int:
         return len(self.source_starts) - 1
 
-    def pair(self, number: int) -> tuple[Numbers, Numbers]:
-        """Give the tokens of a pair."""
+    def pair(self, index: int) -> tuple[Array, Array]:
+        """Return the token ids of source and target, without BOS and EOS."""
         return (
-            self.source[self.source_starts[number] : self.source_starts[number + 1]],
-            self.target[self.target_starts[number] : self.target_starts[number + 1]],
+            self.source[self.source_starts[index] : self.source_starts[index + 1]],
+            self.target[self.target_starts[index] : self.target_starts[index + 1]],
         )
 
-    def links_of(self, number: int) -> Numbers:
-        """Give the links (source piece, target piece) of a pair."""
-        some = self.links[self.links_starts[number] : self.links_starts[number + 1]]
-        return some.reshape(-1, 2)
+    def links_of(self, index: int) -> Array:
+        """Return the alignment links of a pair as rows (source position, target position)."""
+        flat = self.links[self.links_starts[index] : self.links_starts[index + 1]]
+        return flat.reshape(-1, 2)
 
-    def target_tokens(self, numbers: Numbers) -> int:
-        """Count the target tokens of some pairs, without a look at the others."""
-        return int((self.target_starts[numbers + 1] - self.target_starts[numbers]).sum())
+    def target_tokens(self, indices: Array) -> int:
+        """Count the target tokens of some pairs, without EOS, reading only the starts."""
+        return int((self.target_starts[indices + 1] - self.target_starts[indices]).sum())
 
     @property
-    def lengths(self) -> tuple[Numbers, Numbers]:
-        """How many tokens each source and each target has."""
+    def lengths(self) -> tuple[Array, Array]:
+        """Number of tokens of each source and of each target."""
         return np.diff(self.source_starts), np.diff(self.target_starts)
 
 
@@ -88,103 +102,115 @@ def encode_pairs(
     tokenizers: Tokenizers,
     settings: DataConfig,
     folder: Path,
-    cuts: PairBPEDropout | None = None,
+    bpe_dropout: PairBPEDropout | None = None,
     dropped: dict[str, int] | None = None,
 ) -> EncodedPairs:
-    """Encode pairs into files of a folder, leaving out those that the settings rule out.
-
-    With cuts, each pair is there as often as it is cut.
+    """Encode pairs into the files of a folder, dropping those that the settings exclude.
 
     Args:
-        dropped: how many were left out before, by reason; here the others are added.
+        pairs: the pairs.
+        tokenizers: tokenizers of both sides.
+        settings: maximal length and length ratio.
+        folder: where to write; files of an earlier call are replaced.
+        bpe_dropout: samples segmentations; each pair is then written once per sample.
+        dropped: counts of pairs that were dropped before, by reason; this call adds its own.
+
+    Returns:
+        The encoded pairs, mapped into memory.
     """
     wide = max(tokenizers.vocab_sizes) > np.iinfo(np.uint16).max
-    kinds = {"source": "<u4" if wide else "<u2", "target": "<u4" if wide else "<u2", "links": "<u2"}
+    ids = "<u4" if wide else "<u2"
+    dtypes = {"source": ids, "target": ids, "links": "<u2"}
     starts = {name: array("q", [0]) for name in COLUMNS}
     dropped = {} if dropped is None else dropped
     files.remove_temps(folder)
     with ExitStack() as stack:
-        opened = {name: stack.enter_context(_new(folder / f"{name}.tokens")) for name in COLUMNS}
-        for row in _rows(pairs, tokenizers, settings, dropped, cuts):
-            for name, numbers in zip(COLUMNS, row, strict=True):
-                opened[name].write(np.asarray(numbers, dtype=kinds[name]).tobytes())
-                starts[name].append(starts[name][-1] + len(numbers))
-        # removed first and written last: what has this file is complete
-        (folder / "about.json").unlink(missing_ok=True)
+        columns = {
+            name: stack.enter_context(_create(folder / f"{name}.tokens")) for name in COLUMNS
+        }
+        for row in _encode_rows(pairs, tokenizers, settings, dropped, bpe_dropout):
+            for name, values in zip(COLUMNS, row, strict=True):
+                columns[name].write(np.asarray(values, dtype=dtypes[name]).tobytes())
+                starts[name].append(starts[name][-1] + len(values))
+        (folder / METADATA).unlink(missing_ok=True)
     for name in COLUMNS:
         files.write_file(folder / f"{name}.starts", np.asarray(starts[name], dtype="<i8").tobytes())
-    files.write_file(folder / "about.json", json.dumps({"kinds": kinds, "dropped": dropped}) + "\n")
+    metadata = {"dtypes": dtypes, "dropped": dropped}
+    files.write_file(folder / METADATA, json.dumps(metadata) + "\n")
     return EncodedPairs.load(folder)
 
 
 @contextmanager
-def _new(path: Path) -> Iterator[IO[bytes]]:
-    with files.atomic_write(path) as draft, draft.open("wb") as file:
+def _create(path: Path) -> Iterator[IO[bytes]]:
+    with files.atomic_write(path) as temp, temp.open("wb") as file:
         yield file
 
 
-def _mapped(path: Path, kind: str) -> Numbers:
-    if path.stat().st_size == 0:  # which cannot be mapped
-        return np.zeros(0, dtype=kind)
-    return np.memmap(path, dtype=kind, mode="r")
+def _map_file(path: Path, dtype: str) -> Array:
+    if path.stat().st_size == 0:  # an empty file cannot be mapped
+        return np.zeros(0, dtype=dtype)
+    return np.memmap(path, dtype=dtype, mode="r")
 
 
-def _rows(
+def _encode_rows(
     pairs: Iterable[Pair],
     tokenizers: Tokenizers,
     settings: DataConfig,
     dropped: dict[str, int],
-    cuts: PairBPEDropout | None,
+    bpe_dropout: PairBPEDropout | None,
 ) -> Iterator[tuple[Sequence[int], Sequence[int], Sequence[int]]]:
-    """Encode pairs chunk by chunk, and count what is left out, by reason."""
+    """Yield source ids, target ids and flat links, chunk by chunk; count what is dropped."""
     stream = iter(pairs)
-    while some := list(islice(stream, CHUNK)):
-        sources = tokenizers.source.encode_batch([pair.source for pair in some])
-        targets = tokenizers.target.encode_batch([pair.target for pair in some])
-        for pair, source, target in zip(some, sources, targets, strict=True):
+    while chunk := list(islice(stream, CHUNK_PAIRS)):
+        sources = tokenizers.source.encode_batch([pair.source for pair in chunk])
+        targets = tokenizers.target.encode_batch([pair.target for pair in chunk])
+        for pair, source, target in zip(chunk, sources, targets, strict=True):
             if reason := rejection_reason(pair, len(source), len(target), settings):
                 dropped[reason] = dropped.get(reason, 0) + 1
                 continue
-            usual = source, target
-            for left, right in [usual] if cuts is None else cuts.draw(pair, usual):
-                yield left, right, _linked(pair, left, right, tokenizers)
+            default = source, target
+            samples = [default] if bpe_dropout is None else bpe_dropout.sample(pair, default)
+            for source_ids, target_ids in samples:
+                yield source_ids, target_ids, _token_links(pair, source_ids, target_ids, tokenizers)
 
 
 def is_plausible(pair: Pair, settings: DataConfig) -> bool:
-    """Tell whether a pair may be learned, before pieces are known.
+    """Return whether a pair may be kept, before there is a tokenizer to count its tokens.
 
-    What is left out must not fill a vocabulary: a line that is no text, say.
+    A vocabulary must not be trained on lines that will be dropped, such as binary data.
     """
-    most = LETTERS * settings.max_length
-    return all(text.strip() and len(text) <= most for text in (pair.source, pair.target))
+    limit = MAX_TOKEN_CHARACTERS * settings.max_length
+    return all(text.strip() and len(text) <= limit for text in (pair.source, pair.target))
 
 
-def rejection_reason(pair: Pair, source: int, target: int, settings: DataConfig) -> str | None:
-    """Say why a pair of so many pieces is left out, or nothing."""
+def rejection_reason(
+    pair: Pair, source_length: int, target_length: int, settings: DataConfig
+) -> str | None:
+    """Return why a pair with these numbers of tokens is dropped, or None if it is kept."""
+    lengths = {"source": source_length, "target": target_length}
     for name, text in (("source", pair.source), ("target", pair.target)):
         if not text.strip():
             return f"empty {name}"
-    for name, length in (("source", source), ("target", target)):
+    for name, length in lengths.items():
         if length > settings.max_length:
-            return f"{name} longer than {settings.max_length} pieces"
-    # a few pieces more or less say nothing about short sentences
-    if max(source, target) > settings.max_length_ratio * min(source, target) + 5:
+            return f"{name} longer than {settings.max_length} tokens"
+    shorter, longer = sorted(lengths.values())
+    if longer > settings.max_length_ratio * shorter + LENGTH_SLACK:
         return f"one side more than {settings.max_length_ratio:g} times the other"
     return None
 
 
-def _linked(
-    pair: Pair, source: Sequence[int], target: Sequence[int], tokenizers: Tokenizers
+def _token_links(
+    pair: Pair, source_ids: Sequence[int], target_ids: Sequence[int], tokenizers: Tokenizers
 ) -> list[int]:
+    """Return the links of a pair between tokens, flattened: all tokens of two aligned parts."""
     if not pair.links:
         return []
-    sources, targets = (
-        tokenizers.source.offsets(source),
-        tokenizers.target.offsets(target),
-    )
+    sources = tokenizers.source.offsets(source_ids)
+    targets = tokenizers.target.offsets(target_ids)
     flat = []
-    for left, right in pair.links:
-        for i in overlapping(sources, left):
-            for j in overlapping(targets, right):
+    for source_span, target_span in pair.links:
+        for i in overlapping(sources, source_span):
+            for j in overlapping(targets, target_span):
                 flat += [i, j]
     return flat

@@ -17,20 +17,35 @@ class WordSpans(NamedTuple):
 
 
 def find_words(text: str, words: Sequence[str]) -> list[Span]:
-    """Find words, in their order, in a text."""
-    found, place = [], 0
+    """Return the spans of words that occur in a text in this order.
+
+    Example:
+        >>> find_words("I can't", ["I", "can", "'t"])
+        [(0, 1), (2, 5), (5, 7)]
+    """
+    spans, position = [], 0
     for word in words:
-        start = text.index(word, place)
-        place = start + len(word)
-        found.append((start, place))
-    return found
+        start = text.index(word, position)
+        position = start + len(word)
+        spans.append((start, position))
+    return spans
 
 
 def whitespace_spans(text: str) -> list[Span]:
-    """Part a text at plain spaces, as aligners do: a no-break space is within a word."""
+    """Return the spans between ASCII spaces, as word aligners split; a no-break space joins.
+
+    Example:
+        >>> whitespace_spans("two words")
+        [(0, 3), (4, 9)]
+    """
     return [match.span() for match in re.finditer(r"\S+", text, re.ASCII)]
 
 
-def overlapping(pieces: Sequence[Span], span: Span) -> list[int]:
-    """Number the pieces that share a character with a span."""
-    return [n for n, (start, end) in enumerate(pieces) if start < span[1] and end > span[0]]
+def overlapping(spans: Sequence[Span], span: Span) -> list[int]:
+    """Return the indices of the spans that share a character with another span.
+
+    Example:
+        >>> overlapping([(0, 2), (2, 4), (4, 6)], (3, 5))
+        [1, 2]
+    """
+    return [n for n, (start, end) in enumerate(spans) if start < span[1] and end > span[0]]

@@ -1,8 +1,9 @@
-"""Text to tokens and back, exactly: words, characters or BPE pieces; one file on disk.
+"""Tokenizers: text to token ids and back without loss, as words, characters or BPE pieces.
 
-Pieces are text as it stands, a leading space included, so that they can be read in any
-script. What no piece covers is spelled in bytes: any text comes back as it was. No text is
-ever taken for a special token, whatever it looks like.
+Ids begin with the special tokens, then one token per byte, then the learned pieces. A piece is
+plain text with its leading space, so it can be read in any script. Text that no piece covers falls
+back to bytes: every text decodes to itself. No text is ever encoded as a special token, whatever
+it looks like.
 """
 
 import json
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from tokenizers import Regex
-from tokenizers import Tokenizer as Engine
+from tokenizers import Tokenizer as BPETokenizer
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import Split
 
@@ -30,86 +31,103 @@ FIRST_BYTE = len(SPECIAL_TOKENS)
 FIRST_PIECE = FIRST_BYTE + len(BYTE_TOKENS)
 FORMAT_VERSION = 1
 
-# letters with the space before them, Han characters and digits one by one, marks in runs,
-# other spaces
+# words with the space before them, Han characters and digits one by one, runs of punctuation,
+# other white space
 WORD_PATTERN = Regex(
     r" ?\p{Han}| ?[[\p{L}\p{M}]&&[^\p{Han}]]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s"
 )
 
 
 class Tokenizer:
-    """Turns text into numbers and back."""
+    """A vocabulary, and how text is split into it.
+
+    Args:
+        kind: "bpe", "words" or "characters".
+        pieces: the learned vocabulary, without special tokens and bytes.
+        merges: the merges of BPE, in the order they were learned.
+
+    Example:
+        >>> tokenizer = Tokenizer("words", [" the", " cat"])
+        >>> ids = tokenizer.encode("the cat!")
+        >>> tokenizer.convert_ids_to_tokens(ids)
+        [' the', ' cat', '<0x21>']
+        >>> tokenizer.decode(ids)
+        'the cat!'
+    """
 
     def __init__(
         self, kind: Kind, pieces: Sequence[str], merges: Sequence[Sequence[str]] = ()
     ) -> None:
         self.kind: Kind = kind
-        self.pieces = tuple(pieces)  # the ones after the special tokens and the bytes
+        self.pieces = tuple(pieces)
         self.merges = tuple((left, right) for left, right in merges)
-        self._number = {piece: FIRST_PIECE + n for n, piece in enumerate(self.pieces)}
+        self._ids = {piece: FIRST_PIECE + n for n, piece in enumerate(self.pieces)}
         self._split = Split(WORD_PATTERN, "isolated")
 
     def __len__(self) -> int:
+        """Return the size of the vocabulary, special tokens and bytes included."""
         return FIRST_PIECE + len(self.pieces)
 
     def encode(self, text: str) -> list[int]:
-        """Give the numbers of a text's pieces, without start and end."""
+        """Return the token ids of a text, without BOS and EOS."""
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode many texts, faster than one by one."""
         if self.kind == "bpe":
-            ready = [add_prefix_space(text) for text in texts]
-            return [encoding.ids for encoding in self._engine.encode_batch_fast(ready)]
+            prepared = [add_prefix_space(text) for text in texts]
+            return [encoding.ids for encoding in self._bpe.encode_batch_fast(prepared)]
         return [
-            [n for part in self.pre_tokenize(text) for n in self.encode_word(part)]
+            [token for word in self.pre_tokenize(text) for token in self.encode_word(word)]
             for text in texts
         ]
 
     def pre_tokenize(self, text: str) -> list[str]:
-        """Take a text apart where no piece goes beyond: words with the space before, or letters."""
-        ready = add_prefix_space(text)
+        """Split a text into words with their leading space, or characters; no token spans two."""
+        prepared = add_prefix_space(text)
         if self.kind == "characters":
-            return list(ready)
-        return [part for part, _ in self._split.pre_tokenize_str(ready)]
+            return list(prepared)
+        return [word for word, _ in self._split.pre_tokenize_str(prepared)]
 
-    def encode_word(self, part: str) -> list[int]:
-        """Take a part whole, or letter by letter, or byte by byte."""
-        if part in self._number:
-            return [self._number[part]]
-        if len(part) > 1:
-            return [number for letter in part for number in self.encode_word(letter)]
-        return [FIRST_BYTE + byte for byte in part.encode()]
+    def encode_word(self, word: str) -> list[int]:
+        """Return the id of a piece, or else the ids of its characters, or else of their bytes."""
+        if word in self._ids:
+            return [self._ids[word]]
+        if len(word) > 1:
+            return [token for character in word for token in self.encode_word(character)]
+        return [FIRST_BYTE + byte for byte in word.encode()]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Give the text of some tokens; special ones say nothing."""
-        written = b"".join(self._bytes[token] for token in ids)
-        return written.decode("utf-8", errors="replace").removeprefix(" ")
+        """Return the text of some tokens, without special tokens; invalid bytes become U+FFFD."""
+        data = b"".join(self._bytes[token] for token in ids)
+        return data.decode("utf-8", errors="replace").removeprefix(" ")
 
     def offsets(self, ids: Sequence[int]) -> tuple[Span, ...]:
-        """Tell which characters of their text each of some tokens covers."""
-        reader = getincrementaldecoder("utf-8")("replace")
-        read, spans = "", []
-        for token in ids:
-            start = len(read)
-            read += reader.decode(self._bytes[token])
-            halfway = bool(reader.getstate()[0])  # within a character of several bytes
-            spans.append((start, len(read) + halfway))
-        before = int(read.startswith(" "))  # the space that was put before the text
-        moved = ((max(start - before, 0), max(end - before, 0)) for start, end in spans)
-        return tuple(moved)
+        """Return the span of each token in the decoded text.
 
-    def word_spans(self, text: str) -> list[tuple[int, int]]:
-        """Tell where the words and marks of a text are, spaces left out."""
-        parts = self._split.pre_tokenize_str(_readable(text))
-        return [(end - len(part.lstrip()), end) for part, (_, end) in parts if not part.isspace()]
+        Tokens that are bytes of one character all cover that character.
+        """
+        decoder = getincrementaldecoder("utf-8")("replace")
+        text, spans = "", []
+        for token in ids:
+            start = len(text)
+            text += decoder.decode(self._bytes[token])
+            is_partial = bool(decoder.getstate()[0])  # within a character of several bytes
+            spans.append((start, len(text) + is_partial))
+        prefix = int(text.startswith(" "))  # the space that was put before the text
+        return tuple((max(start - prefix, 0), max(end - prefix, 0)) for start, end in spans)
+
+    def word_spans(self, text: str) -> list[Span]:
+        """Return the spans of the words and punctuation marks of a text, without spaces."""
+        words = self._split.pre_tokenize_str(_replace_surrogates(text))
+        return [(end - len(word.lstrip()), end) for word, (_, end) in words if not word.isspace()]
 
     def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
-        """Name each token as a reader should see it; a leading space is kept."""
-        return [self._names[token] for token in ids]
+        """Return tokens as a reader should see them, with their leading space."""
+        return [self._tokens[token] for token in ids]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all that `from_dict` needs."""
+        """Return all that `from_dict` needs."""
         return {
             "version": FORMAT_VERSION,
             "kind": self.kind,
@@ -119,40 +137,44 @@ class Tokenizer:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Tokenizer":
-        """Make a tokenizer from what `to_dict` gave."""
+        """Return the tokenizer that `to_dict` described.
+
+        Raises:
+            RegardError: if the format version is another one.
+        """
         if content.get("version") != FORMAT_VERSION:
             raise RegardError(
-                f"a tokenizer of version {FORMAT_VERSION} is wanted, not {content.get('version')!r}"
+                f"the tokenizer must have format version {FORMAT_VERSION}, but it has "
+                f"{content.get('version')!r}"
             )
         return cls(content["kind"], content["pieces"], content["merges"])
 
     @cached_property
-    def _engine(self) -> Engine:
-        vocabulary = {
-            name: n for n, name in enumerate((*SPECIAL_TOKENS, *BYTE_TOKENS))
-        } | self._number
-        engine = Engine(BPE(vocabulary, list(self.merges), byte_fallback=True, unk_token=None))
-        engine.pre_tokenizer = self._split
-        return engine
+    def _bpe(self) -> BPETokenizer:
+        tokens = (*SPECIAL_TOKENS, *BYTE_TOKENS)
+        vocabulary = {token: n for n, token in enumerate(tokens)} | self._ids
+        bpe = BPETokenizer(BPE(vocabulary, list(self.merges), byte_fallback=True, unk_token=None))
+        bpe.pre_tokenizer = self._split
+        return bpe
 
     @cached_property
     def _bytes(self) -> list[bytes]:
-        """What each token writes."""
+        """UTF-8 of each token."""
         single = [bytes([byte]) for byte in range(256)]
         return [b""] * len(SPECIAL_TOKENS) + single + [piece.encode() for piece in self.pieces]
 
     @cached_property
-    def _names(self) -> list[str]:
+    def _tokens(self) -> list[str]:
         return [*SPECIAL_TOKENS, *BYTE_TOKENS, *self.pieces]
 
 
 def add_prefix_space(text: str) -> str:
-    """Put a space before a text, so that its first word looks like any other."""
-    return f" {_readable(text)}" if text else ""
+    """Put a space before a text, so that its first word is encoded as any other."""
+    return f" {_replace_surrogates(text)}" if text else ""
 
 
-def _readable(text: str) -> str:
-    """Give text that can be written: half of a surrogate pair, which cannot, becomes a ?."""
+def _replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, which UTF-8 cannot encode, by question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -161,37 +183,42 @@ def _checksum(content: dict[str, Any]) -> str:
 
 
 class Tokenizers(NamedTuple):
-    """The tokenizers of source and target; the same one twice if they share a vocabulary."""
+    """The tokenizers of source and target; twice the same one for a joint vocabulary."""
 
     source: Tokenizer
     target: Tokenizer
 
     @property
     def vocab_sizes(self) -> tuple[int, int]:
-        """How many tokens each vocabulary has."""
+        """Sizes of the source and target vocabularies."""
         return len(self.source), len(self.target)
 
     def save(self, path: Path) -> None:
-        """Write both as one JSON file."""
+        """Write both tokenizers to one JSON file, with a checksum."""
         joint = self.source is self.target
         parts = {"both": self.source} if joint else {"source": self.source, "target": self.target}
         content = {name: tokenizer.to_dict() for name, tokenizer in parts.items()}
-        whole = content | {"checksum": _checksum(content)}
-        files.write_file(path, json.dumps(whole, ensure_ascii=False) + "\n")
+        signed = {**content, "checksum": _checksum(content)}
+        files.write_file(path, json.dumps(signed, ensure_ascii=False) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizers":
-        """Read what `save` wrote."""
+        """Read the file that `save` wrote.
+
+        Raises:
+            RegardError: if the file cannot be read, is damaged, or has another format version.
+        """
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            if content.pop("checksum", None) not in (None, _checksum(content)):
-                raise ValueError("another checksum")
-            made = {name: Tokenizer.from_dict(part) for name, part in content.items()}
-            both = made.get("both")
-            return cls(both or made["source"], both or made["target"])
-        except OSError as problem:
-            raise RegardError(f"cannot read the tokenizer {path}: {problem.strerror}") from problem
+            checksum = content.pop("checksum", None)
+            parts = {name: Tokenizer.from_dict(part) for name, part in content.items()}
+            if checksum != _checksum(content):
+                raise ValueError("wrong checksum")
+            both = parts.get("both")
+            return cls(both or parts["source"], both or parts["target"])
+        except OSError as error:
+            raise RegardError(f"cannot read the tokenizer {path}: {error.strerror}") from error
         except RegardError:
             raise
-        except (ValueError, KeyError, TypeError, AttributeError) as problem:
-            raise RegardError(f"{path} is not a tokenizer of regard, or was damaged") from problem
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise RegardError(f"{path} is not a tokenizer file of regard, or is damaged") from error

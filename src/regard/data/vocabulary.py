@@ -1,10 +1,10 @@
-"""A vocabulary, learned from texts: the commonest words or letters, or BPE's merges."""
+"""Training of vocabularies: the most frequent words or characters, or the merges of BPE."""
 
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from tokenizers import Tokenizer as Engine
+from tokenizers import Tokenizer as BPETokenizer
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import Split
 from tokenizers.trainers import BpeTrainer
@@ -21,58 +21,71 @@ from regard.data.tokenizer import (
 from regard.errors import RegardError
 
 
-def train_tokenizer(texts: Iterable[str], kind: Kind = "bpe", pieces: int = 8000) -> Tokenizer:
-    """Learn a vocabulary of at most `pieces` tokens, special ones and bytes among them."""
-    room = pieces - FIRST_PIECE
-    if room < 1:
+def train_tokenizer(texts: Iterable[str], kind: Kind = "bpe", vocab_size: int = 8000) -> Tokenizer:
+    """Train a tokenizer on texts; equal texts give an equal vocabulary.
+
+    Args:
+        texts: the texts, read once.
+        kind: "bpe", "words" (unknown words are spelled in characters) or "characters".
+        vocab_size: maximal size of the vocabulary, special tokens and bytes included.
+
+    Returns:
+        The tokenizer.
+
+    Raises:
+        RegardError: if `vocab_size` leaves no room besides special tokens and bytes.
+
+    Example:
+        >>> tokenizer = train_tokenizer(["the cat", "the dog"], "words", vocab_size=300)
+        >>> tokenizer.convert_ids_to_tokens(tokenizer.encode("the god"))
+        [' the', ' ', 'g', 'o', 'd']
+    """
+    size = vocab_size - FIRST_PIECE
+    if size < 1:
         raise RegardError(
             f"data.vocab_size must be above {FIRST_PIECE}, the special tokens and bytes, "
-            f"but it is {pieces}"
+            f"but it is {vocab_size}"
         )
     if kind == "bpe":
-        return _train_bpe((add_prefix_space(text) for text in texts), room)
-    empty = Tokenizer(kind, ())
-    counts = Counter(part for text in texts for part in empty.pre_tokenize(text))
-    letters = Counter[str]()
-    for part, count in counts.items():
-        letters.update(dict.fromkeys(part, count))
-    kept = [letter for letter, _ in _commonest(letters, room // 4 if kind == "words" else room)]
-    words = [part for part, _ in _commonest(counts, room)]
-    return Tokenizer(kind, list(dict.fromkeys(kept + words))[:room])
+        return _train_bpe((add_prefix_space(text) for text in texts), size)
+    untrained = Tokenizer(kind, ())
+    counts = Counter(word for text in texts for word in untrained.pre_tokenize(text))
+    characters = Counter[str]()
+    for word, count in counts.items():
+        characters.update(dict.fromkeys(word, count))
+    alphabet = _most_frequent(characters, size // 4 if kind == "words" else size)
+    words = _most_frequent(counts, size)
+    return Tokenizer(kind, list(dict.fromkeys([*alphabet, *words]))[:size])
 
 
-def _commonest(counts: Counter[str], most: int) -> list[tuple[str, int]]:
-    """Rank by count, and alike ones by name, so that the order never depends on chance."""
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most]
+def _most_frequent(counts: Counter[str], limit: int) -> list[str]:
+    """Return the most frequent strings, ties in alphabetical order, so that results repeat."""
+    return sorted(counts, key=lambda string: (-counts[string], string))[:limit]
 
 
-def _train_bpe(texts: Iterable[str], room: int) -> Tokenizer:
-    engine = Engine(BPE())
-    engine.pre_tokenizer = Split(WORD_PATTERN, "isolated")
-    letters = max(room // 2, 1)
+def _train_bpe(texts: Iterable[str], size: int) -> Tokenizer:
+    bpe = BPETokenizer(BPE())
+    bpe.pre_tokenizer = Split(WORD_PATTERN, "isolated")
+    alphabet_size = max(size // 2, 1)
     trainer = BpeTrainer(
-        vocab_size=room, min_frequency=2, limit_alphabet=letters, show_progress=False
+        vocab_size=size, min_frequency=2, limit_alphabet=alphabet_size, show_progress=False
     )
-    engine.train_from_iterator(_favoured(texts, letters), trainer)
-    learned = json.loads(engine.to_str())["model"]
-    pieces = sorted(learned["vocab"], key=learned["vocab"].__getitem__)
-    names = {
-        *SPECIAL_TOKENS,
-        *BYTE_TOKENS,
-    }  # a piece that looks like one of these would stand for it
-    kept = [piece for piece in pieces if piece not in names]
-    merges = [(a, b) for a, b in learned["merges"] if not {a, b, a + b} & names]
-    return Tokenizer("bpe", kept, merges)
+    bpe.train_from_iterator(_break_ties(texts, alphabet_size), trainer)
+    model = json.loads(bpe.to_str())["model"]
+    pieces = sorted(model["vocab"], key=model["vocab"].__getitem__)
+    reserved = {*SPECIAL_TOKENS, *BYTE_TOKENS}  # a piece of such a name would take its id
+    merges = [(a, b) for a, b in model["merges"] if not {a, b, a + b} & reserved]
+    return Tokenizer("bpe", [piece for piece in pieces if piece not in reserved], merges)
 
 
-def _favoured(texts: Iterable[str], most: int) -> Iterator[str]:
-    """Hand on the texts and, after them, the commonest letters once more.
+def _break_ties(texts: Iterable[str], alphabet_size: int) -> Iterator[str]:
+    """Yield the texts and then the most frequent characters once more.
 
-    Of letters that are equally common the trainer would drop some by chance, and learn another
-    vocabulary each time.
+    Of equally frequent characters the trainer would drop random ones at the limit of its alphabet,
+    and learn another vocabulary each time.
     """
     counts = Counter[str]()
     for text in texts:
         counts.update(text)
         yield text
-    yield from (letter for letter, _ in _commonest(counts, most))
+    yield from _most_frequent(counts, alphabet_size)

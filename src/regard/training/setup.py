@@ -142,7 +142,7 @@ def prepare(
     folder: RunFolder, settings: RunConfig, corpus: Corpus, valid: Corpus | None, count: int
 ) -> Prepared:
     """Learn the tokenizers and encode all pairs, unless an earlier start has done it."""
-    if not (folder.data / "valid" / "about.json").exists():
+    if not EncodedPairs.is_complete(folder.data / "valid"):
         held_out = _Split(corpus, valid, count, settings)
         learn(held_out.train, settings.data, count).save(folder.tokenizer)
         tokenizers = Tokenizers.load(folder.tokenizer)
