@@ -54,15 +54,15 @@ def tiny_model(request):
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory):
     """Folder of a small trained run of the phrasebook's data set; do not modify it."""
-    from helpers.tiny_corpus import SMALL, corpus
+    from helpers.tiny_corpus import TINY, tiny_corpus
     from regard.demo import models
     from regard.training import train
 
     path = tmp_path_factory.mktemp("session") / "tiny"
     jaxtyping.config.update("jaxtyping_disable", True)
     try:
-        updates = [*SMALL, {"train": {"snapshots": True, "steps": 60}}]
-        named = corpus("phrasebook fr", models.dataset("fr"))
+        updates = [TINY, {"train": {"snapshots": True, "steps": 60}}]
+        named = tiny_corpus("phrasebook fr", models.dataset("fr"))
         train(named, path, updates=updates, echo=lambda line: None)
     finally:
         jaxtyping.config.update("jaxtyping_disable", False)

@@ -36,7 +36,6 @@ MAY_IMPORT = {
         "errors",
         "models",
         "runs",
-        "training",
         "trace",
     },
     "training": {
@@ -47,6 +46,7 @@ MAY_IMPORT = {
         "errors",
         "evaluation",
         "models",
+        "presets",
         "runs",
     },
 }

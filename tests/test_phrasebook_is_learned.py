@@ -6,7 +6,7 @@ from regard.data import Corpus
 from regard.data.phrasebook import load_phrasebook
 from regard.decoding import translate
 from regard.demo.showcase import choose_head
-from regard.evaluation.metrics import bleu, exact_match
+from regard.evaluation import bleu, exact_match
 from regard.runs import load
 from regard.training import train
 

@@ -139,15 +139,15 @@ def refused(sentence, *arguments):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """Train one small run on the command line, for every command."""
-    from helpers.tiny_corpus import SMALL, write_tsv
+    from helpers.tiny_corpus import TINY, write_tsv
 
     folder = tmp_path_factory.mktemp("cli")
-    sets = [f"{s}.{k}={v}" for s, keys in SMALL[0].items() for k, v in keys.items()]
+    sets = [f"{s}.{k}={v}" for s, keys in TINY.items() for k, v in keys.items()]
     wanted = [part for change in sets for part in ("--set", change)]
     tsv = write_tsv(folder / "pairs.tsv")
     result = run("train", str(tsv), "--out", str(folder / "run"), *wanted)
     assert result.exit_code == 0, result.output
-    assert "12 steps at most: about" in result.stderr
+    assert "at most 12 steps, about" in result.stderr
     assert result.stdout == ""  # progress and notes go to stderr
     return folder
 
@@ -261,9 +261,9 @@ def test_explore_refuses_folder_without_run_and_invalid_trace(tmp_path):
 
 
 def test_training_continues_when_stderr_is_closed(trained, tmp_path):
-    from helpers.tiny_corpus import SMALL
+    from helpers.tiny_corpus import TINY
 
-    sets = [f"{s}.{k}={v}" for s, keys in SMALL[0].items() for k, v in keys.items()]
+    sets = [f"{s}.{k}={v}" for s, keys in TINY.items() for k, v in keys.items()]
     wanted = [part for change in sets for part in ("--set", change)]
     verb = ["train", str(trained / "pairs.tsv"), "--out", str(tmp_path / "run"), *wanted]
     reading, writing = os.pipe()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.data import Corpus, Pair, find_words, read_pairs
-from regard.data.corpus import fingerprint_files, read_lines
+from regard.data.corpus import read_lines
 from regard.errors import RegardError
 
 
@@ -119,8 +119,6 @@ def test_missing_file_is_reported_in_one_line(tmp_path, suffix):
     words = f"^cannot read .*missing{suffix}: No such file or directory$"
     with pytest.raises(RegardError, match=words):
         list(read_pairs([path]))
-    with pytest.raises(RegardError, match=words):
-        fingerprint_files([path])
 
 
 def test_folder_cannot_be_read_as_a_file(tmp_path):
@@ -232,27 +230,6 @@ def test_find_words_returns_the_span_of_each_word_in_order(some, between):
     assert all(one[1] <= other[0] for one, other in pairwise(found))
 
 
-def test_fingerprint_depends_on_content_and_order_but_not_on_names(tmp_path):
-    one, same = write(tmp_path / "one", "a\n"), write(tmp_path / "same", "a\n")
-    other = write(tmp_path / "other", "b\n")
-    assert fingerprint_files([one]) == fingerprint_files([same])
-    assert fingerprint_files([one]) != fingerprint_files([other])
-    assert fingerprint_files([one, other]) != fingerprint_files([other, one])
-
-
-@pytest.mark.parametrize(("left", "right"), [("a|", "b"), ("a", "|b"), ("", "a||b"), ("a||b", "")])
-def test_fingerprint_depends_on_file_boundaries(tmp_path, left, right):
-    paths = [write(tmp_path / "one", left), write(tmp_path / "two", right)]
-    others = [write(tmp_path / "three", "a|"), write(tmp_path / "four", "|b")]
-    assert fingerprint_files(paths) != fingerprint_files(others)
-    joined = write(tmp_path / "joined", f"{left}|{right}")
-    assert fingerprint_files(paths) != fingerprint_files([joined])
-    if (left, right) != ("a|", "b"):
-        assert fingerprint_files(paths) != fingerprint_files(
-            [write(tmp_path / "five", "a|"), write(tmp_path / "six", "b")]
-        )
-
-
 def test_corpus_of_files_can_be_read_repeatedly(tmp_path):
     pairs = write(tmp_path / "pairs", "a\tb\nc\td\n")
     links = write(tmp_path / "links", "0-0\n0-0\n")
@@ -260,7 +237,6 @@ def test_corpus_of_files_can_be_read_repeatedly(tmp_path):
     assert list(corpus.read()) == list(corpus.read())
     assert len(list(corpus.read())) == 2
     assert corpus.names == (str(pairs), str(links))
-    assert corpus.fingerprint != Corpus.from_files([pairs]).fingerprint
 
 
 def test_corpus_of_pairs_in_memory_can_be_read_repeatedly():
@@ -268,11 +244,7 @@ def test_corpus_of_pairs_in_memory_can_be_read_repeatedly():
     corpus = Corpus.from_pairs("some", pairs)
     assert list(corpus.read()) == list(corpus.read()) == pairs
     assert corpus.names == ("some",)
-    unlinked = [pair._replace(links=()) for pair in pairs]
     assert corpus.dataset is None
-    other = [Corpus.from_pairs("some", some).fingerprint for some in (pairs[::-1], unlinked, [])]
-    assert len({corpus.fingerprint, *other}) == 4
-    assert Corpus.from_pairs("other name", pairs).fingerprint == corpus.fingerprint
 
 
 def test_pipe_is_refused_because_it_cannot_be_read_twice(tmp_path):

@@ -6,84 +6,99 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.errors import RegardError
-from regard.evaluation import metrics
+from regard.evaluation import (
+    bleu,
+    corpus_alignment_error_rate,
+    corpus_scores,
+    exact_match,
+    is_chinese,
+    perplexity,
+)
 
 REFERENCES = ["the cat sat on the mat .", "a dog runs in the park .", "two men are talking ."]
-TEXTS = ["the cat sat on a mat .", "a dog is in the park .", "two men are talking ."]
+TRANSLATIONS = ["the cat sat on a mat .", "a dog is in the park .", "two men are talking ."]
 
 
-def test_bleu_is_what_sacrebleu_says():
-    wanted = sacrebleu.corpus_bleu(TEXTS, [REFERENCES]).score
-    assert metrics.bleu(TEXTS, REFERENCES) == pytest.approx(wanted)
-    assert 0 < wanted < 100
+def test_bleu_agrees_with_sacrebleu():
+    expected = sacrebleu.corpus_bleu(TRANSLATIONS, [REFERENCES]).score
+    assert bleu(TRANSLATIONS, REFERENCES) == pytest.approx(expected)
+    assert 0 < expected < 100
 
 
-def test_a_perfect_translation_scores_a_hundred():
-    assert metrics.bleu(REFERENCES, REFERENCES) == pytest.approx(100)
-    bleu, chrf = metrics.corpus_scores(REFERENCES, REFERENCES, samples=1)
-    assert (bleu.value, chrf.value) == (pytest.approx(100), pytest.approx(100))
+def test_perfect_translation_scores_100():
+    assert bleu(REFERENCES, REFERENCES) == pytest.approx(100)
+    for score in corpus_scores(REFERENCES, REFERENCES, samples=1):
+        assert score.value == pytest.approx(100)
 
 
-def test_chinese_is_parted_sign_by_sign():
+def test_chinese_is_tokenized_by_character():
     texts, references = ["我喜欢红苹果和茶"], ["我喜欢青苹果和茶"]
-    wanted = sacrebleu.corpus_bleu(texts, [references], tokenize="zh").score
-    assert metrics.bleu(texts, references, chinese=True) == pytest.approx(wanted)
-    assert metrics.bleu(texts, references, chinese=True) > metrics.bleu(texts, references)
-    assert (
-        "tok:zh" in metrics.corpus_scores(texts, references, chinese=True, samples=1)[0].signature
-    )
+    expected = sacrebleu.corpus_bleu(texts, [references], tokenize="zh").score
+    assert bleu(texts, references, chinese=True) == pytest.approx(expected)
+    assert bleu(texts, references, chinese=True) > bleu(texts, references)
+    score, _ = corpus_scores(texts, references, chinese=True, samples=1)
+    assert "tok:zh" in score.signature
 
 
-def test_scores_carry_signature_and_interval():
-    bleu, chrf = metrics.corpus_scores(TEXTS, REFERENCES, samples=20)
-    assert (bleu.name, chrf.name) == ("BLEU", "chrF")
-    assert bleu.value == pytest.approx(metrics.bleu(TEXTS, REFERENCES))
-    assert chrf.value == pytest.approx(sacrebleu.corpus_chrf(TEXTS, [REFERENCES]).score)
-    assert bleu.interval > 0
-    assert chrf.interval > 0
-    for sign in ("case:mixed", "tok:13a", "bs:20", "version:"):
-        assert sign in bleu.signature
+def test_scores_have_signature_and_confidence_interval():
+    bleu_score, chrf_score = corpus_scores(TRANSLATIONS, REFERENCES, samples=20)
+    assert (bleu_score.name, chrf_score.name) == ("BLEU", "chrF")
+    assert bleu_score.value == pytest.approx(bleu(TRANSLATIONS, REFERENCES))
+    expected = sacrebleu.corpus_chrf(TRANSLATIONS, [REFERENCES]).score
+    assert chrf_score.value == pytest.approx(expected)
+    assert bleu_score.interval > 0 and chrf_score.interval > 0
+    for part in ("case:mixed", "tok:13a", "bs:20", "version:"):
+        assert part in bleu_score.signature
 
 
-def test_scores_are_the_same_each_time():
-    assert metrics.corpus_scores(TEXTS, REFERENCES, samples=20) == metrics.corpus_scores(
-        TEXTS, REFERENCES, samples=20
-    )
+def test_bootstrap_intervals_are_deterministic():
+    first, second = (corpus_scores(TRANSLATIONS, REFERENCES, samples=20) for _ in range(2))
+    assert first == second
 
 
-def test_without_samples_there_is_no_interval():
-    assert [one.interval for one in metrics.corpus_scores(TEXTS, REFERENCES, samples=1)] == [
+def test_no_interval_without_bootstrap():
+    assert [score.interval for score in corpus_scores(TRANSLATIONS, REFERENCES, samples=1)] == [
         None,
         None,
     ]
 
 
-def test_a_missing_reference_is_one_sentence():
-    with pytest.raises(RegardError, match="a reference for each text, but there are 2 for 3"):
-        metrics.corpus_scores(TEXTS, REFERENCES[:2])
+def test_missing_reference_is_refused():
+    message = "a reference for each translation, but there are 2 for 3"
+    with pytest.raises(RegardError, match=message):
+        corpus_scores(TRANSLATIONS, REFERENCES[:2])
 
 
-def test_exact_match_is_a_share():
-    assert metrics.exact_match(TEXTS, REFERENCES) == pytest.approx(1 / 3)
-    assert metrics.exact_match(["a ", "A"], ["a", "a"]) == 0.0
-    assert metrics.exact_match([], []) == 0.0
+def test_exact_match_is_the_fraction_of_equal_texts():
+    assert exact_match(TRANSLATIONS, REFERENCES) == pytest.approx(1 / 3)
+    assert exact_match(["a ", "A"], ["a", "a"]) == 0.0
+    assert exact_match([], []) == 0.0
     with pytest.raises(ValueError, match="shorter"):
-        metrics.exact_match(TEXTS, REFERENCES[:2])
+        exact_match(TRANSLATIONS, REFERENCES[:2])
 
 
 @given(st.integers(1, 10**6))
-def test_perplexity_counts_the_tokens_a_model_wavers_between(tokens):
-    assert metrics.perplexity(log(tokens)) == pytest.approx(tokens)
+def test_perplexity_of_a_uniform_guess_is_the_number_of_choices(choices):
+    assert perplexity(log(choices)) == pytest.approx(choices)
 
 
-def test_perplexity_of_a_hopeless_loss_is_a_number_still():
-    assert metrics.perplexity(0.0) == 1.0
-    assert metrics.perplexity(1e9) < inf
-    assert isnan(metrics.perplexity(nan))
+def test_perplexity_of_a_huge_loss_is_finite():
+    assert perplexity(0.0) == 1.0
+    assert perplexity(1e9) < inf
+    assert isnan(perplexity(nan))
+
+
+def test_alignment_error_rate_counts_the_links_of_all_sentences_together():
+    gold = [{(0, 0)}, {(0, 0), (1, 1), (2, 2)}]
+    assert corpus_alignment_error_rate(gold, gold) == 0.0
+    # 1 of 4 links is missing: 1 - 2 * 3 / (3 + 4)
+    assert corpus_alignment_error_rate([set(), gold[1]], gold) == pytest.approx(1 / 7)
+    # the same link in another sentence is another link
+    assert corpus_alignment_error_rate(gold[::-1], gold) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
-    ("texts", "chinese"),
+    ("texts", "expected"),
     [
         (["我喜欢茶。", "OK 好的"], True),
         (["the 茶 is good"], False),
@@ -92,5 +107,5 @@ def test_perplexity_of_a_hopeless_loss_is_a_number_still():
         ([], False),
     ],
 )
-def test_chinese_is_told_by_most_of_its_letters(texts, chinese):
-    assert metrics.is_chinese(texts) == chinese
+def test_chinese_is_recognized_by_the_majority_of_letters(texts, expected):
+    assert is_chinese(texts) == expected

@@ -3,7 +3,7 @@ import pytest
 
 from regard.data.phrasebook import AlignedPair, load_phrasebook
 from regard.decoding import translate
-from regard.evaluation.metrics import bleu, exact_match
+from regard.evaluation import bleu, exact_match
 from regard.gallery import bahdanau
 from regard.gallery.bahdanau import _compared, _most_moved, crossings
 from regard.gallery.example_sentence import looks

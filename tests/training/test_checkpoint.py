@@ -2,70 +2,78 @@ import pytest
 import torch
 from torch import nn
 
-from regard.training.checkpoint import Checkpoints
-from regard.training.state import Progress
+from regard.training import Checkpoints, TrainState
+
+
+def make_model():
+    model = nn.Sequential(nn.Linear(3, 5), nn.Linear(5, 2))
+    return model, torch.optim.AdamW(model.parameters(), fused=True)
 
 
 @pytest.fixture
-def made():
-    model = nn.Sequential(nn.Linear(3, 5), nn.Linear(5, 2))
-    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
-    return model, optimizer
+def model_and_optimizer():
+    return make_model()
 
 
-def learn(model, optimizer):
+def step(model, optimizer):
     model(torch.ones(1, 3)).sum().backward()
     optimizer.step()
     optimizer.zero_grad()
 
 
-def quiet(line):
+def no_warning(line):
     raise AssertionError(line)
 
 
-def test_a_state_brings_weights_momenta_and_counters_back(made, tmp_path):
-    model, optimizer = made
+def test_resume_restores_parameters_optimizer_and_counters(model_and_optimizer, tmp_path):
+    model, optimizer = model_and_optimizer
     checkpoints = Checkpoints(tmp_path)
-    learn(model, optimizer)
-    progress = Progress(step=7, epoch=2, place=3, best=1.5, judged={"7": 1.5}, lost=0.1 + 0.2)
-    checkpoints.save(model, optimizer, progress)
-    learn(model, optimizer)
-    later = [weight.clone() for weight in model.parameters()]
+    step(model, optimizer)
+    state = TrainState(
+        step=7,
+        epoch=2,
+        batch_index=3,
+        best_metric=1.5,
+        validation_history={"7": 1.5},
+        loss_sum=0.1 + 0.2,
+    )
+    checkpoints.save(model, optimizer, state)
+    step(model, optimizer)
 
-    again = nn.Sequential(nn.Linear(3, 5), nn.Linear(5, 2))
-    other = torch.optim.AdamW(again.parameters(), fused=True)
-    assert checkpoints.resume(again, other, quiet) == progress
-    learn(again, other)
-    for weight, wanted in zip(again.parameters(), later, strict=True):
-        assert torch.equal(weight, wanted)
+    resumed, resumed_optimizer = make_model()
+    assert checkpoints.resume(resumed, resumed_optimizer, no_warning) == state
+    step(resumed, resumed_optimizer)
+    for parameter, expected in zip(resumed.parameters(), model.parameters(), strict=True):
+        assert torch.equal(parameter, expected)
 
 
-def test_without_a_state_there_is_nothing_to_go_on_from(made, tmp_path):
-    assert Checkpoints(tmp_path / "new").resume(*made, quiet) is None
+def test_resume_without_a_checkpoint_returns_none(model_and_optimizer, tmp_path):
+    assert Checkpoints(tmp_path / "new").resume(*model_and_optimizer, no_warning) is None
 
 
-def test_two_states_are_kept_and_the_weights_that_are_asked_for(made, tmp_path):
+def test_two_states_and_requested_parameters_are_kept(model_and_optimizer, tmp_path):
     checkpoints = Checkpoints(tmp_path)
-    for step in (1, 2, 3, 11):
-        checkpoints.save(*made, Progress(step=step))
+    for number in (1, 2, 3, 11):
+        checkpoints.save(*model_and_optimizer, TrainState(step=number))
     assert checkpoints.state_steps() == [3, 11]
     checkpoints.keep_parameters({2})
     assert checkpoints.parameter_steps() == [2, 3, 11]
 
 
-def test_a_state_without_its_weights_is_passed_over_with_a_warning(made, tmp_path):
-    checkpoints, told = Checkpoints(tmp_path), []
-    for step in (1, 2):
-        checkpoints.save(*made, Progress(step=step))
+def test_state_without_parameters_is_skipped_with_a_warning(model_and_optimizer, tmp_path):
+    checkpoints, warnings = Checkpoints(tmp_path), []
+    for number in (1, 2):
+        checkpoints.save(*model_and_optimizer, TrainState(step=number))
     checkpoints.parameters_path(2).unlink()
-    assert checkpoints.resume(*made, told.append).step == 1
-    assert len(told) == 1 and "there are no weights at" in told[0]
+    assert checkpoints.resume(*model_and_optimizer, warnings.append).step == 1
+    assert len(warnings) == 1
+    assert warnings[0].endswith("; resuming from the checkpoint before it")
 
 
-def test_a_draft_that_a_killed_process_left_is_swept_away(made, tmp_path):
+def test_temporary_file_of_a_killed_process_is_removed(model_and_optimizer, tmp_path):
     checkpoints = Checkpoints(tmp_path)
-    checkpoints.save(*made, Progress(step=1))
-    draft = tmp_path / ".state-2.safetensors.99.tmp"
-    draft.write_bytes(b"half")
-    assert checkpoints.resume(*made, quiet).step == 1
-    assert not draft.exists()
+    checkpoints.save(*model_and_optimizer, TrainState(step=1))
+    temporary = tmp_path / ".state-2.safetensors.99.tmp"
+    temporary.write_bytes(b"half")
+    assert checkpoints.resume(*model_and_optimizer, no_warning).step == 1
+    assert not temporary.exists()

@@ -5,170 +5,153 @@ from hypothesis import strategies as st
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from regard.training import fused_cross_entropy
-from regard.training.fused_cross_entropy import cross_entropy
+from regard.training.fused_cross_entropy import CHUNK_ROWS, linear_cross_entropy
 
 ROWS, WIDTH, TOKENS = 11, 6, 17
+CHUNK = 4  # fewer than ROWS
 SMOOTHINGS = (0.0, 0.1, 0.9)
 
 
 def example(rows=ROWS, width=WIDTH, tokens=TOKENS, dtype=torch.float64, scale=1.0):
     states = (torch.randn(rows, width, dtype=dtype) * scale).requires_grad_()
-    output = torch.randn(tokens, width, dtype=dtype, requires_grad=True)
-    return states, output, torch.randint(tokens, (rows,))
+    output_weight = torch.randn(tokens, width, dtype=dtype, requires_grad=True)
+    return states, output_weight, torch.randint(tokens, (rows,))
 
 
-def reference(states, output, targets, smoothing):
+def reference(states, output_weight, targets, label_smoothing):
     return functional.cross_entropy(
-        states @ output.t(), targets, reduction="sum", label_smoothing=smoothing
+        states @ output_weight.t(), targets, reduction="sum", label_smoothing=label_smoothing
     )
 
 
-class Watched(TorchDispatchMode):
-    """Remembers the largest tensor that was made, and which operations made them."""
+def assert_gradients_close(loss, expected_loss, inputs, atol=1e-8):
+    gradients = torch.autograd.grad(loss, inputs)
+    for gradient, expected in zip(
+        gradients, torch.autograd.grad(expected_loss, inputs), strict=True
+    ):
+        assert torch.allclose(gradient, expected, atol=atol)
+
+
+class OperationRecorder(TorchDispatchMode):
+    """Records the operations, and the size of the largest tensor they create."""
 
     def __init__(self):
         super().__init__()
         self.largest, self.operations = 0, []
 
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
-        made = operation(*args, **(kwargs or {}))
-        for tensor in made if isinstance(made, tuple | list) else [made]:
+        result = operation(*args, **(kwargs or {}))
+        for tensor in result if isinstance(result, tuple | list) else [result]:
             if isinstance(tensor, torch.Tensor):
                 self.largest = max(self.largest, tensor.numel())
         self.operations.append(operation.overloadpacket.__name__)
-        return made
-
-
-@pytest.fixture
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(fused_cross_entropy, "ROWS", 4)
+        return result
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 @pytest.mark.parametrize("rows", [1, 3, 4, 5, 8, 11])
-def test_it_is_the_loss_that_torch_computes(small_blocks, smoothing, rows):
-    states, output, targets = example(rows)
-    smoothed, plain = cross_entropy(states, output, targets, smoothing)
-    assert torch.allclose(smoothed, reference(states, output, targets, smoothing))
-    assert torch.allclose(plain, reference(states, output, targets, 0.0))
+def test_loss_and_gradients_agree_with_torch(smoothing, rows):
+    states, output_weight, targets = example(rows)
+    smoothed, nll = linear_cross_entropy(states, output_weight, targets, smoothing, CHUNK)
+    expected = reference(states, output_weight, targets, smoothing)
+    assert torch.allclose(smoothed, expected)
+    assert torch.allclose(nll, reference(states, output_weight, targets, 0.0))
+    assert_gradients_close(3 * smoothed, 3 * expected, (states, output_weight))
 
 
-@pytest.mark.parametrize("smoothing", SMOOTHINGS)
-@pytest.mark.parametrize("rows", [1, 3, 4, 5, 8, 11])
-def test_its_gradients_are_those_that_torch_computes(small_blocks, smoothing, rows):
-    states, output, targets = example(rows)
-    found = torch.autograd.grad(
-        3 * cross_entropy(states, output, targets, smoothing)[0], (states, output)
-    )
-    wanted = torch.autograd.grad(
-        3 * reference(states, output, targets, smoothing), (states, output)
-    )
-    for mine, theirs in zip(found, wanted, strict=True):
-        assert torch.allclose(mine, theirs)
-
-
-def test_gradients_agree_with_differences(small_blocks):
-    states, output, targets = example(rows=5, width=3, tokens=7)
+def test_gradients_agree_with_finite_differences():
+    states, output_weight, targets = example(rows=5, width=3, tokens=7)
     assert torch.autograd.gradcheck(
-        lambda states, output: cross_entropy(states, output, targets, 0.2)[0], (states, output)
+        lambda *inputs: linear_cross_entropy(*inputs, targets, 0.2, CHUNK)[0],
+        (states, output_weight),
     )
 
 
-@given(rows=st.integers(0, 12), block=st.integers(1, 13), smoothing=st.floats(0, 1))
-def test_the_size_of_a_block_changes_nothing(rows, block, smoothing):
-    states, output, targets = example(rows, width=3, tokens=5)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fused_cross_entropy, "ROWS", block)
-        smoothed, plain = cross_entropy(states, output, targets, smoothing)
-    gradients = torch.autograd.grad(smoothed, (states, output))
-    wanted = reference(states, output, targets, smoothing)
-    assert torch.allclose(smoothed, wanted)
-    assert torch.allclose(plain, reference(states, output, targets, 0.0))
-    for mine, theirs in zip(gradients, torch.autograd.grad(wanted, (states, output)), strict=True):
-        assert torch.allclose(mine, theirs)
+@given(rows=st.integers(0, 12), chunk_rows=st.integers(1, 13), smoothing=st.floats(0, 1))
+def test_chunk_size_does_not_change_the_result(rows, chunk_rows, smoothing):
+    states, output_weight, targets = example(rows, width=3, tokens=5)
+    smoothed, nll = linear_cross_entropy(states, output_weight, targets, smoothing, chunk_rows)
+    expected = reference(states, output_weight, targets, smoothing)
+    assert torch.allclose(smoothed, expected)
+    assert torch.allclose(nll, reference(states, output_weight, targets, 0.0))
+    assert_gradients_close(smoothed, expected, (states, output_weight))
 
 
-def test_more_rows_than_a_block_agree_in_float32():
-    states, output, targets = example(2 * fused_cross_entropy.ROWS + 9, 16, 50, torch.float32)
-    smoothed, _ = cross_entropy(states, output, targets, 0.1)
-    wanted = reference(states.double(), output.double(), targets, 0.1)
-    assert smoothed.item() == pytest.approx(wanted.item(), rel=1e-5)
-    found = torch.autograd.grad(smoothed, (states, output))
-    for mine, theirs in zip(found, torch.autograd.grad(wanted, (states, output)), strict=True):
-        assert torch.allclose(mine, theirs, atol=1e-4)
+def test_float32_with_several_default_chunks_agrees_with_float64():
+    states, output_weight, targets = example(2 * CHUNK_ROWS + 9, 16, 50, torch.float32)
+    smoothed, _ = linear_cross_entropy(states, output_weight, targets, 0.1)
+    expected = reference(states.double(), output_weight.double(), targets, 0.1)
+    assert smoothed.item() == pytest.approx(expected.item(), rel=1e-5)
+    assert_gradients_close(smoothed, expected, (states, output_weight), atol=1e-4)
 
 
 @pytest.mark.parametrize("scale", [1e3, 1e8, 1e30])
-def test_huge_scores_stay_finite_and_agree(small_blocks, scale):
-    states, output, targets = example(scale=scale)
-    smoothed, plain = cross_entropy(states, output, targets, 0.1)
-    assert smoothed.isfinite()
-    assert plain.isfinite()
-    wanted = reference(states, output, targets, 0.1)
-    assert torch.allclose(smoothed, wanted)
-    found = torch.autograd.grad(smoothed, (states, output))
-    for mine, theirs in zip(found, torch.autograd.grad(wanted, (states, output)), strict=True):
-        assert torch.allclose(mine, theirs)
+def test_huge_logits_stay_finite_and_agree_with_torch(scale):
+    states, output_weight, targets = example(scale=scale)
+    smoothed, nll = linear_cross_entropy(states, output_weight, targets, 0.1, CHUNK)
+    assert smoothed.isfinite() and nll.isfinite()
+    expected = reference(states, output_weight, targets, 0.1)
+    assert torch.allclose(smoothed, expected)
+    assert_gradients_close(smoothed, expected, (states, output_weight))
 
 
-def test_no_rows_lose_nothing_and_teach_nothing():
-    states, output, targets = example(rows=0)
-    smoothed, plain = cross_entropy(states, output, targets, 0.1)
+def test_no_rows_give_zero_loss_and_zero_gradient():
+    states, output_weight, targets = example(rows=0)
+    smoothed, nll = linear_cross_entropy(states, output_weight, targets, 0.1)
     smoothed.backward()
-    assert (smoothed.item(), plain.item()) == (0.0, 0.0)
+    assert (smoothed.item(), nll.item()) == (0.0, 0.0)
     assert states.grad.shape == (0, WIDTH)
-    assert output.grad.count_nonzero() == 0
+    assert output_weight.grad.count_nonzero() == 0
 
 
-def test_a_vocabulary_of_one_is_never_wrong():
-    states, output, targets = example(tokens=1)
-    smoothed, plain = cross_entropy(states, output, targets, 0.3)
+def test_vocabulary_of_one_token_has_zero_loss():
+    states, output_weight, targets = example(tokens=1)
+    smoothed, nll = linear_cross_entropy(states, output_weight, targets, 0.3)
     smoothed.backward()
     assert smoothed.item() == pytest.approx(0, abs=1e-12)
-    assert plain.item() == pytest.approx(0, abs=1e-12)
+    assert nll.item() == pytest.approx(0, abs=1e-12)
     assert torch.allclose(states.grad, torch.zeros_like(states))
 
 
-def test_the_plain_loss_has_no_gradient():
-    _, plain = cross_entropy(*example(), 0.1)
-    assert not plain.requires_grad
+def test_nll_has_no_gradient():
+    _, nll = linear_cross_entropy(*example(), 0.1)
+    assert not nll.requires_grad
 
 
 @pytest.mark.parametrize("frozen", [0, 1])
-def test_one_side_may_be_without_a_gradient(frozen):
+def test_one_input_may_need_no_gradient(frozen):
     inputs = list(example())
     inputs[frozen] = inputs[frozen].detach()
-    cross_entropy(*inputs, 0.1)[0].backward()
-    (wanted,) = torch.autograd.grad(reference(*inputs, 0.1), inputs[1 - frozen])
+    linear_cross_entropy(*inputs, 0.1)[0].backward()
+    (expected,) = torch.autograd.grad(reference(*inputs, 0.1), inputs[1 - frozen])
     assert inputs[frozen].grad is None
-    assert torch.allclose(inputs[1 - frozen].grad, wanted)
+    assert torch.allclose(inputs[1 - frozen].grad, expected)
 
 
-def test_the_scores_of_all_rows_are_never_in_memory_at_once(small_blocks):
+def test_logits_of_all_rows_are_never_in_memory_at_once():
     rows, width, tokens = 30, 5, 70
-    states, output, targets = example(rows, width, tokens)
-    with Watched() as watched:
-        cross_entropy(states, output, targets, 0.1)[0].backward()
-    assert watched.largest <= max(fused_cross_entropy.ROWS * tokens, tokens * width, rows * width)
-    with Watched() as watched:
-        reference(states, output, targets, 0.1)
-    assert watched.largest == rows * tokens, "the plain way has them all"
+    states, output_weight, targets = example(rows, width, tokens)
+    with OperationRecorder() as recorder:
+        linear_cross_entropy(states, output_weight, targets, 0.1, CHUNK)[0].backward()
+    assert recorder.largest <= max(CHUNK * tokens, tokens * width, rows * width)
+    with OperationRecorder() as recorder:
+        reference(states, output_weight, targets, 0.1)
+    assert recorder.largest == rows * tokens, "the unfused loss has them all"
 
 
-@pytest.mark.parametrize("without", [torch.no_grad, torch.inference_mode])
-def test_no_gradient_is_computed_where_none_is_wanted(without):
-    states, output, targets = example()
-    wanted = cross_entropy(states, output, targets, 0.1)
-    with without(), Watched() as watched:
-        found = cross_entropy(states, output, targets, 0.1)
-    assert found == wanted
-    assert watched.operations.count("mm") == 1
-    assert not {"addmm_", "index_add_"} & set(watched.operations)
+@pytest.mark.parametrize("without_gradient", [torch.no_grad, torch.inference_mode])
+def test_no_gradient_is_computed_where_none_is_needed(without_gradient):
+    states, output_weight, targets = example()
+    expected = linear_cross_entropy(states, output_weight, targets, 0.1)
+    with without_gradient(), OperationRecorder() as recorder:
+        result = linear_cross_entropy(states, output_weight, targets, 0.1)
+    assert result == expected
+    assert recorder.operations.count("mm") == 1
+    assert not {"addmm_", "index_add_"} & set(recorder.operations)
 
 
-def test_the_inputs_stay_as_they_were():
-    states, output, targets = example()
-    before = states.clone(), output.clone(), targets.clone()
-    cross_entropy(states, output, targets, 0.1)[0].backward()
-    assert all(a.equal(b) for a, b in zip((states, output, targets), before, strict=True))
+def test_inputs_are_not_modified():
+    inputs = example()
+    before = [tensor.clone() for tensor in inputs]
+    linear_cross_entropy(*inputs, 0.1)[0].backward()
+    assert all(tensor.equal(copy) for tensor, copy in zip(inputs, before, strict=True))

@@ -4,145 +4,232 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.tiny_corpus import SMALL, corpus
-from regard.config import RunConfig
 from regard.data import batch_by_length, collate
 from regard.models import build
-from regard.runs import RunFolder
+from regard.training import Callback, Checkpoints, TrainState, ValidationResult
 from regard.training.distributed import Distributed
-from regard.training.loop import Hooks, Training, validation_loss
+from regard.training.loop import TrainingLoop, Update
 from regard.training.objective import Objective
-from regard.training.setup import prepare
-from regard.training.state import Progress
+from regard.training.validation import validation_loss
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
 
 @pytest.fixture
-def prepared(tmp_path):
-    settings = RunConfig.from_dict(SMALL[0])
-    return prepare(RunFolder(tmp_path), settings, corpus(), None, 225)
+def data(make_data):
+    return make_data()
 
 
-def training(prepared, progress=None, crew=None, validate=None, save=None, **train):
+class Recorder(Callback):
+    """Records every event."""
+
+    def __init__(self):
+        self.events, self.steps = [], []
+
+    def on_start(self, state):
+        self.events.append(("start", state.step))
+
+    def on_step(self, state, result):
+        self.steps.append(result)
+        self.events.append(("step", state.step))
+
+    def on_validation(self, state, result):
+        self.events.append(("validation", state.step))
+
+    def on_checkpoint(self, state):
+        self.events.append(("checkpoint", state.step))
+
+    def on_end(self, state):
+        self.events.append(("end", state.step))
+
+    def steps_of(self, event):
+        return [step for name, step in self.events if name == event]
+
+
+def make_loop(
+    data, group=None, validate=None, should_stop=lambda: False, checkpoints=None, **train
+):
+    """Return a loop over a model without dropout, and the recorder of its events."""
     torch.manual_seed(0)
-    settings = prepared.settings.update({"train": train})
-    model = build(settings.model, prepared.tokenizers.vocab_sizes)
+    config = data.config.update({"train": train})
+    model = build(config.model, data.tokenizers.vocab_sizes)
     for part in model.modules():
         if hasattr(part, "dropout"):
             part.dropout = 0.0
-    entries = []
-    return Training(
+    recorder = Recorder()
+    loop = TrainingLoop(
         Objective(model, 0.1).train(),
         torch.optim.AdamW(model.parameters(), eps=1e-9),
-        prepared.train,
-        settings.train,
-        progress or Progress(planned=settings.train.steps),
-        crew or Distributed(),
-        Hooks(entries.append, validate or (lambda _: 1.0), save or (lambda _: None)),
-    ), entries
+        data.train,
+        config.train,
+        TrainState(max_steps=config.train.steps),
+        group or Distributed(),
+        validate=validate or (lambda: ValidationResult(1.0)),
+        checkpoints=checkpoints,
+        callbacks=[recorder],
+        should_stop=should_stop,
+    )
+    return loop, recorder
 
 
-def test_every_pair_is_learned_once_in_an_epoch(prepared, monkeypatch):
-    order = batch_by_length(prepared.train, 256, seed=3, epoch=0)
-    seen, plain = [], collate
+def test_every_pair_is_trained_on_once_per_epoch(data, monkeypatch):
+    batches = batch_by_length(data.train, 256, seed=3, epoch=0)
+    rows_seen = []
 
-    def noted(pairs, rows, linked=False):
-        seen.extend(rows.tolist())
-        return plain(pairs, rows, linked)
+    def record(pairs, rows, linked=False):
+        rows_seen.extend(rows.tolist())
+        return collate(pairs, rows, linked)
 
-    monkeypatch.setattr("regard.training.loop.collate", noted)
-    training(prepared, steps=len(order), validate_every=1000)[0].run()
-    assert sorted(seen) == list(range(len(prepared.train)))
-
-
-def test_accumulated_batches_make_the_step_of_one_large_batch(prepared):
-    """Two batches in an update, and one batch of both, change the weights alike."""
-    order = batch_by_length(prepared.train, 256, seed=3, epoch=0)
-    one, _ = training(prepared, steps=1, accumulation_steps=2)
-    one.run()
-    two, _ = training(prepared, steps=1)
-    two._updates = lambda: iter([[np.concatenate(order[:2])]])
-    two.batches = 1
-    two.run()
-    wanted = dict(two.objective.named_parameters())
-    for name, weight in one.objective.named_parameters():
-        if not name.endswith("key.bias"):  # which the softmax does not see: its gradient is noise
-            torch.testing.assert_close(weight, wanted[name], rtol=1e-3, atol=1e-5)
+    monkeypatch.setattr("regard.training.loop.collate", record)
+    make_loop(data, steps=len(batches), validate_every=1000)[0].run()
+    assert sorted(rows_seen) == list(range(len(data.train)))
 
 
-def test_the_parts_of_a_crew_sum_to_the_gradient_of_the_whole(prepared):
-    rows = batch_by_length(prepared.train, 256, seed=3, epoch=0)[0]
-    whole, _ = training(prepared)
-    whole.objective(whole._part(rows)[0]).learned.backward()
-    wanted = [weight.grad.clone() for weight in whole.objective.parameters()]
-    whole.objective.zero_grad()
-    for rank in range(3):
-        part, _ = training(prepared, crew=Distributed(rank, 3))
-        mine, weight = part._part(rows)
-        (whole.objective(mine).learned * weight).backward()
-    for weight, grad in zip(whole.objective.parameters(), wanted, strict=True):
-        torch.testing.assert_close(weight.grad, grad, rtol=1e-4, atol=1e-4)
+def test_gradient_accumulation_equals_one_large_batch(data):
+    batches = batch_by_length(data.train, 256, seed=3, epoch=0)
+    accumulated, _ = make_loop(data, steps=1, accumulation_steps=2)
+    accumulated.run()
+    at_once, _ = make_loop(data, steps=1)
+    at_once.step(Update([np.concatenate(batches[:2])], False))
+    expected = dict(at_once.objective.named_parameters())
+    for name, parameter in accumulated.objective.named_parameters():
+        if not name.endswith("key.bias"):  # softmax ignores it: its gradient is rounding noise
+            torch.testing.assert_close(parameter, expected[name], rtol=1e-3, atol=1e-5)
 
 
-def test_a_process_without_pairs_counts_nothing(prepared):
-    rows = batch_by_length(prepared.train, 256, seed=3, epoch=0)[0][:2]
-    assert training(prepared, crew=Distributed(2, 3))[0]._part(rows)[1] == 0.0
+class OneOfSeveral(Distributed):
+    """One process of a group, without the others."""
+
+    def wrap(self, model):
+        return model
+
+    def all_reduce(self, *values):
+        return list(values)
+
+    def broadcast(self, *values):
+        return list(values)
 
 
-def test_it_validates_and_saves_when_due_and_at_the_end(prepared):
-    validated, saved = [], []
-    run, entries = training(
-        prepared,
+class GradientRecorder(torch.optim.SGD):
+    """Keeps the gradients instead of changing the parameters."""
+
+    def step(self, closure=None):
+        (group,) = self.param_groups
+        self.gradients = [parameter.grad.clone() for parameter in group["params"]]
+
+
+def gradients_of(data, rows, rank, world_size):
+    """Return what one process contributes to the average over all processes."""
+    group = OneOfSeveral(rank, world_size)
+    loop, _ = make_loop(data, group, steps=10, validate_every=100, max_grad_norm=0.0)
+    loop.optimizer = GradientRecorder(loop.objective.parameters())
+    loop.step(Update([rows], False))
+    return [gradient / world_size for gradient in loop.optimizer.gradients]
+
+
+def test_gradients_of_all_shards_average_to_that_of_the_batch(data):
+    rows = batch_by_length(data.train, 256, seed=3, epoch=0)[0]
+    whole = gradients_of(data, rows, 0, 1)
+    shards = [gradients_of(data, rows, rank, 3) for rank in range(3)]
+    for expected, *parts in zip(whole, *shards, strict=True):
+        torch.testing.assert_close(sum(parts), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_process_without_pairs_contributes_zero_gradients(data):
+    rows = batch_by_length(data.train, 256, seed=3, epoch=0)[0][:2]
+    assert not any(gradient.any() for gradient in gradients_of(data, rows, 2, 3))
+
+
+def test_gradients_are_clipped_to_the_maximum_norm(data):
+    rows = batch_by_length(data.train, 256, seed=3, epoch=0)[0]
+    norms = []
+    for max_grad_norm in (0.0, 0.01):
+        loop, _ = make_loop(data, steps=10, validate_every=100, max_grad_norm=max_grad_norm)
+        loop.optimizer = GradientRecorder(loop.objective.parameters())
+        loop.step(Update([rows], False))
+        norms.append(torch.cat([g.flatten() for g in loop.optimizer.gradients]).norm().item())
+    assert norms[0] > 0.1
+    assert norms[1] == pytest.approx(0.01, rel=1e-3)
+
+
+def test_loop_validates_and_checkpoints_where_due_and_at_the_end(data, tmp_path):
+    losses = iter([3.0, 2.0, 1.0])
+    loop, recorder = make_loop(
+        data,
         steps=7,
         validate_every=3,
-        validate=lambda progress: validated.append(progress.step) or 1.0 / progress.step,
-        save=lambda progress: saved.append((progress.step, progress.finished)),
+        validate=lambda: ValidationResult(next(losses)),
+        checkpoints=Checkpoints(tmp_path),
     )
-    progress = run.run()
-    assert validated == [3, 6, 7]
-    assert saved[-1] == (7, "all planned steps are done")
-    assert [entry["step"] for entry in entries] == list(range(1, 8))
-    assert progress.best_step == 7
+    state = loop.run()
+    assert recorder.steps_of("validation") == recorder.steps_of("checkpoint") == [3, 6, 7]
+    assert recorder.steps_of("step") == list(range(1, 8))
+    assert recorder.events[0] == ("start", 0) and recorder.events[-1] == ("end", 7)
+    assert (state.best_step, state.stop_reason) == (7, "the last step was reached")
+    assert Checkpoints(tmp_path).state_steps() == [6, 7]
 
 
-def test_it_validates_at_the_end_of_each_epoch_however_many_batches_it_has(prepared):
+def test_events_of_a_step_come_in_order(data):
+    loop, recorder = make_loop(data, steps=2, validate_every=1)
+    loop.run()
+    names = [name for name, step in recorder.events if step == 1]
+    assert names == ["step", "validation", "checkpoint"]
+
+
+def test_requested_stop_writes_a_checkpoint_after_the_step(data, tmp_path):
+    polls = iter([False, False, True])
+    loop, recorder = make_loop(
+        data,
+        steps=9,
+        validate_every=100,
+        should_stop=lambda: next(polls),
+        checkpoints=Checkpoints(tmp_path),
+    )
+    state = loop.run()
+    assert (state.step, state.stop_reason) == (3, "")
+    assert recorder.steps_of("checkpoint") == Checkpoints(tmp_path).state_steps() == [3]
+    assert recorder.events[-1] == ("end", 3)
+
+
+def test_early_stopping_ends_the_loop(data):
+    loop, recorder = make_loop(data, steps=100, validate_every=2, patience=3)
+    state = loop.run()
+    assert recorder.steps_of("validation") == [2, 4, 6, 8]
+    assert state.stop_reason == "early stopping: no improvement in 3 validations"
+
+
+def test_zero_validate_every_validates_at_the_end_of_each_epoch(data):
     ends, count = [], 0
     for epoch in range(6):
-        count += -(-len(batch_by_length(prepared.train, 256, seed=3, epoch=epoch)) // 2)
+        count += -(-len(batch_by_length(data.train, 256, seed=3, epoch=epoch)) // 2)
         ends.append(count)
-    assert len({b - a for a, b in zip([0, *ends], ends, strict=False)}) > 1  # or nothing is shown
-    validated = []
-    run, _ = training(
-        prepared,
-        steps=ends[-1],
-        accumulation_steps=2,
-        validate_every=0,
-        validate=lambda progress: validated.append(progress.step) or 1.0,
-    )
-    run.run()
-    assert validated == ends
+    epoch_lengths = {end - start for start, end in zip([0, *ends], ends, strict=False)}
+    assert len(epoch_lengths) > 1  # or the test would show nothing
+    loop, recorder = make_loop(data, steps=ends[-1], accumulation_steps=2, validate_every=0)
+    loop.run()
+    assert recorder.steps_of("validation") == ends
 
 
-def test_the_loss_that_is_told_is_the_plain_one_per_token(prepared):
-    run, entries = training(prepared, steps=1)
-    rows = batch_by_length(prepared.train, 256, seed=3, epoch=0)[0]
-    part = collate(prepared.train, rows)
+def test_logged_loss_is_the_nll_per_token(data):
+    loop, recorder = make_loop(data, steps=1)
+    rows = batch_by_length(data.train, 256, seed=3, epoch=0)[0]
+    batch = collate(data.train, rows)
     with torch.no_grad():
-        wanted = float(run.objective(part).plain) / part.target_tokens
-    run.run()
-    assert entries[0]["loss"] == pytest.approx(wanted, rel=1e-5)
-    assert entries[0]["tokens"] == part.target_tokens
+        expected = float(loop.objective(batch).nll) / batch.target_tokens
+    loop.run()
+    (result,) = recorder.steps
+    assert result.loss == pytest.approx(expected, rel=1e-5)
+    assert result.tokens == batch.target_tokens
 
 
-def test_validation_weighs_every_token_alike_and_leaves_the_mode_as_it_was(prepared):
-    objective = training(prepared)[0].objective
-    everything = collate(prepared.valid, np.arange(len(prepared.valid)))
+def test_validation_loss_weighs_tokens_equally_and_keeps_the_mode(data):
+    objective = make_loop(data)[0].objective
+    everything = collate(data.valid, np.arange(len(data.valid)))
     objective.eval()
     with torch.no_grad():
-        wanted = float(objective(everything).plain) / everything.target_tokens
+        expected = float(objective(everything).nll) / everything.target_tokens
     objective.train()
-    for tokens in (40, 4096):
-        told = validation_loss(objective, prepared.valid, tokens, Distributed())
-        assert told == pytest.approx(wanted, rel=1e-5)
-    assert objective.training and math.isfinite(wanted)
+    for batch_tokens in (40, 4096):
+        loss = validation_loss(objective, data.valid, batch_tokens, Distributed())
+        assert loss == pytest.approx(expected, rel=1e-5)
+    assert objective.training and math.isfinite(expected)

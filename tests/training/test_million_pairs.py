@@ -1,4 +1,4 @@
-"""A corpus of any size is learned in the memory of a small one."""
+"""Memory does not grow with the corpus."""
 
 import random
 import subprocess
@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from helpers.tiny_corpus import NOUNS, TRICKS, VERBS
+from helpers.tiny_corpus import ADJECTIVES, NOUNS, VERBS
 from regard.data import EncodedPairs
 from regard.runs import RunFolder
 
-SMALL_MODEL = (
+SETTINGS = (
     "data.vocab_size=500",
     "model.layers=1",
     "model.width=16",
@@ -19,9 +19,9 @@ SMALL_MODEL = (
     "train.steps=3",
     "train.validate_every=3",
 )
-MEASURED = """
+PRINT_PEAK_MEMORY = """
 import resource, sys
-from regard.cli.commands import app
+from regard.cli import app
 try:
     app()
 finally:
@@ -29,35 +29,35 @@ finally:
 """
 
 
-def write(path, count):
+def write_pairs(path, count):
     """Write pairs of about ten words, with numbers that make them distinct."""
-    chance = random.Random(0)
-    english, french = ([*NOUNS, *VERBS, *TRICKS], [*NOUNS.values(), *VERBS.values()])
+    rng = random.Random(0)
+    english, french = [*NOUNS, *VERBS, *ADJECTIVES], [*NOUNS.values(), *VERBS.values()]
     with path.open("w") as file:
         for number in range(count):
-            source, target = chance.choices(english, k=9), chance.choices(french, k=9)
+            source, target = rng.choices(english, k=9), rng.choices(french, k=9)
             file.write(f"{' '.join(source)} {number}\t{' '.join(target)} {number}\n")
     return path
 
 
-def peak(tmp_path, count):
-    """Train on so many pairs in a process of its own; give its peak memory in MiB."""
+def peak_memory_mib(tmp_path, count):
+    """Train on `count` pairs in a process of its own; return its peak memory."""
     out = tmp_path / f"run-{count}"
-    pairs = write(tmp_path / f"{count}.tsv", count)
-    sets = [word for change in SMALL_MODEL for word in ("--set", change)]
+    pairs = write_pairs(tmp_path / f"{count}.tsv", count)
+    options = [word for setting in SETTINGS for word in ("--set", setting)]
     done = subprocess.run(
-        [sys.executable, "-c", MEASURED, "train", str(pairs), "--out", str(out), *sets],
+        [sys.executable, "-c", PRINT_PEAK_MEMORY, "train", str(pairs), "--out", str(out), *options],
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    learned = EncodedPairs.load(RunFolder(out).data / "train")
-    assert len(learned) == count - 1000  # those held out
+    held_out = 1000
+    assert len(EncodedPairs.load(RunFolder(out).data / "train")) == count - held_out
     return int(done.stdout.split()[-1]) / 1024
 
 
 @pytest.mark.slow
-def test_ten_times_the_pairs_take_hardly_more_memory(tmp_path):
-    small, large = peak(tmp_path, 100_000), peak(tmp_path, 1_000_000)
-    # what grows is where each sentence starts and how long it is: some numbers a pair
+def test_ten_times_the_pairs_need_hardly_more_memory(tmp_path):
+    small, large = peak_memory_mib(tmp_path, 100_000), peak_memory_mib(tmp_path, 1_000_000)
+    # what grows are the offsets and lengths of the sentences: a few integers per pair
     assert large - small < 250, f"{small:.0f} MiB for 100,000 pairs, {large:.0f} for 1,000,000"

@@ -4,9 +4,9 @@ import torch
 from regard.config import ModelConfig
 from regard.data import BOS, EOS, PAD, Batch
 from regard.models import build
-from regard.training.objective import Objective, guidance
+from regard.training.objective import Objective, alignment_loss
 
-SIZES = (17, 23)
+VOCAB_SIZES = (17, 23)
 
 
 @pytest.fixture
@@ -24,66 +24,65 @@ def batch():
 @pytest.fixture(params=["transformer", "recurrent"])
 def model(request):
     score = "additive" if request.param == "recurrent" else "scaled_dot"
-    settings = ModelConfig(
-        kind=request.param, width=12, layers=2, heads=3, ffn_width=20, score=score
-    )
-    return build(settings, SIZES)
+    config = ModelConfig(kind=request.param, width=12, layers=2, heads=3, ffn_width=20, score=score)
+    return build(config, VOCAB_SIZES)
 
 
-def test_the_loss_is_that_of_every_real_token_and_of_no_padding(model, batch):
+def test_loss_counts_every_token_and_no_padding(model, batch):
     model.eval()
     objective = Objective(model).eval()
     states = model.decode(batch.inputs, model.encode(batch.source, batch.lengths))
-    wanted = torch.nn.functional.cross_entropy(
-        model.logits(states).flatten(0, 1).double(),
+    expected = torch.nn.functional.cross_entropy(
+        (states @ model.output_weight.T).flatten(0, 1).double(),
         batch.targets.flatten(),
         ignore_index=PAD,
         reduction="sum",
     )
-    learned, plain = objective(batch)
-    torch.testing.assert_close(learned.double(), wanted, rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(plain.double(), wanted, rtol=1e-5, atol=1e-5)
+    loss, nll = objective(batch)
+    torch.testing.assert_close(loss.double(), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(nll.double(), expected, rtol=1e-5, atol=1e-5)
 
 
-def test_labels_are_smoothed_in_training_only(model, batch):
-    objective = Objective(model, smoothing=0.3)
+def test_label_smoothing_applies_in_training_only(model, batch):
+    objective = Objective(model, label_smoothing=0.3)
     for part in objective.modules():
         if hasattr(part, "dropout"):
             part.dropout = 0.0
-    learned, plain = objective.train()(batch)
-    assert not torch.isclose(learned, plain)
-    learned, plain = objective.eval()(batch)
-    torch.testing.assert_close(learned, plain)
+    loss, nll = objective.train()(batch)
+    assert not torch.isclose(loss, nll)
+    loss, nll = objective.eval()(batch)
+    torch.testing.assert_close(loss, nll)
 
 
-def test_every_weight_of_the_model_learns(model, batch):
-    Objective(model, smoothing=0.1).train()(batch).learned.backward()
-    for name, weight in model.named_parameters():
-        assert weight.grad is not None and weight.grad.isfinite().all(), name
+def test_every_parameter_gets_a_gradient(model, batch):
+    Objective(model, label_smoothing=0.1).train()(batch).loss.backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None and parameter.grad.isfinite().all(), name
 
 
-def test_guidance_is_least_where_the_head_looks_where_the_links_are():
+def test_alignment_loss_is_least_where_weights_equal_the_links():
     links = torch.tensor([[[0.0, 0, 0], [1, 0, 0], [0, 1, 1]]])
-    right = torch.tensor([[[0.2, 0.3, 0.5], [1, 0, 0], [0, 0.5, 0.5]]])
+    aligned = torch.tensor([[[0.2, 0.3, 0.5], [1, 0, 0], [0, 0.5, 0.5]]])
     # a row without links costs nothing; two links share the row: the entropy of a coin is left
-    assert guidance(right, links) == pytest.approx(torch.tensor(2.0).log().item(), rel=1e-5)
-    assert guidance(right.roll(1, dims=-1), links).isfinite()
-    assert guidance(right.roll(1, dims=-1), links) > 10 * guidance(right, links)
+    assert alignment_loss(aligned, links) == pytest.approx(torch.tensor(2.0).log().item(), rel=1e-5)
+    misaligned = aligned.roll(1, dims=-1)
+    assert alignment_loss(misaligned, links).isfinite()
+    assert alignment_loss(misaligned, links) > 10 * alignment_loss(aligned, links)
 
 
-def test_guidance_turns_the_head_towards_the_links(batch):
-    """In a few steps the first head of the last layer looks where it is told to."""
+def test_guided_alignment_turns_the_head_towards_the_links(batch):
+    """Within a few steps the first head of the last layer attends where the links are."""
     torch.manual_seed(1)
-    model = build(ModelConfig(width=12, layers=1, heads=3, ffn_width=20, dropout=0.0), SIZES)
+    config = ModelConfig(width=12, layers=1, heads=3, ffn_width=20, dropout=0.0)
+    model = build(config, VOCAB_SIZES)
     links = torch.zeros(3, 4, 4)
     for row, (target, source) in enumerate(((3, 0), (1, 1), (2, 0))):
         links[row, target, source] = 1.0
-    guided = batch._replace(links=links)
-    objective = Objective(model, guide=5.0, guide_layer=-1)
+    objective = Objective(model, alignment_weight=5.0, alignment_layer=-1)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
     for _ in range(40):
         optimizer.zero_grad()
-        objective(guided).learned.backward()
+        objective(batch._replace(links=links)).loss.backward()
         optimizer.step()
-    looks = model.forward_with_weights(batch.source, batch.lengths, batch.inputs)[1].cross[-1][:, 0]
-    assert looks[links.bool()].min() > 0.8
+    _, weights = model.forward_with_weights(batch.source, batch.lengths, batch.inputs)
+    assert weights.cross[-1][:, 0][links.bool()].min() > 0.8

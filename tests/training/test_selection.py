@@ -1,70 +1,84 @@
-from dataclasses import replace
-
 import pytest
 import torch
 
-from helpers.tiny_corpus import SMALL, corpus
-from regard.config import RunConfig
 from regard.models import build
 from regard.runs import RunFolder, parameters
-from regard.training.checkpoint import Checkpoints
+from regard.training import Checkpoints, TrainState, ValidationResult
 from regard.training.objective import Objective
-from regard.training.selection import finish
-from regard.training.setup import prepare
-from regard.training.state import Progress
+from regard.training.selection import select_parameters
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
 
 @pytest.fixture
-def made(tmp_path):
-    """A run with three checkpoints: good weights plus or minus noise, and rubbish between."""
-    folder = RunFolder(tmp_path / "run")
-    settings = RunConfig.from_dict(SMALL[0])
-    origin = {"texts": ["small"], "fingerprints": ["f"], "pairs": 225}
-    folder.write_settings(settings, origin)
-    prepared = prepare(folder, settings, corpus(), None, 225)
-    model = build(settings.model, prepared.tokenizers.vocab_sizes)
-    return folder, prepared, model
+def folder(tmp_path):
+    return RunFolder(tmp_path / "run")
 
 
-def write(folder, model, change_by):
-    checkpoints = Checkpoints(folder.checkpoints)
+@pytest.fixture
+def data(make_data):
+    return make_data()
+
+
+@pytest.fixture
+def objective(data):
+    return Objective(build(data.config.model, data.tokenizers.vocab_sizes))
+
+
+def write_checkpoints(folder, model, changes):
+    """Write the model's parameters plus a change for each step; return the parameters."""
     good = {name: tensor.clone() for name, tensor in parameters.state_of(model).items()}
-    for step, by in change_by.items():
-        changed = {name: tensor + by(tensor) for name, tensor in good.items()}
-        parameters.save(checkpoints.parameters_path(step), changed)
+    for step, change in changes.items():
+        changed = {name: tensor + change(tensor) for name, tensor in good.items()}
+        parameters.save(Checkpoints(folder.checkpoints).parameters_path(step), changed)
     return good
 
 
 def noise(sign):
-    def by(tensor):
+    def change(tensor):
         return sign * torch.randn(tensor.shape, generator=torch.Generator().manual_seed(5))
 
-    return by
+    return change
 
 
-def ended(best):
-    return Progress(step=8, judged={"4": 2.0, "8": 1.0}, best=1.0, best_step=best, finished="done")
+FINISHED = TrainState(
+    step=8,
+    validation_history={"4": 2.0, "8": 1.0},
+    best_metric=1.0,
+    best_step=8,
+    stop_reason="done",
+)
 
 
-def test_the_mean_is_taken_where_it_validates_better(made):
-    folder, prepared, model = made
-    good = write(folder, model, {4: noise(1.0), 8: noise(-1.0)})
-    told = []
-    finish(folder, prepared, Objective(model), ended(8), told.append)
-    kept, about = parameters.load(folder.model)
-    assert about == {"taken": "the mean of steps 4 and 8"}
-    for name, tensor in kept.items():
+def select(folder, data, objective):
+    warnings = []
+    selection = select_parameters(folder, data, objective, FINISHED, warnings.append)
+    return selection, parameters.state_of(objective.model), warnings
+
+
+def test_average_is_selected_where_it_validates_better(folder, data, objective):
+    good = write_checkpoints(folder, objective.model, {4: noise(1.0), 8: noise(-1.0)})
+    selection, selected, warnings = select(folder, data, objective)
+    assert selection.name == "average of steps 4 and 8" and not warnings
+    for name, tensor in selected.items():
         torch.testing.assert_close(tensor, good[name], rtol=1e-5, atol=1e-5)
-    assert "the mean of steps 4 and 8" in told[-1] and folder.model_card.exists()
+
+
+def test_best_checkpoint_is_selected_where_the_average_is_worse(folder, data, objective):
+    def ruin(tensor):
+        return 30 * torch.ones_like(tensor) * tensor.sign()
+
+    good = write_checkpoints(folder, objective.model, {4: ruin, 8: torch.zeros_like})
+    selection, selected, _ = select(folder, data, objective)
+    assert selection.name == "step 8"
+    assert all(torch.equal(selected[name], good[name]) for name in selected)
 
 
 @pytest.mark.parametrize("damage", ["altered", "missing"])
 @pytest.mark.parametrize("step", [4, 8])
-def test_weights_that_are_damaged_are_left_out_with_a_warning(made, damage, step):
-    folder, prepared, model = made
-    good = write(folder, model, {4: noise(1.0), 6: noise(-1.0), 8: torch.zeros_like})
+def test_damaged_checkpoint_is_left_out_with_a_warning(folder, data, objective, damage, step):
+    changes = {4: noise(1.0), 6: noise(-1.0), 8: torch.zeros_like}
+    good = write_checkpoints(folder, objective.model, changes)
     parameters.save(folder.model, good, {"step": 8})
     path = Checkpoints(folder.checkpoints).parameters_path(step)
     if damage == "missing":
@@ -73,34 +87,16 @@ def test_weights_that_are_damaged_are_left_out_with_a_warning(made, damage, step
         content = bytearray(path.read_bytes())
         content[-1] ^= 1
         path.write_bytes(content)
-    told = []
-    finish(folder, prepared, Objective(model), ended(8), told.append)
-    assert any(path.name in line and line.endswith("going on without it") for line in told)
-    kept, about = parameters.load(folder.model)
-    assert about == {"taken": "those of step 8"}
-    assert all(torch.equal(kept[name], good[name]) for name in kept)
-    assert folder.model_card.exists()
+    selection, selected, warnings = select(folder, data, objective)
+    assert any(path.name in line and line.endswith("continuing without it") for line in warnings)
+    assert selection.name == "step 8"
+    assert all(torch.equal(selected[name], good[name]) for name in selected)
 
 
-def test_bleu_decides_where_it_is_the_judge(made, monkeypatch):
-    folder, prepared, model = made
-    write(folder, model, {4: noise(1.0), 8: noise(-1.0)})
-    bleu = iter([60.0, 50.0])  # of the best, and of the mean, whose loss is lower
-    monkeypatch.setattr("regard.training.selection.validation_bleu", lambda *_: next(bleu))
-    settings = prepared.settings.update({"train": {"validation_metric": "bleu"}})
-    prepared = replace(prepared, settings=settings)
-    finish(folder, prepared, Objective(model), ended(8), lambda line: None)
-    assert parameters.load(folder.model)[1] == {"taken": "those of step 8"}
-
-
-def test_the_best_single_one_is_taken_where_the_mean_is_worse(made):
-    folder, prepared, model = made
-    good = write(
-        folder,
-        model,
-        {4: lambda tensor: 30 * torch.ones_like(tensor) * tensor.sign(), 8: torch.zeros_like},
-    )
-    finish(folder, prepared, Objective(model), ended(8), lambda line: None)
-    kept, about = parameters.load(folder.model)
-    assert about == {"taken": "those of step 8"}
-    assert all(torch.equal(kept[name], good[name]) for name in kept)
+def test_bleu_decides_where_it_is_the_metric(folder, data, objective, monkeypatch):
+    write_checkpoints(folder, objective.model, {4: noise(1.0), 8: noise(-1.0)})
+    # of the best checkpoint, and of the average, whose loss is lower
+    results = iter([ValidationResult(3.0, 60.0), ValidationResult(2.0, 50.0)])
+    monkeypatch.setattr("regard.training.selection.validate", lambda *_: next(results))
+    selection, _, _ = select(folder, data, objective)
+    assert selection.name == "step 8" and selection.result.bleu == 60.0

@@ -7,49 +7,58 @@ from hypothesis import strategies as st
 from torch import nn
 
 from regard.config import TrainConfig
-from regard.training.checkpoint import Checkpoints
-from regard.training.state import Progress
+from regard.training import Checkpoints, TrainState
 
-FIGURES = (5.0, 3.0, 4.0, 2.0, 2.5)
+METRICS = (5.0, 3.0, 4.0, 2.0, 2.5)
 
 
-def judged(figures, **settings):
-    """Judge the figures of validations, one every ten steps."""
-    progress, train = Progress(), TrainConfig(**settings)
-    better = []
-    for figure in figures:
-        progress.step += 10
-        better.append(progress.judge(figure, train))
-        if progress.finished:
+def validate(metrics, state=None, patience=10):
+    """Record one validation every ten steps; return the state and which ones were the best."""
+    state, was_best = state or TrainState(), []
+    for metric in metrics:
+        state.step += 10
+        state.record_validation(metric, patience)
+        was_best.append(state.is_best)
+        if state.stop_reason:
             break
-    return progress, better
+    return state, was_best
 
 
-def test_each_figure_below_all_before_is_the_best():
-    progress, better = judged(FIGURES)
-    assert better == [True, True, False, True, False]
-    assert (progress.best, progress.best_step, progress.waited) == (2.0, 40, 1)
-    assert not progress.finished
+def test_lowest_metric_so_far_is_the_best():
+    state, was_best = validate(METRICS)
+    assert was_best == [True, True, False, True, False]
+    assert (state.best_metric, state.best_step, state.bad_validations) == (2.0, 40, 1)
+    assert not state.stop_reason
 
 
-def test_the_same_figure_again_is_no_progress():
-    assert judged([3.0, 3.0])[1] == [True, False]
+def test_equal_metric_is_no_improvement():
+    assert validate([3.0, 3.0])[1] == [True, False]
 
 
-def test_bleu_is_judged_by_its_negative():
-    progress, better = judged([-10.0, -30.0, -20.0])
-    assert better == [True, True, False]
-    assert progress.best == -30.0
+def test_negated_bleu_is_best_when_bleu_is_highest():
+    state, was_best = validate([-10.0, -30.0, -20.0])
+    assert was_best == [True, True, False]
+    assert state.best_metric == -30.0
 
 
-def test_patience_ends_when_it_has_waited_so_often():
-    progress, better = judged([2.0, 3.0, 1.0, 4.0, 5.0, 6.0, 0.5], patience=3)
-    assert len(better) == 6
-    assert progress.finished == "no progress in 3 validations"
+def test_new_state_has_no_best_validation():
+    assert not TrainState().is_best
 
 
-def test_without_patience_there_is_no_end():
-    assert not judged([1.0] + [2.0] * 50, patience=0)[0].finished
+def test_validation_resets_the_training_loss():
+    state = TrainState(tokens_since_validation=7, loss_sum=3.5)
+    state.record_validation(1.0, patience=0)
+    assert (state.tokens_since_validation, state.loss_sum) == (0, 0.0)
+
+
+def test_early_stopping_after_patience_validations_without_improvement():
+    state, was_best = validate([2.0, 3.0, 1.0, 4.0, 5.0, 6.0, 0.5], patience=3)
+    assert len(was_best) == 6
+    assert state.stop_reason == "early stopping: no improvement in 3 validations"
+
+
+def test_zero_patience_disables_early_stopping():
+    assert not validate([1.0] + [2.0] * 50, patience=0)[0].stop_reason
 
 
 numbers = st.floats(allow_nan=False)
@@ -57,54 +66,51 @@ numbers = st.floats(allow_nan=False)
 
 @given(
     st.builds(
-        Progress,
+        TrainState,
         step=st.integers(0),
         seconds=numbers,
-        best=st.none() | numbers,
-        judged=st.dictionaries(st.integers(0).map(str), numbers),
-        finished=st.text(),
+        best_metric=st.none() | numbers,
+        validation_history=st.dictionaries(st.integers(0).map(str), numbers),
+        stop_reason=st.text(),
     )
 )
-def test_all_counters_come_back_from_json(progress):
-    back = Progress.from_dict(json.loads(json.dumps(progress.to_dict())))
-    assert back == progress
-    assert list(back.judged) == list(progress.judged), "the last are told by the order"
+def test_state_survives_json(state):
+    back = TrainState.from_dict(json.loads(json.dumps(state.to_dict())))
+    assert back == state
+    assert list(back.validation_history) == list(state.validation_history)
 
 
-def test_a_judgement_goes_on_from_where_it_was_saved():
-    whole, _ = judged(FIGURES)
-    part, _ = judged(FIGURES[:3])
-    back = Progress.from_dict(json.loads(json.dumps(part.to_dict())))
-    for figure in FIGURES[3:]:
-        back.step += 10
-        back.judge(figure, TrainConfig())
-    assert back == whole
+def test_early_stopping_continues_after_json():
+    uninterrupted, _ = validate(METRICS)
+    first, _ = validate(METRICS[:3])
+    resumed = TrainState.from_dict(json.loads(json.dumps(first.to_dict())))
+    assert validate(METRICS[3:], resumed)[0] == uninterrupted
 
 
-def test_a_time_box_plans_the_steps_it_has_room_for():
-    progress = Progress(step=100, seconds=60.0, planned=9)
-    progress.replan(TrainConfig(minutes=3.0))
-    assert progress.planned == 300
+def test_time_limit_sets_steps_by_the_speed_so_far():
+    state = TrainState(step=100, seconds=60.0, max_steps=9)
+    state.replan(minutes=3.0)
+    assert state.max_steps == 300
 
 
-def test_a_time_box_that_is_full_plans_no_more():
-    progress = Progress(step=100, seconds=200.0, planned=900)
-    progress.replan(TrainConfig(minutes=3.0))
-    assert progress.planned == 100
-
-
-def test_without_a_time_box_or_a_step_the_plan_stays():
-    for progress, minutes in (
-        (Progress(step=5, seconds=9.0, planned=7), None),
-        (Progress(planned=7), 3.0),
-    ):
-        before = progress.planned
-        progress.replan(TrainConfig(minutes=minutes))
-        assert progress.planned == before
+def test_exceeded_time_limit_ends_at_the_current_step():
+    state = TrainState(step=100, seconds=200.0, max_steps=900)
+    state.replan(minutes=3.0)
+    assert state.max_steps == 100
 
 
 @pytest.mark.parametrize(
-    ("average", "of", "steps"),
+    ("state", "minutes"),
+    [(TrainState(step=5, seconds=9.0, max_steps=7), None), (TrainState(max_steps=7), 3.0)],
+    ids=["no time limit", "no step yet"],
+)
+def test_replan_without_limit_or_speed_keeps_the_steps(state, minutes):
+    state.replan(minutes)
+    assert state.max_steps == 7
+
+
+@pytest.mark.parametrize(
+    ("count", "which", "steps"),
     [
         (2, "last", [40, 50]),
         (2, "best", [40, 50]),
@@ -116,21 +122,22 @@ def test_without_a_time_box_or_a_step_the_plan_stays():
         (9, "last", [10, 20, 30, 40, 50]),
     ],
 )
-def test_the_last_or_the_best_are_averaged(average, of, steps):
-    progress, _ = judged(FIGURES)
-    assert progress.averaged(TrainConfig(average_checkpoints=average, average_which=of)) == steps
+def test_checkpoint_averaging_takes_the_last_or_the_best(count, which, steps):
+    state, _ = validate(METRICS)
+    config = TrainConfig(average_checkpoints=count, average_which=which)
+    assert state.averaged_steps(config) == steps
 
 
-def test_before_a_validation_there_is_nothing_to_average():
-    assert Progress(step=3).averaged(TrainConfig()) == []
+def test_nothing_is_averaged_before_a_validation():
+    assert TrainState(step=3).averaged_steps(TrainConfig()) == []
 
 
-def test_the_same_steps_are_averaged_after_a_restart(tmp_path):
-    progress, _ = judged([3.0, 2.0] * 6)  # steps 10 to 120, and in a file 100 is before 20
+def test_same_checkpoints_are_averaged_after_resuming(tmp_path):
+    state, _ = validate([3.0, 2.0] * 6)  # steps 10 to 120; as strings, 100 sorts before 20
     model = nn.Linear(2, 2)
     optimizer = torch.optim.Adam(model.parameters())
-    Checkpoints(tmp_path).save(model, optimizer, progress)
-    again = Checkpoints(tmp_path).resume(model, optimizer, print)
-    for of, steps in (("last", [100, 110, 120]), ("best", [80, 100, 120])):
-        for one in (progress, again):
-            assert one.averaged(TrainConfig(average_checkpoints=3, average_which=of)) == steps
+    Checkpoints(tmp_path).save(model, optimizer, state)
+    resumed = Checkpoints(tmp_path).resume(model, optimizer, print)
+    for which, steps in (("last", [100, 110, 120]), ("best", [80, 100, 120])):
+        config = TrainConfig(average_checkpoints=3, average_which=which)
+        assert state.averaged_steps(config) == resumed.averaged_steps(config) == steps

@@ -35,15 +35,11 @@ def train(
     changes: Settings = None,
 ) -> None:
     """Train a translator on sentence pairs, or resume a run."""
-    from regard.data import Corpus
     from regard.training import train as train_run
 
     updates = _updates(preset, settings, minutes, changes)
-    if alignments is not None:
-        updates.insert(0, {"train": {"alignment_loss_weight": 0.05}})
-    validation = Corpus.from_files(valid) if valid else None
     with interruptible():
-        train_run(Corpus.from_files(pairs, alignments), out, valid=validation, updates=updates)
+        train_run(pairs, out, valid=valid or None, alignments=alignments, updates=updates)
 
 
 def _updates(
@@ -156,7 +152,7 @@ def score(
     from regard.evaluation import evaluate
     from regard.runs import load
 
-    for line in evaluate(load(run), source, reference, alignments, beam_size):
+    for line in evaluate(load(run), source, reference, alignments, beam_size).lines():
         typer.echo(line)
 
 

@@ -6,7 +6,6 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import file_digest, sha256
 from io import BufferedReader
 from itertools import zip_longest
 from pathlib import Path
@@ -40,13 +39,11 @@ class Corpus:
 
     Attributes:
         names: files or names the pairs come from, for messages and the run's settings.
-        fingerprint: SHA-256 of the content; equal content has equal fingerprints.
         read: returns an iterator over the pairs.
         dataset: identity of a known data set (name, language, split), if it is one.
     """
 
     names: tuple[str, ...]
-    fingerprint: str
     read: Callable[[], Iterator[Pair]]
     dataset: Mapping[str, str] | None = None
 
@@ -59,14 +56,13 @@ class Corpus:
             alignments: a file in Pharaoh format, a line per pair, see `read_pairs`.
 
         Raises:
-            RegardError: if a file cannot be read, or only once, such as a pipe.
+            RegardError: if a file can be read only once, such as a pipe.
         """
         inputs = [*paths, *([alignments] if alignments else [])]
         for path in inputs:
             _check_rereadable(path)
         return cls(
             tuple(os.fsencode(path).decode(errors="replace") for path in inputs),
-            fingerprint_files(inputs),
             lambda: read_pairs(paths, alignments),
         )
 
@@ -86,10 +82,7 @@ class Corpus:
             >>> [pair.target for pair in corpus.read()]
             ['un', 'deux']
         """
-        digest = sha256()
-        for pair in pairs:
-            digest.update(repr(pair).encode())
-        return cls((name,), digest.hexdigest(), lambda: iter(pairs), dataset)
+        return cls((name,), lambda: iter(pairs), dataset)
 
 
 def read_pairs(paths: Sequence[Path], alignments: Path | None = None) -> Iterator[Pair]:
@@ -126,15 +119,6 @@ def read_lines(path: Path) -> Iterator[str]:
                 yield _decode(line.removesuffix(b"\n").removesuffix(b"\r"), path, number)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise RegardError(f"{path} must be a .gz file, but it is damaged: {error}") from error
-
-
-def fingerprint_files(paths: Sequence[Path]) -> str:
-    """Return a SHA-256 of the content of files, whatever their names."""
-    digest = sha256()
-    for path in paths:
-        with _wrap_read_errors(path), path.open("rb") as file:
-            digest.update(file_digest(file, "sha256").digest())
-    return digest.hexdigest()
 
 
 def _is_same_file(one: Path, other: Path) -> bool:

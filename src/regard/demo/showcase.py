@@ -10,7 +10,7 @@ from regard.data.phrasebook import AlignedPair, load_phrasebook
 from regard.decoding import translate
 from regard.demo.models import LANGUAGES, Language, check_choice, train_demo
 from regard.errors import RegardError
-from regard.evaluation.metrics import bleu, exact_match, is_chinese
+from regard.evaluation import bleu, exact_match, is_chinese
 from regard.runs import Run, trace_translation
 from regard.trace import Array, Trace
 from regard.viz import heatmap, side_by_side, terminal

@@ -1,4 +1,4 @@
-"""How good translations are: BLEU and chrF with their signatures, exact match, perplexity."""
+"""Corpus metrics: BLEU and chrF with signatures, exact match, perplexity, alignment error rate."""
 
 from collections.abc import Sequence
 from math import exp
@@ -7,67 +7,119 @@ from typing import Any, NamedTuple
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from regard.analysis import Link, alignment_error_rate
 from regard.errors import RegardError
+
+BOOTSTRAP_SAMPLES = 1000
+MAX_LOSS = 700.0  # exp overflows soon after it
+LANGUAGE_SAMPLE = 1000  # texts that `is_chinese` looks at
 
 
 class MetricScore(NamedTuple):
-    """A figure, its interval at 95 %, and the signature that makes it comparable."""
+    """A corpus score, its 95 % confidence interval, and sacreBLEU's signature."""
 
     name: str
     value: float
-    interval: float | None
+    interval: float | None  # half its width; None without bootstrap resampling
     signature: str
 
 
-def bleu(texts: Sequence[str], references: Sequence[str], *, chinese: bool = False) -> float:
-    """Give the BLEU of a corpus, as sacreBLEU computes it."""
+def bleu(translations: Sequence[str], references: Sequence[str], *, chinese: bool = False) -> float:
+    """Return the corpus BLEU by sacreBLEU, from 0 to 100.
+
+    Args:
+        translations: one text per reference.
+        references: one reference per text.
+        chinese: tokenize character by character, instead of by sacreBLEU's `13a`.
+
+    Example:
+        >>> round(bleu(["the cat sat on the mat"], ["the cat sat on the mat"]))
+        100
+    """
     metric = BLEU(tokenize="zh" if chinese else "13a")
-    return float(metric.corpus_score(list(texts), [list(references)]).score)
+    return float(metric.corpus_score(list(translations), [list(references)]).score)
 
 
 def corpus_scores(
-    texts: Sequence[str], references: Sequence[str], *, chinese: bool = False, samples: int = 1000
-) -> list[MetricScore]:
-    """Give BLEU and chrF with signatures and, from resampled corpora, intervals."""
-    if len(texts) != len(references):
+    translations: Sequence[str],
+    references: Sequence[str],
+    *,
+    chinese: bool = False,
+    samples: int = BOOTSTRAP_SAMPLES,
+) -> tuple[MetricScore, MetricScore]:
+    """Return BLEU and chrF with signatures and bootstrap confidence intervals.
+
+    Args:
+        translations: one text per reference.
+        references: one reference per text.
+        chinese: tokenize character by character for BLEU.
+        samples: bootstrap resamples for the intervals; 1 gives none.
+    """
+    if len(translations) != len(references):
         raise RegardError(
-            f"there must be a reference for each text, but there are {len(references)} "
-            f"for {len(texts)}"
+            f"there must be a reference for each translation, but there are {len(references)} "
+            f"for {len(translations)}"
         )
-    kept, references = list(texts), list(references)
-    found = []
-    for name, metric in (("BLEU", BLEU(tokenize="zh" if chinese else "13a")), ("chrF", CHRF())):
-        result, interval = _resampled(metric, kept, references, samples)
-        signature = str(metric.get_signature())
-        found.append(MetricScore(name, result.score, interval, signature))
-    return found
+    texts, wanted = list(translations), list(references)
+    bleu_metric = BLEU(tokenize="zh" if chinese else "13a")
+    return (
+        _score("BLEU", bleu_metric, texts, wanted, samples),
+        _score("chrF", CHRF(), texts, wanted, samples),
+    )
 
 
-def _resampled(
+def _score(
+    name: str, metric: BLEU | CHRF, texts: list[str], references: list[str], samples: int
+) -> MetricScore:
+    result, interval = _bootstrap(metric, texts, references, samples)
+    return MetricScore(name, result.score, interval, str(metric.get_signature()))
+
+
+def _bootstrap(
     metric: BLEU | CHRF, texts: list[str], references: list[str], samples: int
 ) -> tuple[Any, float | None]:
-    """MetricScore a corpus, with the interval where there is one."""
+    """Return the score and half the width of its confidence interval, if there is one."""
     if samples > 1:
         try:
             result = metric.corpus_score(texts, [references], n_bootstrap=samples)
             return result, float(result._ci)
-        except TypeError:  # sacreBLEU cannot resample where some samples share nothing at all
+        except TypeError:  # raised by sacreBLEU if a resample shares no n-gram with its references
             pass
     return metric.corpus_score(texts, [references]), None
 
 
-def exact_match(texts: Sequence[str], references: Sequence[str]) -> float:
-    """Give the share of texts that equal their reference."""
-    return sum(a == b for a, b in zip(texts, references, strict=True)) / max(len(references), 1)
+def exact_match(translations: Sequence[str], references: Sequence[str]) -> float:
+    """Return the fraction of translations that equal their reference.
+
+    Example:
+        >>> exact_match(["a b", "a"], ["a b", "b"])
+        0.5
+    """
+    pairs = zip(translations, references, strict=True)
+    return sum(text == reference for text, reference in pairs) / max(len(references), 1)
 
 
 def perplexity(loss: float) -> float:
-    """Turn a loss per token into the number of tokens the model wavers between."""
-    return exp(min(loss, 700.0))
+    """Return exp of a loss per token; a loss that would overflow is capped.
+
+    Example:
+        >>> perplexity(0.0)
+        1.0
+    """
+    return exp(min(loss, MAX_LOSS))
+
+
+def corpus_alignment_error_rate(predicted: Sequence[set[Link]], gold: Sequence[set[Link]]) -> float:
+    """Return the alignment error rate over the links of all sentences together."""
+    return alignment_error_rate(_number_sentences(predicted), _number_sentences(gold))
+
+
+def _number_sentences(sentences: Sequence[set[Link]]) -> list[tuple[int, ...]]:
+    return [(index, *link) for index, links in enumerate(sentences) for link in links]
 
 
 def is_chinese(texts: Sequence[str]) -> bool:
-    """Say whether most letters are Han characters, which BLEU must part one by one."""
-    letters = [letter for text in texts[:1000] for letter in text if letter.isalpha()]
+    """Return whether most letters are Han characters, which BLEU must tokenize one by one."""
+    letters = [letter for text in texts[:LANGUAGE_SAMPLE] for letter in text if letter.isalpha()]
     han = sum("\u4e00" <= letter <= "\u9fff" for letter in letters)
     return 2 * han > len(letters)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from regard.analysis import word_level_cross_attention
 from regard.data.phrasebook import AlignedPair, load_phrasebook
 from regard.decoding import translate
-from regard.evaluation.metrics import bleu, exact_match
+from regard.evaluation import bleu, exact_match
 from regard.gallery.example_sentence import looks
 from regard.gallery.translators import with_and_without
 from regard.runs import Run

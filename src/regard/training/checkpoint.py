@@ -1,4 +1,4 @@
-"""States that a killed training goes on from: weights and optimizer, two generations of each."""
+"""Checkpoints to resume from: parameters, optimizer state and counters."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -11,62 +11,64 @@ from torch import Tensor, nn
 from regard._support import files
 from regard.errors import RegardError
 from regard.runs import parameters
-from regard.training.state import Progress
+from regard.training.state import TrainState
 
-GENERATIONS = 2  # states kept: if the last is torn, the one before is used
+MAX_STATES = 2  # if the latest is damaged, the one before is used
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """The folder of weights (`parameters-120.safetensors`) and states (`state-120.safetensors`).
+    """Folder of parameters (`parameters-120.safetensors`) and states (`state-120.safetensors`).
 
-    A state is written after its weights. So a state that can be read has all it needs.
+    A state, the optimizer's and the counters, is written after its parameters: a state that can be
+    read is complete. Parameters are kept longer than states, for checkpoint averaging.
     """
 
     folder: Path
 
     def parameters_path(self, step: int) -> Path:
-        """Name the weights of a step."""
+        """Return the file of the parameters of a step."""
         return self.folder / f"parameters-{step}.safetensors"
 
     def state_path(self, step: int) -> Path:
-        """Name the state of a step."""
+        """Return the file of the state of a step."""
         return self.folder / f"state-{step}.safetensors"
 
-    def save(self, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
-        """Write where a training stands, and forget all states but this and the one before.
+    def save(self, model: nn.Module, optimizer: torch.optim.Optimizer, state: TrainState) -> None:
+        """Write a checkpoint, and delete all states but this one and the one before.
 
-        Those of later steps are what a training left behind that had to go back, since they are
-        torn.
+        States of later steps are deleted, too: the run went back to before them because they were
+        damaged.
         """
-        parameters.save(self.parameters_path(progress.step), parameters.state_of(model))
-        state = _momenta(model, optimizer)
-        parameters.save(self.state_path(progress.step), state, progress.to_dict())
-        states = self.state_steps()
-        kept = [step for step in states if step <= progress.step][-GENERATIONS:]
-        for step in set(states) - {*kept}:
+        parameters.save(self.parameters_path(state.step), parameters.state_of(model))
+        optimizer_state = _optimizer_state(model, optimizer)
+        parameters.save(self.state_path(state.step), optimizer_state, state.to_dict())
+        steps = self.state_steps()
+        kept = [step for step in steps if step <= state.step][-MAX_STATES:]
+        for step in set(steps) - {*kept}:
             self.state_path(step).unlink(missing_ok=True)
 
     def resume(
         self, model: nn.Module, optimizer: torch.optim.Optimizer, warn: Callable[[str], None]
-    ) -> Progress | None:
-        """Put model and optimizer back to the last state that is whole; None if there is none."""
+    ) -> TrainState | None:
+        """Load the latest undamaged checkpoint into model and optimizer.
+
+        Returns:
+            Its counters, or None if there is no checkpoint.
+        """
         files.remove_temps(self.folder)
-        states = self.state_steps()
-        for step in reversed(states):
+        steps = self.state_steps()
+        for step in reversed(steps):
+            path = self.parameters_path(step)
             try:
-                state, about = parameters.load(self.state_path(step))
-                parameters.load_into(
-                    model,
-                    parameters.load(self.parameters_path(step))[0],
-                    self.parameters_path(step),
-                )
+                optimizer_state, counters = parameters.load(self.state_path(step))
+                parameters.load_into(model, parameters.load(path)[0], path)
             except RegardError as problem:
-                before = "starting anew" if step == states[0] else "going back to the state before"
-                warn(f"{problem}; {before}")
+                fallback = "step 0" if step == steps[0] else "the checkpoint before it"
+                warn(f"{problem}; resuming from {fallback}")
             else:
-                _restore(model, optimizer, state)
-                return Progress.from_dict(about)
+                _restore_optimizer(model, optimizer, optimizer_state)
+                return TrainState.from_dict(counters)
         return None
 
     def parameter_steps(self) -> list[int]:
@@ -74,32 +76,36 @@ class Checkpoints:
         return self._steps("parameters")
 
     def state_steps(self) -> list[int]:
-        """Return the steps whose optimizer state is on disk, in order."""
+        """Return the steps whose state is on disk, in order."""
         return self._steps("state")
 
-    def _steps(self, prefix: str) -> list[int]:
-        named = re.compile(rf"{prefix}-(\d+)\.safetensors")
-        found = (named.fullmatch(path.name) for path in self.folder.glob("*.safetensors"))
-        return sorted(int(match[1]) for match in found if match)
-
     def keep_parameters(self, steps: Iterable[int]) -> None:
-        """Forget all weights but those of these steps and of the states."""
+        """Delete all parameters but those of these steps and of the states."""
         for step in set(self.parameter_steps()) - {*steps, *self.state_steps()}:
             self.parameters_path(step).unlink(missing_ok=True)
 
+    def _steps(self, prefix: str) -> list[int]:
+        pattern = re.compile(rf"{prefix}-(\d+)\.safetensors")
+        matches = (pattern.fullmatch(path.name) for path in self.folder.glob("*.safetensors"))
+        return sorted(int(match[1]) for match in matches if match)
 
-def _momenta(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+
+def _optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Return the optimizer's tensors, named after their parameter: `encoder.weight/exp_avg`."""
     return {
         f"{name}/{key}": value
-        for name, weight in model.named_parameters()
-        for key, value in optimizer.state.get(weight, {}).items()
+        for name, parameter in model.named_parameters()
+        for key, value in optimizer.state.get(parameter, {}).items()
     }
 
 
-def _restore(model: nn.Module, optimizer: torch.optim.Optimizer, state: dict[str, Tensor]) -> None:
-    named = dict(model.named_parameters())
+def _restore_optimizer(
+    model: nn.Module, optimizer: torch.optim.Optimizer, state: dict[str, Tensor]
+) -> None:
+    by_name = dict(model.named_parameters())
     for label, value in state.items():
         name, _, key = label.rpartition("/")
-        weight = named[name]
-        where = "cpu" if key == "step" and not optimizer.defaults.get("fused") else weight.device
-        optimizer.state[weight][key] = value.to(where)
+        parameter = by_name[name]
+        is_host_counter = key == "step" and not optimizer.defaults.get("fused")
+        device = torch.device("cpu") if is_host_counter else parameter.device
+        optimizer.state[parameter][key] = value.to(device)

@@ -1,13 +1,16 @@
-"""Defaults that fit the size of the data: small texts want small models.
+"""Default settings by size of the corpus: small corpora need small models.
 
-Norms come before the layers: with 29,000 pairs the validation loss after three epochs was 4.3, and
-with norms after them 4.9 and 5.1, at the two rates that were tried. So many pairs want small
-batches, too: with 2048 tokens each it was 1.76 after 26 epochs, with 4096 it was 1.84. And they
-want Muon at twice Adam's rate: to French, 1.35 after 8 epochs, where Adam had 1.51.
+Measured on 29,000 pairs:
+
+- Layer norm before the sublayers (`norm = "pre"`): validation loss 4.3 after three epochs, against
+  4.9 and 5.1 with norm after them, at the two learning rates that were tried.
+- Small batches: 1.76 after 26 epochs with 2,048 tokens each, against 1.84 with 4,096.
+- Muon at twice Adam's learning rate: 1.35 after 8 epochs (English to French), against Adam's 1.51.
 """
 
 from typing import Any
 
+# (number of pairs below which they apply, settings)
 DEFAULTS_BY_SIZE: list[tuple[float, dict[str, Any]]] = [
     (
         10_000,
@@ -86,6 +89,6 @@ DEFAULTS_BY_SIZE: list[tuple[float, dict[str, Any]]] = [
 ]
 
 
-def defaults_for_size(pairs: int) -> dict[str, Any]:
-    """Give the settings for so many pairs; presets, files and `--set` come after them."""
-    return next(settings for limit, settings in DEFAULTS_BY_SIZE if pairs < limit)
+def defaults_for_size(num_pairs: int) -> dict[str, Any]:
+    """Return the default settings for a corpus; presets, files and `--set` override them."""
+    return next(settings for limit, settings in DEFAULTS_BY_SIZE if num_pairs < limit)

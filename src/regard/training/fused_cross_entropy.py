@@ -1,4 +1,8 @@
-"""The loss: label-smoothed cross-entropy, fused with the output layer, a few rows at a time."""
+"""Label-smoothed cross-entropy, fused with the output projection and chunked over rows.
+
+Also known as fused or chunked linear cross-entropy (Liger, torchtune): the logits of all rows over
+the vocabulary, by far the largest tensor of a small model, are never in memory at once.
+"""
 
 from typing import Any
 
@@ -8,96 +12,121 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-ROWS = 256  # whose scores over the vocabulary are in memory at one time
+CHUNK_ROWS = 256  # rows whose logits are in memory at a time
 
 
-def cross_entropy(
+def linear_cross_entropy(
     states: Float[Tensor, "row width"],
-    output: Float[Tensor, "token width"],
+    output_weight: Float[Tensor, "token width"],
     targets: Int[Tensor, " row"],
-    smoothing: float = 0.0,
+    label_smoothing: float = 0.0,
+    chunk_rows: int = CHUNK_ROWS,
 ) -> tuple[Tensor, Tensor]:
-    """Give the sum over rows of the smoothed loss, and of the plain one, which has no gradient.
+    """Return the label-smoothed cross-entropy and the negative log-likelihood, summed over rows.
 
-    The label of a row is its target with 1 - smoothing, and every token with smoothing /
-    vocabulary. The scores of all rows over the vocabulary are never in memory at once.
+    With label smoothing s, the label of a row is 1 - s for its target plus s / vocabulary for every
+    token. The negative log-likelihood is meant for reports and has no gradient.
+
+    Args:
+        states: outputs of the decoder.
+        output_weight: weight of the output projection; logits are `states @ output_weight.T`.
+        targets: the token that each row should predict.
+        label_smoothing: probability spread over the vocabulary.
+        chunk_rows: rows to process at a time.
     """
-    if not torch.is_grad_enabled():  # which the function is not told, and would compute gradients
-        states, output = states.detach(), output.detach()
-    smoothed, plain = _Fused.apply(states, output, targets, smoothing)  # type: ignore[no-untyped-call]
-    return smoothed, plain
+    if not torch.is_grad_enabled():  # a Function cannot see this, and would compute gradients
+        states, output_weight = states.detach(), output_weight.detach()
+    smoothed, nll = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
+        states, output_weight, targets, label_smoothing, chunk_rows
+    )
+    return smoothed, nll
 
 
-class _Fused(Function):
-    """Both gradients are computed on the way forward, while the scores of some rows are there.
+class _LinearCrossEntropy(Function):
+    """Computes both gradients in the forward pass, while the logits of a chunk are in memory.
 
     The exponentials are taken once. They serve the sum and both gradients, which are divided by
-    the sum on their small side, row by row, and not on the side of the vocabulary.
+    the sum on their narrow side, row by row, and not on the side of the vocabulary.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, states: Tensor, output: Tensor, targets: Tensor, smoothing: float
+        ctx: Any,
+        states: Tensor,
+        output_weight: Tensor,
+        targets: Tensor,
+        label_smoothing: float,
+        chunk_rows: int,
     ) -> tuple[Tensor, Tensor]:
         gradients = None
         if ctx.needs_input_grad[0] or ctx.needs_input_grad[1]:
-            gradients = _Gradients(torch.empty_like(states), torch.zeros_like(output))
-        sums, gold = _walk(states, output, targets, gradients)
-        mean = states @ output.mean(dim=0)  # of a row's scores over the vocabulary
+            gradients = _Gradients(torch.empty_like(states), torch.zeros_like(output_weight))
+        log_sums, target_logits = _log_sum_exp(
+            states, output_weight, targets, chunk_rows, gradients
+        )
+        mean_logits = states @ output_weight.mean(dim=0)
         if gradients is not None:
-            gradients.subtract_labels(states, output, targets, smoothing)
-            ctx.save_for_backward(*gradients.both)
-        smoothed = sums - (1 - smoothing) * gold - smoothing * mean
-        plain = (sums - gold).sum()
-        ctx.mark_non_differentiable(plain)
-        return smoothed.sum(), plain
+            gradients.subtract_labels(states, output_weight, targets, label_smoothing)
+            ctx.save_for_backward(gradients.states, gradients.output_weight)
+        smoothed = log_sums - (1 - label_smoothing) * target_logits - label_smoothing * mean_logits
+        nll = (log_sums - target_logits).sum()
+        ctx.mark_non_differentiable(nll)
+        return smoothed.sum(), nll
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, by_loss: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        by_states, by_output = ctx.saved_tensors
-        return by_states * by_loss, by_output * by_loss, None, None
+    def backward(ctx: Any, grad_loss: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        grad_states, grad_output_weight = ctx.saved_tensors
+        return grad_states * grad_loss, grad_output_weight * grad_loss, None, None, None
 
 
 class _Gradients:
-    """The gradients of the loss by states and by output, as they come together."""
+    """Gradients of the loss by states and output weight, accumulated chunk by chunk."""
 
-    def __init__(self, by_states: Tensor, by_output: Tensor) -> None:
-        self.both = by_states, by_output
+    def __init__(self, states: Tensor, output_weight: Tensor) -> None:
+        self.states, self.output_weight = states, output_weight
 
-    def add(
-        self, rows: slice, states: Tensor, output: Tensor, shares: Tensor, part: Tensor
+    def add_softmax(
+        self,
+        rows: slice,
+        states: Tensor,
+        output_weight: Tensor,
+        exponentials: Tensor,
+        inverse_sums: Tensor,
     ) -> None:
-        """Add what the softmax of some rows gives: shares x part."""
-        by_states, by_output = self.both
-        torch.mm(shares, output, out=by_states[rows])
-        by_states[rows] *= part
-        by_output.addmm_(shares.t(), states * part)
+        """Add the gradient of log-sum-exp of some rows: their softmax."""
+        torch.mm(exponentials, output_weight, out=self.states[rows])
+        self.states[rows] *= inverse_sums
+        self.output_weight.addmm_(exponentials.t(), states * inverse_sums)
 
     def subtract_labels(
-        self, states: Tensor, output: Tensor, targets: Tensor, smoothing: float
+        self, states: Tensor, output_weight: Tensor, targets: Tensor, label_smoothing: float
     ) -> None:
-        """Subtract the labels: the target's 1 - smoothing, and everybody's part of smoothing."""
-        by_states, by_output = self.both
-        by_states.sub_(output[targets], alpha=1 - smoothing)
-        by_output.index_add_(0, targets, states, alpha=smoothing - 1)
-        by_states.sub_(output.mean(dim=0), alpha=smoothing)
-        by_output.sub_(states.sum(dim=0), alpha=smoothing / len(output))
+        """Subtract the labels: 1 - s of the targets, and s / vocabulary of every token."""
+        self.states.sub_(output_weight[targets], alpha=1 - label_smoothing)
+        self.output_weight.index_add_(0, targets, states, alpha=label_smoothing - 1)
+        self.states.sub_(output_weight.mean(dim=0), alpha=label_smoothing)
+        self.output_weight.sub_(states.sum(dim=0), alpha=label_smoothing / len(output_weight))
 
 
-def _walk(
-    states: Tensor, output: Tensor, targets: Tensor, gradients: _Gradients | None
+def _log_sum_exp(
+    states: Tensor,
+    output_weight: Tensor,
+    targets: Tensor,
+    chunk_rows: int,
+    gradients: _Gradients | None,
 ) -> tuple[Tensor, Tensor]:
-    """Give the log of the sum of exponentials, and the target's score, of each row."""
-    scores = states.new_empty(min(ROWS, len(states)), len(output))
-    sums, gold = states.new_empty(len(states)), states.new_empty(len(states))
-    for first in range(0, len(states), ROWS):
-        rows = slice(first, min(first + ROWS, len(states)))
-        shares = torch.mm(states[rows], output.t(), out=scores[: rows.stop - first])
-        gold[rows] = shares.gather(1, targets[rows, None])[:, 0]
-        highest = shares.amax(dim=1, keepdim=True)
-        total = shares.sub_(highest).exp_().sum(dim=1, keepdim=True)
-        sums[rows] = (total.log() + highest)[:, 0]
+    """Return each row's log-sum-exp over the vocabulary and the logit of its target."""
+    buffer = states.new_empty(min(chunk_rows, len(states)), len(output_weight))
+    log_sums, target_logits = states.new_empty(len(states)), states.new_empty(len(states))
+    for start in range(0, len(states), chunk_rows):
+        rows = slice(start, min(start + chunk_rows, len(states)))
+        logits = torch.mm(states[rows], output_weight.t(), out=buffer[: rows.stop - start])
+        target_logits[rows] = logits.gather(1, targets[rows, None])[:, 0]
+        maximum = logits.amax(dim=1, keepdim=True)
+        exponentials = logits.sub_(maximum).exp_()
+        sums = exponentials.sum(dim=1, keepdim=True)
+        log_sums[rows] = (sums.log() + maximum)[:, 0]
         if gradients is not None:
-            gradients.add(rows, states[rows], output, shares, 1 / total)
-    return sums, gold
+            gradients.add_softmax(rows, states[rows], output_weight, exponentials, 1 / sums)
+    return log_sums, target_logits

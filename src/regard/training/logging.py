@@ -1,4 +1,4 @@
-"""What a training tells: a live bar on a terminal, plain lines elsewhere, and log.jsonl."""
+"""Progress bar and JSON log of a training run."""
 
 import json
 import sys
@@ -14,58 +14,110 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from regard._support import files
 from regard._support.progress import PLAIN_INTERVAL_SECONDS, format_duration
+from regard.training.callbacks import Callback, StepResult
+from regard.training.state import TrainState
+from regard.training.validation import ValidationResult
+
+LOG_EVERY_STEPS = 20
+LOSS_DECAY = 0.95  # of the running mean in the progress bar
+
+Echo = Callable[[str], None]
+"""Receives one status line."""
 
 
-class Log:
-    """The file log.jsonl: one JSON object per line, none after the step a run goes on from."""
+def echo_to_stderr(line: str) -> None:
+    """Print a status line to stderr."""
+    print(line, file=sys.stderr, flush=True)
 
-    def __init__(self, path: Path, step: int) -> None:
+
+class JsonlLog(Callback):
+    """The file log.jsonl: one JSON object per line, for every 20th step and every validation."""
+
+    def __init__(self, path: Path) -> None:
         self.path = path
-        kept = [line for line in _lines(path) if json.loads(line).get("step", 0) <= step]
-        files.write_file(path, "".join(f"{line}\n" for line in kept))
+        self._losses: list[float] = []  # since the last line, or since this start
+        self._tokens = 0
+        self._since_seconds = 0.0
 
-    def add(self, **entry: Any) -> None:
-        """Append one object."""
+    def on_start(self, state: TrainState) -> None:
+        """Drop the lines after the step that the run resumes from, and a torn last line."""
+        lines = (line for line in _json_lines(self.path) if line.get("step", 0) <= state.step)
+        files.write_file(self.path, "".join(f"{json.dumps(line)}\n" for line in lines))
+        self._since_seconds = state.seconds
+
+    def on_step(self, state: TrainState, result: StepResult) -> None:
+        """Log the mean loss and the speed of every 20 steps."""
+        self._losses.append(result.loss)
+        self._tokens += result.tokens
+        if state.step % LOG_EVERY_STEPS:
+            return
+        seconds = max(state.seconds - self._since_seconds, 1e-9)
+        self._append(
+            step=state.step,
+            seconds=round(state.seconds, 3),
+            loss=sum(self._losses) / len(self._losses),
+            learning_rate=result.learning_rate,
+            tokens_per_second=round(self._tokens / seconds, 1),
+        )
+        self._losses.clear()
+        self._tokens, self._since_seconds = 0, state.seconds
+
+    def on_validation(self, state: TrainState, result: ValidationResult) -> None:
+        """Log the training and validation loss, and BLEU if it is the metric."""
+        self._append(
+            step=state.step,
+            epoch=state.epoch,
+            seconds=round(state.seconds, 3),
+            train_loss=result.train_loss,
+            valid_loss=result.loss,
+            **({} if result.bleu is None else {"bleu": result.bleu}),
+        )
+
+    def _append(self, **entry: Any) -> None:
         with files.wrap_os_errors(self.path), self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(entry) + "\n")
 
 
-def _lines(path: Path) -> list[str]:
-    """Give the whole lines of a log; a torn last one is left out."""
+def _json_lines(path: Path) -> list[dict[str, Any]]:
+    """Return the objects of a log, without a torn line."""
     if not path.exists():
         return []
-    found = []
+    entries = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
-            json.loads(line)
+            entries.append(json.loads(line))
         except ValueError:
             continue
-        found.append(line)
-    return found
+    return entries
 
 
-class Bar(AbstractContextManager["Bar"]):
-    """Step, loss, tokens per second and time left; on stderr."""
+class ProgressBar(Callback, AbstractContextManager["ProgressBar"]):
+    """Step, loss, tokens per second and time left: a live bar on a terminal, else plain lines.
 
-    def __init__(self, first: int, planned: int, say: Callable[[str], None] | None = None) -> None:
-        self.live = say is None and sys.stderr.isatty()
-        self.say = say or (lambda line: print(line, file=sys.stderr, flush=True))
-        self.first, self.planned = first, planned
-        self.started = self.told = time.monotonic()
-        self.tokens, self.loss = 0, 0.0
-        self.bar = Progress(
+    Args:
+        state: where this start begins.
+        echo: receives the plain lines; by default they go to stderr, or a live bar does.
+    """
+
+    def __init__(self, state: TrainState, echo: Echo | None = None) -> None:
+        self._is_live = echo is None and sys.stderr.isatty()
+        self._echo = echo or echo_to_stderr
+        self._first_step = state.step
+        self._start = self._last_line = time.monotonic()
+        self._tokens, self._mean_loss = 0, 0.0
+        self._bar = Progress(
             TextColumn("step {task.completed:.0f}/{task.total:.0f}"),
             BarColumn(),
             TextColumn("{task.description}"),
             TimeRemainingColumn(),
             console=Console(stderr=True),
             transient=True,
-            disable=not self.live,
+            disable=not self._is_live,
         )
-        self.task = self.bar.add_task("", total=planned, completed=first)
+        self._task = self._bar.add_task("", total=state.max_steps, completed=state.step)
 
-    def __enter__(self) -> "Bar":
-        self.bar.start()
+    def __enter__(self) -> "ProgressBar":
+        self._bar.start()
         return self
 
     def __exit__(
@@ -74,27 +126,39 @@ class Bar(AbstractContextManager["Bar"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.bar.stop()
+        self._bar.stop()
 
-    def step(self, step: int, planned: int, loss: float, tokens: int) -> None:
-        """Tell of a step."""
-        self.tokens += tokens
-        # a running mean, so that the figure can be read
-        self.loss = loss if step == self.first + 1 else 0.95 * self.loss + 0.05 * loss
-        speed = self.tokens / max(time.monotonic() - self.started, 1e-9)
-        told = f"loss {self.loss:.3f} · {speed:,.0f} tokens/s"
-        self.bar.update(self.task, completed=step, total=planned, description=told)
-        if not self.live and time.monotonic() - self.told > PLAIN_INTERVAL_SECONDS:
-            self.told = time.monotonic()
-            self.say(f"step {step}/{planned} · {told} · {self._left(step, planned)} left")
+    def on_step(self, state: TrainState, result: StepResult) -> None:
+        """Update the bar, or print a line every ten seconds."""
+        self._tokens += result.tokens
+        is_first = state.step == self._first_step + 1
+        decay = 0.0 if is_first else LOSS_DECAY
+        self._mean_loss = decay * self._mean_loss + (1 - decay) * result.loss
+        now = time.monotonic()
+        speed = self._tokens / max(now - self._start, 1e-9)
+        text = f"loss {self._mean_loss:.3f} · {speed:,.0f} tokens/s"
+        self._bar.update(self._task, completed=state.step, total=state.max_steps, description=text)
+        if not self._is_live and now - self._last_line > PLAIN_INTERVAL_SECONDS:
+            self._last_line = now
+            seconds_left = self._seconds_left(state, now)
+            self._echo(
+                f"step {state.step}/{state.max_steps} · {text} · "
+                f"{format_duration(seconds_left)} left"
+            )
 
-    def note(self, line: str) -> None:
-        """Say something without spoiling the bar."""
-        if self.live:
-            self.bar.console.print(line, markup=False, highlight=False)
+    def on_validation(self, state: TrainState, result: ValidationResult) -> None:
+        """Print the result of a validation above the bar."""
+        bleu = "" if result.bleu is None else f", BLEU {result.bleu:.2f}"
+        line = (
+            f"step {state.step}, epoch {state.epoch + 1}, {format_duration(state.seconds)}: "
+            f"training loss {result.train_loss:.3f}, validation loss {result.loss:.3f}{bleu}"
+        )
+        if self._is_live:
+            self._bar.console.print(line, markup=False, highlight=False)
         else:
-            self.say(line)
+            self._echo(line)
 
-    def _left(self, step: int, planned: int) -> str:
-        done = max(step - self.first, 1)
-        return format_duration((time.monotonic() - self.started) / done * max(planned - step, 0))
+    def _seconds_left(self, state: TrainState, now: float) -> float:
+        steps_done = max(state.step - self._first_step, 1)
+        steps_left = max(state.max_steps - state.step, 0)
+        return (now - self._start) / steps_done * steps_left

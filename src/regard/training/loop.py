@@ -1,194 +1,219 @@
-"""The loop: next batch, loss, backward, clip, step, log; now and then validate and save."""
+"""The training loop: batch, loss, backward, clip, optimizer step, log, validate, checkpoint."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from math import inf, isfinite, isnan
+from typing import NamedTuple
 
 import torch
-from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import clip_grad_norm_
 
 from regard.config import MAX_SEED, TrainConfig
 from regard.data import Batch, EncodedPairs, Indices, batch_by_length, collate, shard
 from regard.errors import RegardError
+from regard.training.callbacks import Callback, StepResult
+from regard.training.checkpoint import Checkpoints
 from regard.training.distributed import Distributed
 from regard.training.objective import Objective
-from regard.training.schedule import rate
-from regard.training.state import Progress
+from regard.training.optim import learning_rate
+from regard.training.state import TrainState
+from regard.training.validation import ValidationResult
 
-REPLAN = 10  # steps between looks at the clock of a time box
-
-Report = Callable[[dict[str, Any]], None]
-
-
-class Hooks(NamedTuple):
-    """What the loop calls: to tell of a step, to validate, to save, to ask if it shall stop."""
-
-    report: Report
-    validate: Callable[[Progress], float]  # the figure to be made smaller
-    save: Callable[[Progress], None]
-    stopped: Callable[[], bool] = lambda: False
+REPLAN_EVERY_STEPS = 10  # how often a time limit revises the number of steps
 
 
-@dataclass
-class Training:
-    """A training under way; it is handed everything and builds nothing."""
+class Update(NamedTuple):
+    """Batches of one optimizer step (gradient accumulation)."""
 
-    objective: Objective
-    optimizer: torch.optim.Optimizer
-    pairs: EncodedPairs
-    settings: TrainConfig
-    progress: Progress
-    crew: Distributed
-    hooks: Hooks
+    batches: list[Indices]
+    is_end_of_epoch: bool
 
-    def run(self) -> Progress:
-        """Train until the plan is done, the time is up or there is no more progress."""
-        wrapped, progress = self.crew.wrap(self.objective), self.progress
-        self.clock = self.saved = time.monotonic()
-        self.stopping = False
+
+class TrainingLoop:
+    """Optimization loop. It receives everything it uses and builds nothing.
+
+    Args:
+        objective: the model with its loss, in training mode.
+        optimizer: of the model's parameters.
+        pairs: the training pairs.
+        config: settings of the optimization.
+        state: counters to continue from; updated in place.
+        group: the processes that share every batch.
+        validate: measures the model.
+        checkpoints: where to write checkpoints; None writes none.
+        callbacks: called in order at every event.
+        should_stop: polled after every step; when any process's returns True, all write a
+            checkpoint and stop.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        optimizer: torch.optim.Optimizer,
+        pairs: EncodedPairs,
+        config: TrainConfig,
+        state: TrainState,
+        group: Distributed,
+        *,
+        validate: Callable[[], ValidationResult],
+        checkpoints: Checkpoints | None = None,
+        callbacks: Sequence[Callback] = (),
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.objective, self.optimizer = objective, optimizer
+        self.pairs, self.config, self.state, self.group = pairs, config, state, group
+        self.validate, self.checkpoints = validate, checkpoints
+        self.callbacks, self.should_stop = callbacks, should_stop
+        self._module = group.wrap(objective)
+        self._clock = self._last_checkpoint = time.monotonic()
+
+    def run(self) -> TrainState:
+        """Train until the last step, the time limit, early stopping or an interruption."""
+        self._clock = self._last_checkpoint = time.monotonic()
+        for callback in self.callbacks:
+            callback.on_start(self.state)
         for update in self._updates():
-            if progress.finished:
+            is_interrupted = self.step(update)
+            if is_interrupted or self.state.stop_reason:
                 break
-            lost, told = self._step(wrapped, update)
-            self._advance(lost, told, len(update))
-            if self._due():
-                self._validate()
-            elif time.monotonic() - self.saved > 60 * self.settings.save_every:
-                self._save()
-            self._end_if_done()
-            if self.stopping:
-                self._save()
-                break
-        return progress
+        for callback in self.callbacks:
+            callback.on_end(self.state)
+        return self.state
 
-    def _updates(self) -> Iterator[list[Indices]]:
-        """Give the batches of each update, from where the training stands, epoch after epoch."""
-        settings, progress = self.settings, self.progress
-        while True:
-            order = batch_by_length(
-                self.pairs, settings.batch_tokens, settings.seed, progress.epoch
-            )
-            self.batches = len(order)  # of this epoch
-            while progress.place < len(order):
-                yield order[progress.place : progress.place + settings.accumulation_steps]
-            progress.epoch, progress.place = progress.epoch + 1, 0
+    def step(self, update: Update) -> bool:
+        """Take one optimizer step, then log, validate and checkpoint where due.
 
-    def _step(self, wrapped: nn.Module, update: list[Indices]) -> tuple[float, int]:
-        """Change the weights once; give the plain loss and how many tokens it is of."""
-        step, crew = self.progress.step + 1, self.crew
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate(step, self.settings, self.progress.planned)
-        # seeded by its number, a step draws the same chances whenever it is taken
-        torch.manual_seed(_seed(self.settings.seed, step, crew.rank))
-        told = sum(self.pairs.target_tokens(rows) + len(rows) for rows in update)
-        lost = 0.0
-        for number, rows in enumerate(update):
-            part, weight = self._part(rows)
-            with _unsynced(wrapped, number < len(update) - 1), self._precision():
-                losses = wrapped(part)
-                # processes average their gradients, and the sum is wanted
-                (losses.learned * (weight * crew.world / told)).backward()
-            lost += float(losses.plain.detach()) * weight
-        self._check(lost, step)
+        Returns:
+            Whether `should_stop` asked for an interruption.
+        """
+        config, state, group = self.config, self.state, self.group
+
+        # Every step is seeded from its number, so that a resumed run draws the same dropout masks.
+        step = state.step + 1
+        torch.manual_seed(_step_seed(config.seed, step, group.rank))
+        rate = learning_rate(step, config, state.max_steps)
+        for parameter_group in self.optimizer.param_groups:
+            parameter_group["lr"] = rate
+
+        # Forward and backward, with gradient accumulation over the batches of the update.
+        tokens = sum(self.pairs.target_tokens(rows) + len(rows) for rows in update.batches)
+        loss_sum = 0.0
+        for index, rows in enumerate(update.batches):
+            batch, weight = self._local_batch(rows)
+            is_last = index == len(update.batches) - 1
+            with self._gradient_sync(is_last), self._autocast():
+                losses = self._module(batch)
+                # DistributedDataParallel averages gradients; the factor turns it into their sum
+                (losses.loss * (weight * group.world_size / tokens)).backward()
+            loss_sum += float(losses.nll.detach()) * weight
+
+        # Gradient clipping.
+        norm = clip_grad_norm_(self.objective.parameters(), config.max_grad_norm or inf)
+        if isnan(loss_sum) or not norm.isfinite():
+            raise _divergence(f"the loss of step {step}")
+
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        lost, stops = crew.sum(lost, float(self.hooks.stopped()))
-        self.stopping = stops > 0
-        return lost, told
 
-    def _part(self, rows: Indices) -> tuple[Batch, float]:
-        """Give this process's part of a batch; if there is none, a pair that counts nothing."""
-        mine = shard(rows, self.crew.rank, self.crew.world)
-        weight = 1.0 if len(mine) else 0.0
-        guided = self.objective.guide > 0
-        part = collate(self.pairs, mine if len(mine) else rows[:1], guided)
-        return part.to(self.crew.device), weight
+        # Counters; every process learns the total loss and whether one of them was interrupted.
+        loss_sum, interruptions = group.all_reduce(loss_sum, float(self.should_stop()))
+        state.step, state.batch_index = step, state.batch_index + len(update.batches)
+        state.tokens_since_validation += tokens
+        state.loss_sum += loss_sum
+        self._count_seconds()
+        if config.minutes is not None and state.step % REPLAN_EVERY_STEPS == 0:
+            (state.seconds,) = group.broadcast(state.seconds)
+            state.replan(config.minutes)
 
-    def _precision(self) -> torch.autocast:
-        half = self.settings.precision == "bfloat16" and self.crew.device.type == "cuda"
-        return torch.autocast(self.crew.device.type, torch.bfloat16, enabled=half)
+        # Log.
+        result = StepResult(loss_sum / tokens, tokens, rate)
+        for callback in self.callbacks:
+            callback.on_step(state, result)
 
-    def _check(self, lost: float, step: int) -> None:
-        clip = self.settings.max_grad_norm or float("inf")
-        norm = clip_grad_norm_(self.objective.parameters(), clip)
-        if not (norm.isfinite() and lost == lost):
-            raise diverged(f"the loss of step {step}")
+        # Validate, with early stopping.
+        every = config.validate_every
+        is_validation_due = state.step % every == 0 if every else update.is_end_of_epoch
+        is_validation_due |= state.step >= state.max_steps
+        if is_validation_due:
+            self._validate()
+        if state.step >= state.max_steps and not state.stop_reason:
+            state.stop_reason = "the last step was reached"
 
-    def _advance(self, lost: float, told: int, taken: int) -> None:
-        progress, now = self.progress, time.monotonic()
-        progress.seconds += now - self.clock
-        self.clock = now
-        progress.step, progress.place = progress.step + 1, progress.place + taken
-        progress.told, progress.lost = progress.told + told, progress.lost + lost
-        if self.settings.minutes is not None and progress.step % REPLAN == 0:
-            (progress.seconds,) = self.crew.tell([progress.seconds])
-            progress.replan(self.settings)
-        pace = self.optimizer.param_groups[0]["lr"]
-        entry = {"step": progress.step, "loss": lost / told, "tokens": told, "learning_rate": pace}
-        self.hooks.report(entry)
+        # Checkpoint.
+        is_overdue = time.monotonic() - self._last_checkpoint > 60 * config.save_every
+        if is_validation_due or interruptions or is_overdue:
+            self._save_checkpoint()
+        return interruptions > 0
 
-    def _due(self) -> bool:
-        every, progress = self.settings.validate_every, self.progress
-        due = progress.step % every == 0 if every else progress.place >= self.batches
-        return due or progress.step >= progress.planned
+    def _updates(self) -> Iterator[Update]:
+        """Yield the batches of each optimizer step, from where the state stands, for ever."""
+        config, state = self.config, self.state
+        while True:
+            batches = batch_by_length(self.pairs, config.batch_tokens, config.seed, state.epoch)
+            while state.batch_index < len(batches):
+                end = state.batch_index + config.accumulation_steps
+                yield Update(batches[state.batch_index : end], end >= len(batches))
+            state.epoch, state.batch_index = state.epoch + 1, 0
+
+    def _local_batch(self, rows: Indices) -> tuple[Batch, float]:
+        """Return this process's shard of a batch; if it is empty, a pair of weight 0."""
+        own = shard(rows, self.group.rank, self.group.world_size)
+        weight = 1.0 if len(own) else 0.0
+        with_links = self.objective.alignment_weight > 0
+        batch = collate(self.pairs, own if len(own) else rows[:1], with_links)
+        return batch.to(self.group.device), weight
+
+    def _gradient_sync(self, is_last: bool) -> AbstractContextManager[None]:
+        """Synchronize gradients over the processes only in the last batch of an update."""
+        if is_last or not isinstance(self._module, DistributedDataParallel):
+            return nullcontext()
+        return self._module.no_sync()
+
+    def _autocast(self) -> torch.autocast:
+        kind = self.group.device.type
+        is_bfloat16 = self.config.precision == "bfloat16" and kind == "cuda"
+        return torch.autocast(kind, torch.bfloat16, enabled=is_bfloat16)
+
+    def _count_seconds(self) -> None:
+        now = time.monotonic()
+        self.state.seconds += now - self._clock
+        self._clock = now
 
     def _validate(self) -> None:
-        progress = self.progress
-        progress.judge(self.hooks.validate(progress), self.settings)
-        progress.told, progress.lost = 0, 0.0
-        (progress.seconds,) = self.crew.tell([progress.seconds + time.monotonic() - self.clock])
-        self.clock = time.monotonic()
-        progress.replan(self.settings)
-        self._save()
+        """Measure the model, and record the result in the state."""
+        state = self.state
+        train_loss = state.loss_sum / max(state.tokens_since_validation, 1)
+        result = self.validate()._replace(train_loss=train_loss)
+        if not isfinite(result.loss):
+            raise _divergence(f"the validation loss of step {state.step}")
+        state.record_validation(result.metric, self.config.patience)
+        for callback in self.callbacks:
+            callback.on_validation(state, result)
+        self._count_seconds()
+        (state.seconds,) = self.group.broadcast(state.seconds)
+        state.replan(self.config.minutes)
 
-    def _save(self) -> None:
-        if not all(weight.isfinite().all() for weight in self.objective.parameters()):
-            raise diverged(f"a weight after step {self.progress.step}")
-        self._end_if_done()
-        self.hooks.save(self.progress)
-        self.saved = time.monotonic()
+    def _save_checkpoint(self) -> None:
+        state, model = self.state, self.objective.model
+        if not all(parameter.isfinite().all() for parameter in model.parameters()):
+            raise _divergence(f"a parameter after step {state.step}")
+        if self.checkpoints is not None and self.group.is_main:
+            self.checkpoints.save(model, self.optimizer, state)
+            self.checkpoints.keep_parameters({*state.averaged_steps(self.config), state.best_step})
+        for callback in self.callbacks:
+            callback.on_checkpoint(state)
+        self._last_checkpoint = time.monotonic()
 
-    def _end_if_done(self) -> None:
-        progress = self.progress
-        if progress.step >= progress.planned and not progress.finished:
-            progress.finished = "all planned steps are done"
 
-
-def diverged(what: str) -> RegardError:
-    """Say that a training went astray, before anything of it is saved."""
+def _divergence(what: str) -> RegardError:
+    """Return the error for a run that diverged; nothing of it is saved."""
     return RegardError(
-        f"{what} is not a number, or not finite; the last good state is kept. "
-        "A lower train.rate or a longer train.warmup would help"
+        f"{what} is not finite; the last checkpoint is kept. "
+        "Try a lower train.learning_rate or a longer train.warmup"
     )
 
 
-def _unsynced(wrapped: nn.Module, wanted: bool) -> AbstractContextManager[None]:
-    """Keep gradients to this process until the last batch of an update."""
-    if wanted and isinstance(wrapped, DistributedDataParallel):
-        return wrapped.no_sync()
-    return nullcontext()
-
-
-def _seed(seed: int, step: int, rank: int) -> int:
+def _step_seed(seed: int, step: int, rank: int) -> int:
     return ((seed * 1_000_003 + step) * 4099 + rank) % MAX_SEED
-
-
-@torch.no_grad()
-def validation_loss(
-    objective: Objective, pairs: EncodedPairs, tokens: int, crew: Distributed
-) -> float:
-    """Give the plain loss per token over all pairs, shared out among the processes."""
-    was_training = objective.training
-    objective.eval()
-    lost = told = 0.0
-    for rows in batch_by_length(pairs, tokens, seed=0, epoch=0)[crew.rank :: crew.world]:
-        part = collate(pairs, rows).to(crew.device)
-        lost += float(objective(part).plain)
-        told += part.target_tokens
-    objective.train(was_training)
-    lost, told = crew.sum(lost, told)
-    return lost / told

@@ -1,74 +1,73 @@
-"""The card of a run: what it is and how good, for a person who finds the folder."""
+"""The model card of a run: its README.md, with data, settings, metrics and examples."""
 
 from collections.abc import Sequence
 
 from regard._support.progress import format_duration
-from regard.config import RunConfig
-from regard.evaluation import metrics
+from regard.evaluation import bleu, exact_match, is_chinese, perplexity
 from regard.runs import RunFolder
-from regard.training.state import Progress
+from regard.training.selection import Selection
+from regard.training.state import TrainState
 
-SHOWN = 5  # translations on the card
+MAX_EXAMPLES = 5
+MARKDOWN = "\\`*_[]<>|#"  # characters to escape
 
-CARD = """\
+TEMPLATE = """\
 # {name}
 
-A translator, trained with regard on {texts} ({pairs:,} pairs).
+A translation model, trained with regard on {texts} ({pairs:,} pairs).
 
 | | |
 |---|---|
 | model | {kind}, {layers} layers, width {width} |
-| trained | {steps:,} steps, {time}; ended: {finished} |
-| weights | {chosen} |
+| trained | {steps:,} steps, {time}; {stop_reason} |
+| parameters | {selection} |
 | validation loss | {loss:.4f} per token (perplexity {perplexity:.2f}) |
 | validation BLEU | {bleu:.2f} |
 | exact match | {exact:.1%} |
 
     regard translate {path} "a sentence"
 
-Every setting is in settings.json, and every validation in log.jsonl.
+All settings are in settings.json, all validations in log.jsonl.
 
-## From the validation pairs
+## Examples from the validation pairs
 
 | translation | reference |
 |---|---|
 """
 
 
-def card(
+def model_card(
     folder: RunFolder,
-    settings: RunConfig,
-    progress: Progress,
-    chosen: str,
-    loss: float,
-    texts: Sequence[str],
+    state: TrainState,
+    selection: Selection,
+    translations: Sequence[str],
     references: Sequence[str],
 ) -> str:
-    """Write the card."""
-    _, origin = folder.read_settings()
-    head = CARD.format(
+    """Return the model card as Markdown."""
+    config, origin = folder.read_settings()
+    card = TEMPLATE.format(
         name=folder.path.resolve().name,
         path=folder.path,
         texts=", ".join(origin["texts"]),
         pairs=origin["pairs"],
-        kind=settings.model.kind,
-        layers=settings.model.layers,
-        width=settings.model.width,
-        steps=progress.step,
-        time=format_duration(progress.seconds),
-        finished=progress.finished,
-        chosen=chosen,
-        loss=loss,
-        perplexity=metrics.perplexity(loss),
-        bleu=metrics.bleu(texts, references, chinese=metrics.is_chinese(references)),
-        exact=metrics.exact_match(texts, references),
+        kind=config.model.kind,
+        layers=config.model.layers,
+        width=config.model.width,
+        steps=state.step,
+        time=format_duration(state.seconds),
+        stop_reason=state.stop_reason,
+        selection=selection.name,
+        loss=selection.result.loss,
+        perplexity=perplexity(selection.result.loss),
+        bleu=bleu(translations, references, chinese=is_chinese(references)),
+        exact=exact_match(translations, references),
     )
-    rows = zip(texts[:SHOWN], references[:SHOWN], strict=True)
-    return head + "".join(f"| {_cell(text)} | {_cell(wanted)} |\n" for text, wanted in rows)
+    examples = zip(translations[:MAX_EXAMPLES], references[:MAX_EXAMPLES], strict=True)
+    return card + "".join(f"| {_escape(text)} | {_escape(ref)} |\n" for text, ref in examples)
 
 
-def _cell(text: str) -> str:
-    """Keep a text from ending its cell, or from being markup."""
-    for sign in "\\`*_[]<>|#":
-        text = text.replace(sign, f"\\{sign}")
+def _escape(text: str) -> str:
+    """Escape Markdown and HTML in a table cell."""
+    for character in MARKDOWN:
+        text = text.replace(character, f"\\{character}")
     return text

@@ -1,8 +1,8 @@
-"""The optimizer: Adam, or Muon for the weights of linear layers and Adam for everything else."""
+"""Optimizers (AdamW, Muon) and the learning rate schedule."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from math import sqrt
+from math import cos, pi, sqrt
 from typing import Any
 
 import torch
@@ -12,98 +12,127 @@ from torch import Tensor, nn
 from regard.config import TrainConfig
 from regard.training.distributed import Distributed
 
-# of Muon (Jordan et al., 2024): how long a gradient is remembered, rounds towards an orthogonal
-# matrix, and the odd polynomial that each round applies to the singular values
-MEMORY = 0.95
-ROUNDS = 5
-FIRST, THIRD, FIFTH = 3.4445, -4.7750, 2.0315
-ADAMS_STRIDE = 0.2  # how far Adam moves a weight in one step, in rates (Liu et al., 2025)
+# Muon (Jordan et al., 2024): momentum, Newton-Schulz iterations, and the coefficients of the odd
+# polynomial a x + b x³ + c x⁵ that each iteration applies to the singular values
+MOMENTUM = 0.95
+NS_STEPS = 5
+NS_COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+ADAM_RMS = 0.2  # root mean square of Adam's update, in learning rates (Liu et al., 2025)
 
 
-def build(model: nn.Module, settings: TrainConfig, crew: Distributed) -> torch.optim.Optimizer:
-    """Make the optimizer that the settings name."""
-    adams: dict[str, Any] = {
-        "lr": settings.learning_rate,
-        "betas": settings.betas,
+def learning_rate(step: int, config: TrainConfig, max_steps: int | None = None) -> float:
+    """Return the learning rate of a step: linear warm-up to the peak, then the schedule.
+
+    Args:
+        step: counted from 1.
+        config: peak, warm-up, schedule and number of steps.
+        max_steps: planned number of steps, where a time limit replaces `config.steps`.
+
+    Example:
+        >>> config = TrainConfig(learning_rate=0.5, warmup=40, schedule="inverse_sqrt")
+        >>> [learning_rate(step, config) for step in (20, 40, 160)]
+        [0.25, 0.5, 0.25]
+    """
+    warmup, max_steps = max(config.warmup, 1), max_steps or config.steps
+    if step < warmup:
+        return config.learning_rate * step / warmup
+    if config.schedule == "inverse_sqrt":
+        return config.learning_rate * sqrt(warmup / step)
+    if config.schedule == "cosine":
+        fraction = min((step - warmup) / max(max_steps - warmup, 1), 1.0)
+        return config.learning_rate * (1 + cos(pi * fraction)) / 2
+    return config.learning_rate
+
+
+def build_optimizer(
+    model: nn.Module, config: TrainConfig, group: Distributed
+) -> torch.optim.Optimizer:
+    """Return the optimizer that the settings name."""
+    adam: dict[str, Any] = {
+        "lr": config.learning_rate,
+        "betas": config.betas,
         "eps": 1e-9,
-        "weight_decay": settings.weight_decay,
+        "weight_decay": config.weight_decay,
         "fused": True,
     }
-    if settings.optimizer == "muon":
-        return Muon(model.parameters(), list(_matrices(model)), crew, **adams)
-    return torch.optim.AdamW(model.parameters(), **adams)
+    if config.optimizer == "muon":
+        return Muon(model.parameters(), list(_hidden_matrices(model)), group, **adam)
+    return torch.optim.AdamW(model.parameters(), **adam)
 
 
-def _matrices(model: nn.Module) -> Iterator[nn.Parameter]:
-    """Give the weights of linear layers but the last, whose rows are tokens as in an embedding."""
+def _hidden_matrices(model: nn.Module) -> Iterator[nn.Parameter]:
+    """Yield the weights of linear layers except the output projection, an embedding by its rows."""
     output = getattr(model, "output_weight", None)
     linear = {layer.weight for layer in model.modules() if isinstance(layer, nn.Linear)}
-    for weight in model.parameters():  # in an order that all processes agree on
-        if weight in linear and weight is not output:
-            yield weight
+    for parameter in model.parameters():  # in the same order in every process
+        if parameter in linear and parameter is not output:
+            yield parameter
 
 
 class Muon(torch.optim.AdamW):
-    """Adam, except that the given matrices move alike in all directions.
+    """AdamW, except that given matrices are updated by orthogonalized momentum (Muon).
 
-    A gradient mostly has a few strong directions. Muon makes the remembered gradient of a matrix
-    orthogonal before it takes the step, so that weak directions are learned as fast. torch.optim's
-    own does so in bfloat16 and one by one, which takes seconds a step where there is no hardware
-    for it; here, matrices of one shape are multiplied together, and shared out among processes.
+    A gradient mostly has a few strong directions. Muon orthogonalizes the momentum of a matrix
+    before it takes the step, so that weak directions are learned as fast. `torch.optim.Muon` does
+    so in bfloat16 and matrix by matrix, which takes seconds a step on hardware without bfloat16;
+    here, matrices of the same shape are multiplied in one batch and sharded over the processes.
     """
 
     def __init__(
         self,
-        weights: Iterable[nn.Parameter],
+        parameters: Iterable[nn.Parameter],
         matrices: Iterable[nn.Parameter],
-        crew: Distributed,
-        **adams: Any,
+        group: Distributed,
+        **adam: Any,
     ) -> None:
-        super().__init__(weights, **adams)
-        self.crew = crew
+        super().__init__(parameters, **adam)
+        self.group = group
         self.by_shape = defaultdict[torch.Size, list[nn.Parameter]](list)
         for matrix in matrices:
             self.by_shape[matrix.shape].append(matrix)
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Move the matrices, and have Adam move what still has a gradient."""
+        """Update the matrices, and everything else that has a gradient with AdamW."""
         assert closure is None
-        for alike in self.by_shape.values():
-            moving = [matrix for matrix in alike if matrix.grad is not None]
-            if moving:
-                self._move(moving)
+        for same_shape in self.by_shape.values():
+            matrices = [matrix for matrix in same_shape if matrix.grad is not None]
+            if matrices:
+                self._update(matrices)
         super().step()
 
-    def _move(self, matrices: list[nn.Parameter]) -> None:
+    def _update(self, matrices: list[nn.Parameter]) -> None:
         (group,) = self.param_groups
-        ahead = torch.stack([self._ahead(matrix) for matrix in matrices])
-        directions = self.crew.share_out(orthogonal, ahead)
-        stride = group["lr"] * ADAMS_STRIDE * sqrt(max(matrices[0].shape))
+        momentum = torch.stack([self._nesterov(matrix) for matrix in matrices])
+        directions = self.group.map_shards(newton_schulz, momentum)
+        step_size = group["lr"] * ADAM_RMS * sqrt(max(matrices[0].shape))
         for matrix, direction in zip(matrices, directions, strict=True):
-            matrix.mul_(1 - group["lr"] * group["weight_decay"]).add_(direction, alpha=-stride)
+            matrix.mul_(1 - group["lr"] * group["weight_decay"]).add_(direction, alpha=-step_size)
             matrix.grad = None
 
-    def _ahead(self, matrix: Tensor) -> Tensor:
-        """Remember a gradient, and give what is remembered, one step ahead (Nesterov)."""
+    def _nesterov(self, matrix: Tensor) -> Tensor:
+        """Update the momentum of a matrix with its gradient; return Nesterov's look-ahead."""
         assert matrix.grad is not None
         state = self.state[matrix]
         if not state:
             state["momentum"] = torch.zeros_like(matrix)
-            state["step"] = torch.zeros((), device=matrix.device)  # which Adam expects of all
-        remembered: Tensor = state["momentum"].lerp_(matrix.grad, 1 - MEMORY)
-        return matrix.grad.lerp(remembered, MEMORY)
+            state["step"] = torch.zeros((), device=matrix.device)  # which AdamW expects of all
+        momentum: Tensor = state["momentum"].lerp_(matrix.grad, 1 - MOMENTUM)
+        return matrix.grad.lerp(momentum, MOMENTUM)
 
 
-def orthogonal(matrices: Float[Tensor, "matrix row column"]) -> Float[Tensor, "matrix row column"]:
-    """Bring all singular values near 1, by Newton and Schulz: with products alone."""
+def newton_schulz(
+    matrices: Float[Tensor, "matrix row column"],
+) -> Float[Tensor, "matrix row column"]:
+    """Orthogonalize matrices by Newton-Schulz iteration: all singular values end up near 1."""
     if matrices.shape[-2] > matrices.shape[-1]:
-        flipped: Tensor = orthogonal(matrices.mT)
-        return flipped.mT
-    strength = torch.linalg.matrix_norm(matrices, keepdim=True)
-    turned: Tensor = matrices / strength.clamp(min=1e-7)
-    for _ in range(ROUNDS):
-        square = turned @ turned.mT
-        mixed = torch.baddbmm(square, square, square, beta=THIRD, alpha=FIFTH)
-        turned = torch.baddbmm(turned, mixed, turned, beta=FIRST)
-    return turned
+        transposed: Tensor = newton_schulz(matrices.mT)
+        return transposed.mT
+    a, b, c = NS_COEFFICIENTS
+    norm = torch.linalg.matrix_norm(matrices, keepdim=True)
+    x: Tensor = matrices / norm.clamp(min=1e-7)
+    for _ in range(NS_STEPS):
+        gram = x @ x.mT
+        polynomial = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
+        x = torch.baddbmm(x, polynomial, x, beta=a)
+    return x

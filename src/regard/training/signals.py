@@ -1,4 +1,4 @@
-"""Ctrl-C that loses nothing: the step under way is finished and saved first."""
+"""Ctrl-C and SIGTERM: finish the current step and write a checkpoint before stopping."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -7,26 +7,29 @@ from types import FrameType
 
 
 class Interrupted(Exception):
-    """The user stopped the training; its state is saved."""
+    """Training was interrupted by a signal; a checkpoint was written."""
 
 
 @contextmanager
 def stop_requested() -> Iterator[Callable[[], bool]]:
-    """Note a first Ctrl-C or SIGTERM, so that the step can end; a second one interrupts."""
-    asked: list[int] = []
+    """Yield a function that returns whether SIGINT or SIGTERM arrived; a second one interrupts.
 
-    def note(number: int, frame: FrameType | None) -> None:
-        if asked:
+    In a thread other than the main one, signals are left alone.
+    """
+    received: list[int] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if received:
             raise KeyboardInterrupt
-        asked.append(number)
+        received.append(number)
 
     signals = (signal.SIGINT, signal.SIGTERM)
     try:
-        before = {number: signal.signal(number, note) for number in signals}
-    except ValueError:  # only the main thread may
-        before = {}
+        previous = {number: signal.signal(number, handle) for number in signals}
+    except ValueError:  # only the main thread may set handlers
+        previous = {}
     try:
-        yield lambda: bool(asked)
+        yield lambda: bool(received)
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""How far a training has come: all that is needed to go on as if nothing had happened."""
+"""Training state: the counters that a resumed run continues from."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -7,52 +7,65 @@ from regard.config import TrainConfig
 
 
 @dataclass
-class Progress:
-    """Counters of a training under way. Chance needs none: each step is seeded by its number."""
+class TrainState:
+    """Counters of a training run.
 
-    step: int = 0  # updates done
+    Together with the parameters and the optimizer's state this is all that a checkpoint needs. No
+    RNG state is saved: every step is seeded from its number.
+    """
+
+    step: int = 0  # optimizer steps taken
     epoch: int = 0
-    place: int = 0  # batches of this epoch done
+    batch_index: int = 0  # batches of this epoch that are done
     seconds: float = 0.0  # of training, over all starts
-    planned: int = 0  # steps; a time box may change it as it goes
-    told: int = 0  # target tokens since the last validation, and their loss
-    lost: float = 0.0
-    best: float | None = None  # the least loss, or minus the greatest BLEU
+    max_steps: int = 0  # steps at which training ends; a time limit revises it
+    tokens_since_validation: int = 0  # target tokens
+    loss_sum: float = 0.0  # negative log-likelihood of these tokens
+    best_metric: float | None = None  # lowest validation loss, or minus the highest BLEU
     best_step: int = 0
-    waited: int = 0  # validations since the best
-    judged: dict[str, float] = field(default_factory=dict)  # by step, as JSON has it
-    finished: str = ""  # why it ended, once it has
+    bad_validations: int = 0  # since the best one
+    validation_history: dict[str, float] = field(default_factory=dict)  # metric by step, as in JSON
+    stop_reason: str = ""  # why training ended; empty until then
 
     @classmethod
-    def from_dict(cls, content: dict[str, Any]) -> "Progress":
-        """Read what `to_dict` gave."""
+    def from_dict(cls, content: dict[str, Any]) -> "TrainState":
+        """Return the state that `to_dict` returned."""
         return cls(**content)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all counters, to be saved."""
+        """Return all counters as JSON represents them."""
         return asdict(self)
 
-    def judge(self, figure: float, settings: TrainConfig) -> bool:
-        """Take a validation into account; say whether it is the best so far."""
-        self.judged[str(self.step)] = figure
-        better = self.best is None or figure < self.best
-        if better:
-            self.best, self.best_step, self.waited = figure, self.step, 0
+    @property
+    def is_best(self) -> bool:
+        """Whether the latest validation was the best so far."""
+        return bool(self.validation_history) and self.bad_validations == 0
+
+    def record_validation(self, metric: float, patience: int) -> None:
+        """Record a validation, and stop early after `patience` validations without improvement.
+
+        Args:
+            metric: lower is better: the loss, or minus BLEU.
+            patience: 0 disables early stopping.
+        """
+        self.validation_history[str(self.step)] = metric
+        self.tokens_since_validation, self.loss_sum = 0, 0.0
+        if self.best_metric is None or metric < self.best_metric:
+            self.best_metric, self.best_step, self.bad_validations = metric, self.step, 0
         else:
-            self.waited += 1
-        if settings.patience and self.waited >= settings.patience:
-            self.finished = f"no progress in {self.waited} validations"
-        return better
+            self.bad_validations += 1
+        if patience and self.bad_validations >= patience:
+            self.stop_reason = f"early stopping: no improvement in {patience} validations"
 
-    def replan(self, settings: TrainConfig) -> None:
-        """Plan as many steps as the time box has room for, at the speed so far."""
-        if settings.minutes is not None and self.step:
-            left = max(settings.minutes * 60 - self.seconds, 0.0)
-            self.planned = self.step + round(left * self.step / max(self.seconds, 1e-9))
+    def replan(self, minutes: float | None) -> None:
+        """Set `max_steps` to what fits the time limit at the speed so far."""
+        if minutes is not None and self.step:
+            seconds_left = max(minutes * 60 - self.seconds, 0.0)
+            self.max_steps = self.step + round(seconds_left * self.step / max(self.seconds, 1e-9))
 
-    def averaged(self, settings: TrainConfig) -> list[int]:
-        """Name the steps whose weights are averaged: the last validations, or the best ones."""
-        steps = sorted(map(int, self.judged))  # a file may have them in the order of words
-        if settings.average_which == "best":
-            steps.sort(key=lambda step: self.judged[str(step)], reverse=True)
-        return sorted(steps[-max(settings.average_checkpoints, 1) :])
+    def averaged_steps(self, config: TrainConfig) -> list[int]:
+        """Return the steps for checkpoint averaging: the last validations, or the best ones."""
+        steps = sorted(map(int, self.validation_history))  # JSON keys may be sorted as strings
+        if config.average_which == "best":
+            steps.sort(key=lambda step: self.validation_history[str(step)], reverse=True)
+        return sorted(steps[-max(config.average_checkpoints, 1) :])

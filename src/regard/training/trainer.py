@@ -1,250 +1,280 @@
-"""Training from texts to a run folder; the same call again goes on where it stopped."""
+"""Training from a corpus to a run folder; the same call resumes an interrupted run."""
 
-import sys
-from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import dataclass
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from functools import partial
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from regard._support.files import lock_folder
+from regard import presets
+from regard._support import files
 from regard._support.progress import format_duration
 from regard.data import Corpus
 from regard.models import Embedding, build
-from regard.runs import RunFolder, parameters
-from regard.training import optim, setup
+from regard.runs import Run, RunFolder, load, parameters
+from regard.training.callbacks import BestParameters, Callback, Snapshots
 from regard.training.checkpoint import Checkpoints
-from regard.training.distributed import Distributed, gathered
-from regard.training.estimate import seconds_per_step
-from regard.training.logging import Bar, Log
-from regard.training.loop import Hooks, Training, diverged, validation_loss
+from regard.training.distributed import Distributed, init_distributed
+from regard.training.logging import Echo, JsonlLog, ProgressBar, echo_to_stderr
+from regard.training.loop import TrainingLoop
+from regard.training.model_card import model_card
 from regard.training.objective import Objective
-from regard.training.selection import finish, validation_bleu
-from regard.training.setup import Prepared, Updates
+from regard.training.optim import build_optimizer
+from regard.training.selection import select_parameters
+from regard.training.setup import (
+    CorpusSummary,
+    TrainingData,
+    claim_folder,
+    open_data,
+    prepare_data,
+    resolve_config,
+    scan_corpus,
+)
 from regard.training.signals import Interrupted, stop_requested
-from regard.training.state import Progress
-from regard.training.threads import threads
+from regard.training.state import TrainState
+from regard.training.timing import limit_threads, seconds_per_step
+from regard.training.validation import translate_validation, validate
 
-FIRST_SNAPSHOT = 25  # steps; the others come at twice the step of the one before
-LOGGED = 20  # steps between two lines of the log that tell the loss
+ALIGNMENT_LOSS_WEIGHT = 0.05  # of guided alignment, when a file of alignments is given
 
-Echo = Callable[[str], None]
+FilePath = str | os.PathLike[str]
+CorpusLike = Corpus | FilePath | Sequence[FilePath]
 
 
 def train(
-    corpus: Corpus,
-    out: Path,
+    corpus: CorpusLike,
+    out: FilePath,
     *,
-    valid: Corpus | None = None,
-    updates: Updates = (),
+    valid: CorpusLike | None = None,
+    alignments: FilePath | None = None,
+    preset: str | None = None,
+    minutes: float | None = None,
+    updates: Mapping[str, Any] | Sequence[Mapping[str, Any]] = (),
+    callbacks: Sequence[Callback] = (),
     echo: Echo | None = None,
-) -> Progress:
-    """Train a translator on a corpus, in a run folder."""
+) -> Run:
+    """Train a translation model on sentence pairs, or resume an interrupted run.
+
+    Started by torchrun, the processes share every batch; all of them return.
+
+    Args:
+        corpus: a TSV file (source, tab, target), two parallel files, or a `Corpus`.
+        out: the run folder. An existing run with the same settings and corpus is resumed; a
+            finished one is returned as it is.
+        valid: validation pairs; by default some of the corpus are held out.
+        alignments: file of word alignments (`0-0 1-2`) of the corpus, for guided alignment.
+        preset: name of a preset to start from; see `regard.presets`.
+        minutes: time limit; the learning rate schedule is planned for it.
+        updates: settings that override all others: `{"model": {"layers": 6}}`, or several of them.
+        callbacks: observers of the training loop, called in the main process.
+        echo: receives each status line. By default they go to stderr, with a live progress bar if
+            it is a terminal.
+
+    Returns:
+        The trained run.
+
+    Raises:
+        RegardError: a file, setting or folder does not fit, or training diverged.
+        Interrupted: SIGINT or SIGTERM arrived; the same call resumes.
+
+    Example:
+        ```python
+        run = regard.train("pairs.tsv", "run", minutes=10, updates={"model": {"layers": 2}})
+        run.translate("The cat sits on the mat.").text
+        ```
+    """
+    settings = [updates] if isinstance(updates, Mapping) else list(updates)
+    if minutes is not None:
+        settings.insert(0, {"train": {"minutes": minutes}})
+    if preset is not None:
+        settings.insert(0, presets.read(preset))
+    if alignments is not None:
+        settings.insert(0, {"train": {"alignment_loss_weight": ALIGNMENT_LOSS_WEIGHT}})
+    corpus = _to_corpus(corpus, alignments)
+    valid = None if valid is None else _to_corpus(valid)
     folder = RunFolder(Path(out))
-    with gathered() as crew:
-        speak = (echo or _to_stderr) if crew.leads else _silent
-        settings, count = setup.settle(corpus, updates, valid)
-        origin = {
-            "texts": [*corpus.names, *(valid.names if valid else ())],
-            "fingerprints": [part.fingerprint for part in (corpus, valid) if part],
-            "pairs": count,
-            "dataset": dict(corpus.dataset) if corpus.dataset else None,
-        }
-        with lock_folder(folder.path) if crew.leads else nullcontext():
-            if crew.leads:
-                known = setup.claim(folder, settings, origin)
-                folder.remove_temps()
-                speak(f"{'going on with' if known else 'making'} {folder.path}: {count:,} pairs")
-                setup.prepare(folder, settings, corpus, valid, count)
-            crew.wait(long=True)
-            with threads(settings):
-                return _Session(folder, setup.opened(folder, settings), crew, speak).run()
+    with init_distributed() as group, ExitStack() as stack:
+        lines = (echo or echo_to_stderr) if group.is_main else _discard
+        summary = scan_corpus(corpus)
+        valid_summary = None if valid is None else scan_corpus(valid)
+        config = resolve_config(summary, settings)
+        if group.is_main:
+            stack.enter_context(files.lock_folder(folder.path))
+            origin = _origin(corpus, summary, valid, valid_summary)
+            is_resumed = claim_folder(folder, config, origin)
+            folder.remove_temps()
+            verb = "resuming" if is_resumed else "creating"
+            lines(f"{verb} {folder.path}: {summary.pairs:,} pairs")
+            prepare_data(folder, config, corpus, valid, summary.pairs)
+        group.barrier(slow=True)
+        with limit_threads(config):
+            Trainer(folder, open_data(folder, config), group, echo, callbacks).run()
+    return load(folder.path)
 
 
-def _to_stderr(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+def _to_corpus(corpus: CorpusLike, alignments: FilePath | None = None) -> Corpus:
+    if isinstance(corpus, Corpus):
+        return corpus
+    paths = [corpus] if isinstance(corpus, str | os.PathLike) else corpus
+    links = None if alignments is None else Path(alignments)
+    return Corpus.from_files([Path(path) for path in paths], links)
 
 
-def _silent(line: str) -> None:
-    pass
+def _origin(
+    corpus: Corpus,
+    summary: CorpusSummary,
+    valid: Corpus | None,
+    valid_summary: CorpusSummary | None,
+) -> dict[str, Any]:
+    """Return what settings.json records of the data."""
+    summaries = [summary] if valid_summary is None else [summary, valid_summary]
+    return {
+        "texts": [*corpus.names, *(valid.names if valid else ())],
+        "fingerprints": [one.fingerprint for one in summaries],
+        "pairs": summary.pairs,
+        "dataset": dict(corpus.dataset) if corpus.dataset else None,
+    }
 
 
-@dataclass
-class _Session:
-    """One start of a training, new or resumed."""
+def _discard(line: str) -> None:
+    """Ignore a status line: only the main process prints."""
 
-    folder: RunFolder
-    prepared: Prepared
-    crew: Distributed
-    echo: Echo
 
-    def run(self) -> Progress:
-        """Train, and leave the best weights in the folder."""
-        settings = self.prepared.settings
-        torch.manual_seed(settings.train.seed)
-        self.model = build(settings.model, self.prepared.tokenizers.vocab_sizes).to(
-            self.crew.device
-        )
-        self.objective = self._objective().train()
-        self.optimizer = optim.build(self.model, settings.train, self.crew)
-        self.checkpoints = Checkpoints(self.folder.checkpoints)
-        progress = self.checkpoints.resume(self.model, self.optimizer, self.echo)
-        if progress is None and self.folder.model_card.exists():
-            self.echo(f"{self.folder.path} is done already, and its checkpoints are gone")
-            return Progress(finished="its checkpoints are gone")
-        if progress is None:
-            progress = Progress(planned=settings.train.steps)
-            self._announce(progress)
-        elif not progress.finished:
-            self.echo(f"going on from step {progress.step}")
-        if settings.train.compile:
-            _compile(self.model)
-        if not progress.finished:
-            self._train(progress)
-        if self.crew.leads:
-            finish(self.folder, self.prepared, self.objective, progress, self.echo)
-        self.crew.wait()
-        return progress
+class Trainer:
+    """One start of a run, new or resumed: builds what the loop needs, and finishes the run.
 
-    def _objective(self) -> Objective:
-        settings = self.prepared.settings.train
-        return Objective(
+    Args:
+        folder: the run folder, claimed and locked by the main process.
+        data: settings, tokenizers and encoded pairs.
+        group: the processes of the run.
+        echo: receives status lines; None prints them to stderr, with a progress bar.
+        callbacks: further callbacks, for the main process.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        data: TrainingData,
+        group: Distributed,
+        echo: Echo | None = None,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        self.folder, self.data, self.group = folder, data, group
+        self.config = data.config.train
+        torch.manual_seed(self.config.seed)
+        model = build(data.config.model, data.tokenizers.vocab_sizes)
+        self.model = model.to(group.device)
+        self.objective = Objective(
             self.model,
-            settings.label_smoothing,
-            settings.alignment_loss_weight,
-            settings.alignment_layer,
-        )
+            self.config.label_smoothing,
+            self.config.alignment_loss_weight,
+            self.config.alignment_layer,
+        ).train()
+        self.optimizer = build_optimizer(self.model, self.config, group)
+        self.checkpoints = Checkpoints(folder.checkpoints)
+        self.callbacks = callbacks
+        self.bar_echo = echo
+        self.echo = (echo or echo_to_stderr) if group.is_main else _discard
 
-    def _announce(self, progress: Progress) -> None:
-        """Echo what will be done and how long it may take; plan for the time box, if any."""
-        settings, prepared = self.prepared.settings.train, self.prepared
-        seconds = seconds_per_step(self.objective, prepared, self.crew)
-        (seconds,) = self.crew.tell([seconds])
-        if settings.minutes is not None:
-            progress.planned = max(round(settings.minutes * 60 / seconds), 1)
-        dropped = {**prepared.train.dropped}
-        left_out = "".join(f"; {count:,} left out ({why})" for why, count in dropped.items())
-        weights = sum(weight.numel() for weight in self.model.parameters())
-        tokens = " and ".join(f"{size:,}" for size in sorted(set(prepared.tokenizers.vocab_sizes)))
-        what = "cuts of pairs" if prepared.settings.data.bpe_dropout_samples else "pairs"
-        learned, validated = len(prepared.train), len(prepared.valid)
-        self.echo(f"{learned:,} {what} to learn, {validated:,} to validate{left_out}")
+    def run(self) -> TrainState:
+        """Train to the end, and write the selected parameters and the model card."""
+        state = self.checkpoints.resume(self.model, self.optimizer, self.echo)
+        if state is None and self.folder.model_card.exists():
+            self.echo(f"{self.folder.path} is already finished, and its checkpoints were deleted")
+            return TrainState(stop_reason="the checkpoints were deleted")
+        if state is None:
+            state = TrainState(max_steps=self.config.steps)
+            self._announce(state)
+        elif not state.stop_reason:
+            self.echo(f"resuming from step {state.step}")
+        if self.config.compile:
+            _compile(self.model)
+        if not state.stop_reason:
+            self._train(state)
+        if self.group.is_main:
+            self._finish(state)
+        self.group.barrier()
+        return state
+
+    def _announce(self, state: TrainState) -> None:
+        """Print sizes and the estimated time; set the number of steps for a time limit."""
+        data, minutes = self.data, self.config.minutes
+        (seconds,) = self.group.broadcast(seconds_per_step(self.objective, data, self.group))
+        if minutes is not None:
+            state.max_steps = max(round(minutes * 60 / seconds), 1)
+        samples = data.config.data.bpe_dropout_samples
+        segmentations = f" ({samples} BPE-dropout segmentations of each)" if samples else ""
+        num_train = len(data.train) // max(samples, 1)
+        dropped = "".join(
+            f"; dropped {count:,} ({reason})" for reason, count in data.train.dropped.items()
+        )
         self.echo(
-            f"{prepared.settings.model.kind}, {weights:,} weights, {tokens} tokens to choose from"
+            f"{num_train:,} training pairs{segmentations}, "
+            f"{len(data.valid):,} validation pairs{dropped}"
         )
+        num_parameters = sum(parameter.numel() for parameter in self.model.parameters())
+        sizes = sorted(set(data.tokenizers.vocab_sizes))
+        vocabulary = "vocabulary of" if len(sizes) == 1 else "vocabularies of"
         self.echo(
-            f"{progress.planned:,} steps at most: "
-            f"about {format_duration(progress.planned * seconds)}"
+            f"{data.config.model.kind}, {num_parameters:,} parameters, "
+            f"{vocabulary} {' and '.join(f'{size:,}' for size in sizes)}"
         )
+        duration = format_duration(state.max_steps * seconds)
+        self.echo(f"at most {state.max_steps:,} steps, about {duration}")
 
-    def _train(self, progress: Progress) -> None:
-        log = Log(self.folder.log, progress.step) if self.crew.leads else None
-        with Bar(progress.step, progress.planned, None if self.crew.leads else _silent) as bar:
-            self.bar, self.log, self.losses = bar, log, list[float]()
-            self.tokens, self.since = 0, progress.seconds  # learned, and from when on
-            if progress.step == 0:
-                self._keep(0)
-            with stop_requested() as stopped:
-                hooks = Hooks(
-                    report=partial(self._told, progress),
-                    validate=self._validate,
-                    save=self._save,
-                    stopped=stopped,
-                )
-                Training(
-                    self.objective,
-                    self.optimizer,
-                    self.prepared.train,
-                    self.prepared.settings.train,
-                    progress,
-                    self.crew,
-                    hooks,
-                ).run()
-        if not progress.finished:
-            raise Interrupted(f"stopped at step {progress.step}; the same command goes on")
+    def _train(self, state: TrainState) -> None:
+        """Run the loop with the callbacks of the main process."""
+        bar = ProgressBar(state, self.bar_echo) if self.group.is_main else None
+        with bar or nullcontext(), stop_requested() as should_stop:
+            TrainingLoop(
+                self.objective,
+                self.optimizer,
+                self.data.train,
+                self.config,
+                state,
+                self.group,
+                validate=partial(validate, self.objective, self.data, self.group),
+                checkpoints=self.checkpoints,
+                callbacks=[] if bar is None else self._main_callbacks(bar),
+                should_stop=should_stop,
+            ).run()
+        if not state.stop_reason:
+            raise Interrupted(f"interrupted at step {state.step}; run the same command to resume")
 
-    def _told(self, progress: Progress, entry: dict[str, Any]) -> None:
-        self.bar.step(entry["step"], progress.planned, entry["loss"], entry["tokens"])
-        self.losses.append(entry["loss"])
-        self.tokens += entry["tokens"]
-        if entry["step"] % LOGGED == 0:
-            if self.log is not None:
-                self._log(progress, entry)
-            self.losses.clear()
-            self.tokens, self.since = 0, progress.seconds
-        self._keep(entry["step"])
+    def _main_callbacks(self, bar: ProgressBar) -> list[Callback]:
+        callbacks = [
+            bar,
+            JsonlLog(self.folder.log),
+            BestParameters(self.folder.model, self.model),
+            *self.callbacks,
+        ]
+        if self.config.snapshots:
+            callbacks.append(Snapshots(self.folder.snapshot, self.model))
+        return callbacks
 
-    def _log(self, progress: Progress, entry: dict[str, Any]) -> None:
-        """Write how the steps since the last line went, or since this start."""
-        assert self.log is not None
-        self.log.add(
-            step=entry["step"],
-            seconds=round(progress.seconds, 3),
-            loss=sum(self.losses) / len(self.losses),
-            learning_rate=entry["learning_rate"],
-            tokens_per_second=round(self.tokens / max(progress.seconds - self.since, 1e-9), 1),
+    def _finish(self, state: TrainState) -> None:
+        """Select the final parameters; write them and the model card."""
+        if self.folder.model_card.exists():
+            self.echo(f"{self.folder.path} is already finished: {state.stop_reason}")
+            return
+        selection = select_parameters(self.folder, self.data, self.objective, state, self.echo)
+        about = {"selection": selection.name}
+        parameters.save(self.folder.model, parameters.state_of(self.model), about)
+        translations, references = translate_validation(self.model, self.data)
+        card = model_card(self.folder, state, selection, translations, references)
+        files.write_file(self.folder.model_card, card)
+        self.echo(
+            f"finished: {state.stop_reason}; parameters: {selection.name}; "
+            f"see {self.folder.model_card}"
         )
-
-    def _keep(self, step: int) -> None:
-        """Keep the weights of a few steps, for those who want to see how they came about."""
-        doublings, rest = divmod(step, FIRST_SNAPSHOT)
-        wanted = self.prepared.settings.train.snapshots and self.crew.leads
-        if wanted and rest == 0 and doublings & (doublings - 1) == 0:  # 0, 1, 2, 4, 8 …
-            parameters.save(
-                self.folder.snapshot(step), parameters.state_of(self.model), {"step": step}
-            )
-
-    def _validate(self, progress: Progress) -> float:
-        settings = self.prepared.settings.train
-        loss = validation_loss(
-            self.objective, self.prepared.valid, settings.batch_tokens, self.crew
-        )
-        if not isfinite(loss):
-            raise diverged(f"the validation loss of step {progress.step}")
-        entry = {
-            "step": progress.step,
-            "epoch": progress.epoch,
-            "seconds": round(progress.seconds, 3),
-            "train_loss": progress.lost / max(progress.told, 1),
-            "valid_loss": loss,
-        }
-        figure = loss
-        if settings.validation_metric == "bleu":
-            leads = self.crew.leads
-            entry["bleu"] = validation_bleu(self.model, self.prepared) if leads else 0.0
-            (entry["bleu"],) = self.crew.tell([entry["bleu"]])
-            figure = -entry["bleu"]
-        if self.log is not None:
-            self.log.add(**entry)
-            if progress.best is None or figure < progress.best:
-                parameters.save(
-                    self.folder.model, parameters.state_of(self.model), {"step": progress.step}
-                )
-        self.bar.note(_sentence(entry))
-        return figure
-
-    def _save(self, progress: Progress) -> None:
-        if self.crew.leads:
-            self.checkpoints.save(self.model, self.optimizer, progress)
-            averaged = progress.averaged(self.prepared.settings.train)
-            self.checkpoints.keep_parameters({*averaged, progress.best_step})
-
-
-def _sentence(entry: dict[str, Any]) -> str:
-    bleu = f", BLEU {entry['bleu']:.2f}" if "bleu" in entry else ""
-    return (
-        f"step {entry['step']}, epoch {entry['epoch'] + 1}, {format_duration(entry['seconds'])}: "
-        f"training loss {entry['train_loss']:.3f}, validation loss {entry['valid_loss']:.3f}{bleu}"
-    )
 
 
 def _compile(model: nn.Module) -> None:
-    """Compile what computes on many rows; a lookup gains nothing, and is asked for each place."""
+    """Compile the model's parts, except embeddings: a lookup gains nothing from it."""
     for part in model.children():
         if not isinstance(part, Embedding):
             part.compile(dynamic=True)

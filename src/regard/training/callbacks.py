@@ -1,0 +1,89 @@
+"""Callbacks: observers of the training loop, and those that keep parameters.
+
+The progress bar and the JSON log, also callbacks, are in `logging`.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from torch import nn
+
+from regard.runs import parameters
+from regard.training.state import TrainState
+from regard.training.validation import ValidationResult
+
+FIRST_SNAPSHOT_STEP = 25  # each following snapshot is at twice the step of the one before
+
+
+class StepResult(NamedTuple):
+    """What one optimizer step computed."""
+
+    loss: float  # negative log-likelihood per target token
+    tokens: int  # target tokens, end of sentence included
+    learning_rate: float
+
+
+class Callback:
+    """Observer of a training loop; subclasses override the events they need.
+
+    `train(callbacks=[...])` calls them in the main process only, in order.
+
+    Example:
+        >>> class PrintLoss(Callback):
+        ...     def on_step(self, state, result):
+        ...         print(f"step {state.step}: {result.loss:.3f}")
+        >>> PrintLoss().on_step(TrainState(step=7), StepResult(2.5, 100, 1e-3))
+        step 7: 2.500
+    """
+
+    def on_start(self, state: TrainState) -> None:
+        """Run before the first step of this start."""
+
+    def on_step(self, state: TrainState, result: StepResult) -> None:
+        """Run after every optimizer step."""
+
+    def on_validation(self, state: TrainState, result: ValidationResult) -> None:
+        """Run after every validation; `state.is_best` tells whether it is the best so far."""
+
+    def on_checkpoint(self, state: TrainState) -> None:
+        """Run after a checkpoint was written."""
+
+    def on_end(self, state: TrainState) -> None:
+        """Run when the loop ends; `state.stop_reason` is empty if it was interrupted."""
+
+
+class BestParameters(Callback):
+    """Writes the parameters of the best validation, so that a run can be used while it trains."""
+
+    def __init__(self, path: Path, model: nn.Module) -> None:
+        self.path, self.model = path, model
+
+    def on_validation(self, state: TrainState, result: ValidationResult) -> None:
+        """Write the parameters if this validation is the best so far."""
+        if state.is_best:
+            parameters.save(self.path, parameters.state_of(self.model), {"step": state.step})
+
+
+class Snapshots(Callback):
+    """Keeps the parameters of steps 0, 25, 50, 100, 200 … to show how they developed."""
+
+    def __init__(
+        self, path: Callable[[int], Path], model: nn.Module, first: int = FIRST_SNAPSHOT_STEP
+    ) -> None:
+        self.path, self.model, self.first = path, model, first
+
+    def on_start(self, state: TrainState) -> None:
+        """Keep the initial parameters."""
+        if state.step == 0:
+            self._save(0)
+
+    def on_step(self, state: TrainState, result: StepResult) -> None:
+        """Keep the parameters of steps first, 2 × first, 4 × first …"""
+        multiple, remainder = divmod(state.step, self.first)
+        is_power_of_two = multiple & (multiple - 1) == 0
+        if remainder == 0 and is_power_of_two:
+            self._save(state.step)
+
+    def _save(self, step: int) -> None:
+        parameters.save(self.path(step), parameters.state_of(self.model), {"step": step})

@@ -1,0 +1,61 @@
+"""Number of threads, and an estimate of the training time."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from itertools import islice
+
+import torch
+
+from regard.config import RunConfig
+from regard.data import batch_by_length, collate, shard
+from regard.training.distributed import Distributed
+from regard.training.objective import Objective
+from regard.training.optim import build_optimizer
+from regard.training.setup import TrainingData
+
+MAX_SINGLE_THREAD_CELLS = 4096 * 256  # batch tokens × width, up to which one thread is enough
+TIMED_BATCHES = 4  # the first of them is not counted
+
+
+@contextmanager
+def limit_threads(config: RunConfig) -> Iterator[None]:
+    """Compute on `train.threads` threads or, if it is 0, on one for a small model.
+
+    Two threads are 1.2 times as fast as one on the small products of a small model, and ten times
+    slower when another program runs: then each waits for the other to be scheduled.
+    """
+    before = torch.get_num_threads()
+    is_small = config.train.batch_tokens * config.model.width <= MAX_SINGLE_THREAD_CELLS
+    torch.set_num_threads(config.train.threads or (1 if is_small else before))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def seconds_per_step(objective: Objective, data: TrainingData, group: Distributed) -> float:
+    """Measure a few steps of a copy of the model; return the seconds of one step."""
+    config = data.config.train
+    batches = batch_by_length(data.train, config.batch_tokens, config.seed, epoch=0)
+    trial = deepcopy(objective)
+    optimizer = build_optimizer(trial.model, config, group)
+    gradient_times, update_times = [], []
+    for rows in islice(batches, TIMED_BATCHES):
+        start = time.perf_counter()
+        own = shard(rows, group.rank, group.world_size)
+        batch = collate(data.train, own if len(own) else rows, config.alignment_loss_weight > 0)
+        trial(batch.to(group.device)).loss.backward()
+        middle = time.perf_counter()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        gradient_times.append(middle - start)
+        update_times.append(time.perf_counter() - middle)
+    gradient, update = _mean_after_warmup(gradient_times), _mean_after_warmup(update_times)
+    return config.accumulation_steps * gradient + update
+
+
+def _mean_after_warmup(times: list[float]) -> float:
+    """Return the mean without the first value, if there are others."""
+    return sum(times[1:] or times) / len(times[1:] or times)
