@@ -130,7 +130,7 @@ def test_checkpoints_are_in_order_of_steps_with_the_final_one_last(client):
 def test_checkpoint_is_loaded_by_its_id(tiny_run):
     registry, folder = RunRegistry([tiny_run]), RunFolder(tiny_run)
     for id, path in (("step-25", folder.snapshot(25)), ("final", folder.model)):
-        expected = parameters(load(tiny_run, weights=path))
+        expected = parameters(load(tiny_run, checkpoint=path))
         assert torch.equal(parameters(registry.load("tiny", id)), expected)
 
 

@@ -25,7 +25,7 @@ def test_frames_come_in_the_order_of_steps_and_the_end_is_the_run_itself(picture
 def test_each_frame_is_the_look_of_its_snapshot(pictures, kept):
     maps = [np.asarray(axes.images[0].get_array()) for axes in pictures["frames"].axes[:3]]
     snapshots = kept.folder.snapshots.values()
-    runs = [*(load(kept.folder.path, weights=path) for path in snapshots), kept]
+    runs = [*(load(kept.folder.path, checkpoint=path) for path in snapshots), kept]
     for drawn, run in zip(maps, runs, strict=True):
         assert drawn.sum(-1) == pytest.approx(1.0, abs=1e-5)
         found = [

@@ -11,23 +11,23 @@ from torch import nn
 from regard.errors import RegardError
 from regard.runs import parameters
 
-NOTES = {"step": 7, "best": None, "judged": {"3": 0.1}, "why": "été — ⏎\n"}
+METADATA = {"step": 7, "best": None, "history": {"3": 0.1}, "reason": "été — ⏎\n"}
 
 
-def kinds_of_tensors():
+def tensors_of_every_dtype():
     bits = torch.arange(2**16, dtype=torch.int32).to(torch.int16)
     return {
-        "not numbers and signed zeros": torch.tensor([float("nan"), -0.0, 0.0, float("-inf")]),
-        "every half": bits.clone().view(torch.float16),
-        "every brain": bits.view(torch.bfloat16).view(2, -1),
+        "nan, infinity and signed zeros": torch.tensor([float("nan"), -0.0, 0.0, float("-inf")]),
+        "every float16": bits.clone().view(torch.float16),
+        "every bfloat16": bits.view(torch.bfloat16).view(2, -1),
         "double": torch.randn(2, 3, 5, dtype=torch.float64),
         "bytes": torch.arange(7, dtype=torch.uint8),
         "long": torch.tensor([2**62, -1]),
         "bool": torch.tensor([True, False, True]),
-        "number": torch.tensor(3.5),
-        "none": torch.zeros(0, 4),
-        "turned": torch.randn(3, 4).t(),
-        "learned": nn.Parameter(torch.randn(4)),
+        "scalar": torch.tensor(3.5),
+        "empty": torch.zeros(0, 4),
+        "not contiguous": torch.randn(3, 4).t(),
+        "parameter": nn.Parameter(torch.randn(4)),
     }
 
 
@@ -35,11 +35,11 @@ def bits_of(tensor):
     return tensor.detach().contiguous().flatten().view(torch.uint8)
 
 
-def test_tensors_and_notes_come_back_to_the_bit(tmp_path):
-    wanted = kinds_of_tensors()
-    parameters.save(tmp_path / "some.safetensors", wanted, NOTES)
-    found, notes = parameters.load(tmp_path / "some.safetensors")
-    assert notes == NOTES
+def test_tensors_and_metadata_round_trip_bit_for_bit(tmp_path):
+    wanted = tensors_of_every_dtype()
+    parameters.save(tmp_path / "some.safetensors", wanted, METADATA)
+    found, metadata = parameters.load(tmp_path / "some.safetensors")
+    assert metadata == METADATA
     assert found.keys() == wanted.keys()
     for name, tensor in wanted.items():
         assert (found[name].dtype, found[name].shape) == (tensor.dtype, tensor.shape), name
@@ -47,97 +47,97 @@ def test_tensors_and_notes_come_back_to_the_bit(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["some.safetensors"]
 
 
-def test_nothing_can_be_saved_too(tmp_path):
+def test_empty_state_round_trips(tmp_path):
     parameters.save(tmp_path / "none.safetensors", {})
     assert parameters.load(tmp_path / "none.safetensors") == ({}, {})
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def saved(tmp_path_factory):
     path = tmp_path_factory.mktemp("store") / "some.safetensors"
     torch.manual_seed(0)
     tensors = {"a": torch.randn(3, 5), "b": torch.tensor([4, 2]), "c.weight": torch.randn(2)}
-    parameters.save(path, tensors, NOTES)
+    parameters.save(path, tensors, METADATA)
     return path
 
 
-places = st.floats(0, 1, exclude_max=True)
+positions = st.floats(0, 1, exclude_max=True)
 
 
-@given(place=places, bit=st.integers(0, 7))
-def test_a_single_flipped_bit_is_refused(whole, place, bit):
-    data = bytearray(whole.read_bytes())
-    data[int(place * len(data))] ^= 1 << bit
-    altered = whole.with_name("altered")
+@given(position=positions, bit=st.integers(0, 7))
+def test_file_with_one_flipped_bit_is_refused(saved, position, bit):
+    data = bytearray(saved.read_bytes())
+    data[int(position * len(data))] ^= 1 << bit
+    altered = saved.with_name("altered")
     altered.write_bytes(data)
-    with pytest.raises(RegardError, match="altered is torn|altered was altered: its checksum"):
+    with pytest.raises(RegardError, match="altered is damaged: "):
         parameters.load(altered)
 
 
-@given(place=places, byte=st.integers(0, 255))
-def test_no_other_byte_anywhere_gives_other_content(whole, place, byte):
-    data = bytearray(whole.read_bytes())
-    data[int(place * len(data))] = byte
-    altered = whole.with_name("altered")
+@given(position=positions, byte=st.integers(0, 255))
+def test_no_changed_byte_gives_other_content(saved, position, byte):
+    data = bytearray(saved.read_bytes())
+    data[int(position * len(data))] = byte
+    altered = saved.with_name("altered")
     altered.write_bytes(data)
-    wanted, notes = parameters.load(whole)
+    wanted, wanted_metadata = parameters.load(saved)
     try:
-        found, told = parameters.load(altered)
+        found, metadata = parameters.load(altered)
     except RegardError:
         return
-    assert told == notes
+    assert metadata == wanted_metadata
     assert all(found[name].equal(wanted[name]) for name in wanted)
 
 
-@given(place=places)
-def test_a_file_that_was_cut_is_refused(whole, place):
-    data = whole.read_bytes()
-    cut = whole.with_name("cut")
-    cut.write_bytes(data[: int(place * len(data))])
-    with pytest.raises(RegardError, match="cut is torn"):
+@given(position=positions)
+def test_truncated_file_is_refused(saved, position):
+    data = saved.read_bytes()
+    cut = saved.with_name("cut")
+    cut.write_bytes(data[: int(position * len(data))])
+    with pytest.raises(RegardError, match="cut is damaged"):
         parameters.load(cut)
 
 
-def test_a_file_that_grew_is_refused(whole):
-    grown = whole.with_name("grown")
-    grown.write_bytes(whole.read_bytes() + b"\0")
-    with pytest.raises(RegardError, match="grown is torn"):
+def test_file_with_trailing_bytes_is_refused(saved):
+    grown = saved.with_name("grown")
+    grown.write_bytes(saved.read_bytes() + b"\0")
+    with pytest.raises(RegardError, match="grown is damaged"):
         parameters.load(grown)
 
 
 @pytest.mark.parametrize("change", [{"a": torch.ones(4)}, {"a": torch.ones(1, 3)}, {}, {"b": 1}])
-def test_a_checksum_holds_for_its_own_tensors_alone(tmp_path, change):
+def test_checksum_of_other_tensors_is_refused(tmp_path, change):
     path = tmp_path / "some.safetensors"
     parameters.save(path, {"a": torch.ones(3)})
     with parameters.safe_open(path, framework="pt") as file:
-        notes = file.metadata()
+        header = file.metadata()
     other = {n: t if torch.is_tensor(t) else torch.ones(3) for n, t in change.items()}
-    save_file(other, path, notes)
-    with pytest.raises(RegardError, match="was altered: its checksum does not fit"):
+    save_file(other, path, header)
+    with pytest.raises(RegardError, match="is damaged: its checksum is wrong"):
         parameters.load(path)
 
 
-def test_other_notes_are_refused(tmp_path):
+def test_checksum_of_other_metadata_is_refused(tmp_path):
     path = tmp_path / "some.safetensors"
     parameters.save(path, {"a": torch.ones(3)}, {"step": 3})
     with parameters.safe_open(path, framework="pt") as file:
-        notes = file.metadata()
-    save_file({"a": torch.ones(3)}, path, notes | {"about": json.dumps({"step": 4})})
-    with pytest.raises(RegardError, match="was altered: its checksum does not fit"):
+        header = file.metadata()
+    save_file({"a": torch.ones(3)}, path, header | {"metadata": json.dumps({"step": 4})})
+    with pytest.raises(RegardError, match="is damaged: its checksum is wrong"):
         parameters.load(path)
 
 
-def test_a_file_that_is_not_there_or_is_something_else_is_one_sentence(tmp_path):
-    with pytest.raises(RegardError, match="there are no weights at .*missing"):
+def test_missing_or_other_file_is_reported_in_one_line(tmp_path):
+    with pytest.raises(RegardError, match="there is no parameter file .*missing"):
         parameters.load(tmp_path / "missing")
-    (tmp_path / "text").write_text("not weights at all")
-    with pytest.raises(RegardError, match="text is torn"):
+    (tmp_path / "text").write_text("not parameters")
+    with pytest.raises(RegardError, match="text is damaged"):
         parameters.load(tmp_path / "text")
-    with pytest.raises(RegardError, match="is torn"):
+    with pytest.raises(RegardError, match="is damaged"):
         parameters.load(tmp_path)
 
 
-def test_a_full_disk_leaves_the_weights_that_were_there(tmp_path):
+def test_full_disk_keeps_the_old_parameters(tmp_path):
     path = tmp_path / "some.safetensors"
     parameters.save(path, {"a": torch.ones(3)})
     before, most = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -152,25 +152,25 @@ def test_a_full_disk_leaves_the_weights_that_were_there(tmp_path):
 
 
 class Tied(nn.Module):
-    """An embedding that is the output layer too, a buffer to keep and one to forget."""
+    """An embedding tied to the output layer, a persistent buffer and one that is not."""
 
     def __init__(self, width=3):
         super().__init__()
         self.embedding = nn.Embedding(5, width)
         self.output = nn.Linear(width, 5)
         self.output.weight = self.embedding.weight
-        self.register_buffer("counted", torch.tensor([2, 4]))
-        self.register_buffer("passing", torch.ones(7), persistent=False)
+        self.register_buffer("counts", torch.tensor([2, 4]))
+        self.register_buffer("scratch", torch.ones(7), persistent=False)
 
 
-def test_what_is_shared_comes_once_and_what_is_passing_never():
-    weights = parameters.state_of(Tied())
-    assert weights.keys() == {"embedding.weight", "output.bias", "counted"}
+def test_state_has_shared_parameters_once_and_persistent_buffers_only():
+    state = parameters.state_of(Tied())
+    assert state.keys() == {"embedding.weight", "output.bias", "counts"}
 
 
-def test_a_model_comes_back_with_what_it_shares(tmp_path):
+def test_loaded_model_keeps_tied_parameters(tmp_path):
     one, other = Tied(), Tied()
-    one.counted += 5
+    one.counts += 5
     path = tmp_path / "some.safetensors"
     parameters.save(path, parameters.state_of(one))
     parameters.load_into(other, parameters.load(path)[0], path)
@@ -179,26 +179,29 @@ def test_a_model_comes_back_with_what_it_shares(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
-        ({"counted": None}, "the file has not 'counted'"),
-        ({"extra": torch.ones(2)}, "the model has not 'extra'"),
-        ({"output.bias": torch.ones(7)}, r"'output.bias' must be \(5,\), but it is \(7,\)"),
+        ({"counts": None}, "the file has no 'counts'"),
+        ({"extra": torch.ones(2)}, "the model has no 'extra'"),
+        (
+            {"output.bias": torch.ones(7)},
+            r"'output.bias' must have shape \(5,\), but it has \(7,\)",
+        ),
     ],
 )
-def test_weights_that_do_not_fit_are_refused_and_change_nothing(tmp_path, change, words):
+def test_state_of_another_model_is_refused_and_changes_nothing(tmp_path, change, message):
     model = Tied()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    weights = {
+    state = {
         name: torch.zeros_like(tensor) for name, tensor in parameters.state_of(model).items()
     } | change
-    weights = {name: tensor for name, tensor in weights.items() if tensor is not None}
-    with pytest.raises(RegardError, match=f"file does not fit the settings.*{words}"):
-        parameters.load_into(model, weights, tmp_path / "file")
+    state = {name: tensor for name, tensor in state.items() if tensor is not None}
+    with pytest.raises(RegardError, match=f"file does not match the run's settings.*{message}"):
+        parameters.load_into(model, state, tmp_path / "file")
     assert all(tensor.equal(before[name]) for name, tensor in model.state_dict().items())
 
 
-def test_a_mean_is_the_mean_of_numbers_and_the_last_of_counts(tmp_path):
+def test_average_is_the_mean_of_floats_and_the_last_of_integers(tmp_path):
     kept = [{"w": torch.randn(3, 4), "n": torch.tensor([step])} for step in (3, 5, 8)]
     paths = [tmp_path / f"{number}.safetensors" for number in range(3)]
     for path, tensors in zip(paths, kept, strict=True):
@@ -209,21 +212,21 @@ def test_a_mean_is_the_mean_of_numbers_and_the_last_of_counts(tmp_path):
     assert found["n"].tolist() == [8]
 
 
-def test_the_mean_of_one_file_is_that_file(tmp_path):
-    weights = {"w": torch.randn(50)}
-    parameters.save(tmp_path / "one.safetensors", weights)
-    assert parameters.average([tmp_path / "one.safetensors"])["w"].equal(weights["w"])
+def test_average_of_one_file_is_that_file(tmp_path):
+    state = {"w": torch.randn(50)}
+    parameters.save(tmp_path / "one.safetensors", state)
+    assert parameters.average([tmp_path / "one.safetensors"])["w"].equal(state["w"])
 
 
-def test_a_torn_file_has_no_part_in_a_mean(tmp_path):
+def test_average_refuses_a_damaged_file(tmp_path):
     parameters.save(tmp_path / "one.safetensors", {"w": torch.ones(2)})
-    (tmp_path / "two.safetensors").write_bytes(b"torn")
-    with pytest.raises(RegardError, match="two.safetensors is torn"):
+    (tmp_path / "two.safetensors").write_bytes(b"damaged")
+    with pytest.raises(RegardError, match="two.safetensors is damaged"):
         parameters.average([tmp_path / "one.safetensors", tmp_path / "two.safetensors"])
 
 
-def test_whoever_may_read_other_files_may_read_weights(tmp_path):
-    plain, weights = tmp_path / "plain", tmp_path / "weights.safetensors"
+def test_parameter_file_has_the_permissions_of_other_files(tmp_path):
+    plain, state = tmp_path / "plain", tmp_path / "parameters.safetensors"
     plain.write_text("text")
-    parameters.save(weights, {"a": torch.ones(2)})
-    assert weights.stat().st_mode == plain.stat().st_mode
+    parameters.save(state, {"a": torch.ones(2)})
+    assert state.stat().st_mode == plain.stat().st_mode

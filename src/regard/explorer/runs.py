@@ -145,7 +145,7 @@ def unique_names(names: Iterable[str]) -> list[str]:
 
 def _load_run(name: str, folder: RunFolder, path: Path) -> Run:
     try:
-        return load(folder.path, weights=path)
+        return load(folder.path, checkpoint=path)
     except RegardError as error:
         message = f"the run {name!r} cannot be read at the moment: {error}"
         raise HTTPException(404, message) from error

@@ -56,7 +56,9 @@ def _watched() -> Run:
 def _history(run: Run) -> dict[int, Run]:
     """Load the run as it was at each snapshot, and at its end."""
     path = run.folder.path
-    then = {step: load(path, weights=snapshot) for step, snapshot in run.folder.snapshots.items()}
+    then = {
+        step: load(path, checkpoint=snapshot) for step, snapshot in run.folder.snapshots.items()
+    }
     last = json.loads(run.folder.log.read_text().splitlines()[-1])["step"]
     return {**then, last: run}
 

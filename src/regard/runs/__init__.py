@@ -1,4 +1,10 @@
-"""Run folders: settings, tokenizers, parameters and checkpoints on disk, and a loaded run."""
+"""Runs: the folder that training fills, and the translator loaded from it.
+
+- `run` has `RunFolder`, the paths of a run's files, and `load`, which returns a `Run`: settings,
+  tokenizers and model. settings.json carries a format version; others are refused.
+- `parameters` saves, loads and averages parameters in safetensors files with a checksum.
+- `tracing` records the attention of a translation in one teacher-forced pass.
+"""
 
 from regard.runs import parameters
 from regard.runs.run import Run, RunFolder, load

@@ -1,4 +1,4 @@
-"""Tensors in files that can be trusted: safetensors with a checksum, whole or refused."""
+"""Parameters in safetensors files with a checksum: a file is complete and unaltered, or refused."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -15,72 +15,103 @@ from regard._support import files
 from regard.errors import RegardError
 
 
-def save(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any] | None = None) -> None:
-    """Write tensors, and notes about them, with a checksum of both."""
+def save(
+    path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any] | None = None
+) -> None:
+    """Write tensors and JSON metadata atomically, with a checksum of both.
+
+    Equal tensors and metadata give equal bytes.
+
+    Args:
+        path: the safetensors file.
+        tensors: tensors by name, on any device.
+        metadata: anything that JSON can hold, such as the step.
+
+    Raises:
+        RegardError: if the file cannot be written; an old one is kept.
+    """
     ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    notes = json.dumps(about or {}, sort_keys=True)
-    with files.atomic_write(path) as draft:
-        draft.touch()
-        readers = draft.stat().st_mode  # whom the user lets read; safetensors lets the owner alone
+    text = json.dumps(metadata or {}, sort_keys=True)
+    with files.atomic_write(path) as temp:
+        temp.touch()
+        mode = temp.stat().st_mode  # as the umask says; safetensors makes files private
         try:
-            save_file(ready, draft, {"about": notes, "checksum": _checksum(ready, notes)})
-            draft.chmod(readers)
-        except SafetensorError as problem:  # a full disk among others
-            raise OSError(str(problem)) from problem
+            save_file(ready, temp, {"metadata": text, "checksum": _checksum(ready, text)})
+            temp.chmod(mode)
+        except SafetensorError as error:  # such as a full disk
+            raise OSError(str(error)) from error
 
 
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read what `save` wrote; refuse what is torn or altered."""
+    """Read the tensors and the metadata that `save` wrote.
+
+    Raises:
+        RegardError: if the file is missing, truncated or altered.
+    """
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            notes = file.metadata() or {}
-    except FileNotFoundError as problem:
-        raise RegardError(f"there are no weights at {path}") from problem
-    except (SafetensorError, OSError) as problem:
-        raise RegardError(f"{path} is torn: {problem}") from problem
-    if notes.get("checksum") != _checksum(tensors, notes.get("about", "")):
-        raise RegardError(f"{path} was altered: its checksum does not fit")
-    return tensors, json.loads(notes["about"])
+            header = file.metadata() or {}
+    except FileNotFoundError as error:
+        raise RegardError(f"there is no parameter file {path}") from error
+    except (SafetensorError, OSError) as error:
+        raise RegardError(f"{path} is damaged: {error}") from error
+    if header.get("checksum") != _checksum(tensors, header.get("metadata", "")):
+        raise RegardError(f"{path} is damaged: its checksum is wrong")
+    return tensors, json.loads(header["metadata"])
 
 
 def state_of(model: nn.Module) -> dict[str, Tensor]:
-    """Give the weights of a model by name; what is shared comes once."""
-    kept = model.state_dict()
-    buffers = {name: tensor for name, tensor in model.named_buffers() if name in kept}
+    """Return the parameters and persistent buffers of a model by name; shared ones once."""
+    persistent = model.state_dict()
+    buffers = {name: tensor for name, tensor in model.named_buffers() if name in persistent}
     return dict(model.named_parameters()) | buffers
 
 
 @torch.no_grad()
-def load_into(model: nn.Module, tensors: Mapping[str, Tensor], where: Path) -> None:
-    """Copy weights into a model that has the same ones."""
-    wanted = state_of(model)
-    for name in sorted(wanted.keys() ^ tensors.keys()):
-        whose = "the model has not" if name in tensors else "the file has not"
-        raise RegardError(f"{where} does not fit the settings beside it: {whose} {name!r}")
-    for name, tensor in wanted.items():
+def load_into(model: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Copy tensors into a model, all or none.
+
+    Args:
+        model: the model.
+        tensors: its state, as `state_of` names it.
+        path: where they come from, for the message.
+
+    Raises:
+        RegardError: if names or shapes differ; the model is unchanged then.
+    """
+    state = state_of(model)
+    for name in sorted(state.keys() ^ tensors.keys()):
+        lacking = "the model" if name in tensors else "the file"
+        raise RegardError(f"{path} does not match the run's settings: {lacking} has no {name!r}")
+    for name, tensor in state.items():
         if tensor.shape != tensors[name].shape:
             raise RegardError(
-                f"{where} does not fit the settings and vocabulary beside it: {name!r} must be "
-                f"{tuple(tensor.shape)}, but it is {tuple(tensors[name].shape)}"
+                f"{path} does not match the run's settings and vocabulary: {name!r} must have "
+                f"shape {tuple(tensor.shape)}, but it has {tuple(tensors[name].shape)}"
             )
-    for name, tensor in wanted.items():  # now that all of them fit
+    for name, tensor in state.items():
         tensor.copy_(tensors[name])
 
 
 def average(paths: Iterable[Path]) -> dict[str, Tensor]:
-    """Average the weights of several files, in float64."""
+    """Return the mean of the parameters of several files (checkpoint averaging), in float64.
+
+    Integer tensors, such as counters, are those of the last file.
+    """
+    paths = list(paths)
     total: dict[str, Tensor] = {}
-    kept = list(paths)
-    for path in kept:
+    for path in paths:
         for name, tensor in load(path)[0].items():
-            wide = tensor.double() if tensor.is_floating_point() else tensor
-            total[name] = total[name] + wide if name in total and wide.is_floating_point() else wide
-    return {n: (t / len(kept)).float() if t.is_floating_point() else t for n, t in total.items()}
+            if tensor.is_floating_point():
+                total[name] = total[name] + tensor.double() if name in total else tensor.double()
+            else:
+                total[name] = tensor
+    return {n: (t / len(paths)).float() if t.is_floating_point() else t for n, t in total.items()}
 
 
-def _checksum(tensors: Mapping[str, Tensor], notes: str) -> str:
-    digest = sha256(notes.encode())
+def _checksum(tensors: Mapping[str, Tensor], metadata: str) -> str:
+    digest = sha256(metadata.encode())
     for name in sorted(tensors):
         tensor = tensors[name]
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
