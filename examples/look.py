@@ -17,12 +17,12 @@ def main() -> None:
     for score in ("scaled_dot", "cosine", "gaussian"):
         context, weights = regard.look(vectors, score=score)
         assert torch.equal(context, regard.attend(vectors, score=score))  # looking changes nothing
-        print(regard.viz.terminal.render_heatmap(weights, WORDS, WORDS, title=score), "\n")
+        print(regard.viz.render_heatmap(weights, WORDS, WORDS, title=score), "\n")
 
     back = causal() & window(2)
     weights = regard.weights(vectors, mask=back)
     title = "at itself and the two words before it"
-    print(regard.viz.terminal.render_heatmap(weights, WORDS, WORDS, title=title), "\n")
+    print(regard.viz.render_heatmap(weights, WORDS, WORDS, title=title), "\n")
     print(back.explain(query=5, key=1))
 
 

@@ -7,7 +7,7 @@ from regard.config import ModelConfig
 from regard.data import BOS, EOS
 from regard.decoding import LengthLimits, greedy_search
 from regard.models import build
-from regard.viz import terminal
+from regard.viz import render_heatmap
 
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 FIRST = 4  # the numbers before are padding, start, end and unknown
@@ -55,9 +55,7 @@ def main() -> None:
     said = [WORDS[token - FIRST] for token in found.tokens]
     print(f"\n{' '.join(heard)}  ->  {' '.join(said)}\n")
     weights = looks.cross[0][0, 0, : len(said)]  # the row that writes each word
-    print(
-        terminal.render_heatmap(weights, said, heard, title="where it looks as it says each word")
-    )
+    print(render_heatmap(weights, said, heard, title="where it looks as it says each word"))
 
 
 if __name__ == "__main__":

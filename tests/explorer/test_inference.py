@@ -11,7 +11,7 @@ from regard.explorer.inference import trace_text, translate_text
 from regard.explorer.schemas import Limits
 from regard.models import build
 from regard.runs import Run, trace_translation
-from regard.viz.page import page_payload
+from regard.viz import page_payload
 
 SOURCE, TARGET = "the old cat sees the dog", "le chat vieux voit le chien"
 

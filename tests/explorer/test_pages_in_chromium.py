@@ -9,7 +9,7 @@ import pytest
 from regard.decoding import translate
 from regard.runs import trace_translation
 from regard.trace import build_translation_trace, load_trace
-from regard.viz.detokenize import display_tokens
+from regard.viz import display_tokens
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 

@@ -13,7 +13,7 @@ from regard.explorer import TraceRegistry, traces
 from regard.explorer.schemas import LIMITS, Limits
 from regard.explorer.traces import open_upload, parse_trace, parse_traces
 from regard.trace import build_translation_trace, load_trace
-from regard.viz.page import page_payload
+from regard.viz import page_payload
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "trace.json"
 RECORD = json.loads(FIXTURE.read_text("utf-8"))

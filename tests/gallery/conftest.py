@@ -47,5 +47,5 @@ def kept(translators, monkeypatch):
         monkeypatch.setattr(
             f"regard.gallery.{figure}.load_or_train", lambda **_: translators["transformer"]
         )
-        monkeypatch.setattr(f"regard.gallery.{figure}.JUDGED", 4, raising=False)
+        monkeypatch.setattr(f"regard.gallery.{figure}.EVALUATED", 4, raising=False)
     return translators["transformer"]

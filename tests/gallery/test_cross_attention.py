@@ -5,7 +5,7 @@ import pytest
 
 from regard.analysis import word_level_cross_attention
 from regard.gallery import cross_attention
-from regard.gallery.example_sentence import looks, the_cat
+from regard.gallery.example_sentence import example_pair, trace_pair
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -21,23 +21,24 @@ def outlined(axes):
     return {(round(x + 0.42), round(y + 0.42)) for x, y in corners}  # (source, target)
 
 
-def test_every_map_outlines_the_links_of_the_phrase(pictures):
+def test_every_map_outlines_the_gold_alignment(pictures):
     maps = [axes for figure in pictures.values() for axes in figure.axes if axes.images]
     assert len(maps) == 1 + 2 * 2  # the best head; layers × heads
     for axes in maps:
-        assert outlined(axes) == set(the_cat().links)
+        assert outlined(axes) == set(example_pair().links)
 
 
-def test_maps_are_the_looks_of_the_model_word_by_word(pictures, kept):
+def test_maps_hold_word_level_weights_of_the_model(pictures, kept):
     maps = [np.asarray(axes.images[0].get_array()) for axes in pictures["every-head"].axes[:4]]
     found = [
-        word_level_cross_attention(looks(kept, the_cat()), row)[0] for row in ("input", "output")
+        word_level_cross_attention(trace_pair(kept, example_pair()), row)[0]
+        for row in ("input", "output")
     ]
     assert any(np.allclose(maps, stack.reshape(4, *stack.shape[2:])) for stack in found)
     assert np.stack(maps).sum(-1) == pytest.approx(1.0, abs=1e-5)
 
 
-def test_the_large_map_is_the_head_of_the_least_error(pictures):
+def test_large_map_is_the_head_with_the_lowest_error(pictures):
     titles = [axes.get_title() for axes in pictures["every-head"].axes[:4]]
     errors = [float(re.search(r"error ([\d.]+)", title)[1]) for title in titles]
     best = titles[errors.index(min(errors))].splitlines()[0]

@@ -29,14 +29,14 @@ def pictures():
     return draw()
 
 
-def test_the_matrices_are_those_worked_out_by_hand(pictures):
+def test_matrices_match_the_values_computed_by_hand(pictures):
     drawn = [torch.tensor(axes.images[0].get_array()) for axes in pictures["steps"].axes]
     for matrix, wanted in zip(drawn, (TOKENS, *by_hand()), strict=True):
         assert torch.allclose(matrix.double(), torch.tensor(wanted, dtype=torch.float64), atol=1e-6)
     assert torch.allclose(drawn[2].sum(-1), torch.ones(5, dtype=drawn[2].dtype))
 
 
-def test_the_table_spells_out_the_first_row(pictures):
+def test_table_shows_the_first_row(pictures):
     scores, weights, context = by_hand()
     cells = pictures["by-hand"].axes[0].tables[0].get_celld()
     text = {place: cell.get_text().get_text() for place, cell in cells.items()}
@@ -48,7 +48,7 @@ def test_the_table_spells_out_the_first_row(pictures):
     assert eval(text[5, 1].split("=")[0].replace("·", "*")) == scores[0][4]
 
 
-def test_the_number_told_is_the_one_drawn():
+def test_value_in_the_text_matches_the_picture():
     _, _, context = by_hand()
-    for text in figure_page.read("five_tokens").texts.values():
+    for text in figure_page.load_page("five_tokens").texts.values():
         assert f"{context[0][1]:.2f}" in " ".join(text.notice)

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from regard.gallery import figure_page
-from regard.gallery.kernel_regression import draw, fitted, points, truth
+from regard.gallery.kernel_regression import draw, fitted_models, points, truth
 
 
 @pytest.fixture(scope="module")
@@ -10,27 +10,27 @@ def pictures():
     return draw()
 
 
-def test_the_weights_drawn_are_gaussians_of_the_distance(pictures):
+def test_weights_are_gaussian_in_distance(pictures):
     x, (seen, _) = torch.linspace(0, 6, 61), points()
     drawn = [torch.tensor(axes.images[0].get_array()) for axes in pictures["weights"].axes[:3]]
     assert torch.allclose(drawn[0], torch.tensor(1 / 60, dtype=drawn[0].dtype))
-    for matrix, model in zip(drawn[1:], list(fitted().values())[1:], strict=True):
+    for matrix, model in zip(drawn[1:], list(fitted_models().values())[1:], strict=True):
         heights = torch.exp(-((x[:, None] - seen) ** 2) / (2 * model.bandwidth**2))
         wanted = heights / heights.sum(-1, keepdim=True)
         assert torch.allclose(matrix, wanted.to(matrix.dtype), atol=1e-5)
 
 
-def test_the_learned_bandwidth_predicts_best_and_the_text_says_how_well():
+def test_learned_bandwidth_has_the_lowest_error_and_matches_the_text():
     x = torch.linspace(0, 6, 200)
-    models = fitted()
+    models = fitted_models()
     errors = [(model.predict(x) - truth(x)).square().mean().item() for model in models.values()]
     assert errors == sorted(errors, reverse=True)
     told = (models["learned"].bandwidth, errors[1], errors[2])
-    for text in figure_page.read("kernel_regression").texts.values():
+    for text in figure_page.load_page("kernel_regression").texts.values():
         assert all(f"{number:.2f}" in " ".join(text.notice) for number in told)
 
 
-def test_the_average_is_the_same_everywhere_and_kernels_end_at_a_bandwidth(pictures):
+def test_average_is_constant_and_kernels_vanish_beyond_the_bandwidth(pictures):
     fits, kernels = pictures["fits"], pictures["kernels"]
     average = points()[1].mean().item()
     assert fits.axes[0].lines[1].get_ydata() == pytest.approx([average] * 200, abs=1e-5)
@@ -42,6 +42,6 @@ def test_the_average_is_the_same_everywhere_and_kernels_end_at_a_bandwidth(pictu
     assert (heights["gaussian"].get_ydata() > 0).all()
 
 
-def test_captions_are_those_of_the_pictures(pictures):
-    for text in figure_page.read("kernel_regression").texts.values():
-        assert list(text.pictures) == list(pictures)
+def test_every_picture_has_a_caption(pictures):
+    for text in figure_page.load_page("kernel_regression").texts.values():
+        assert list(text.captions) == list(pictures)

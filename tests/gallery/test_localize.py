@@ -3,11 +3,10 @@ import re
 import pytest
 
 from regard.gallery import FIGURES, bahdanau, complexity, figure_page, words_and_image
-from regard.gallery.figure_page import Moving, labels
-from regard.gallery.localize import put, told
-from regard.gallery.spelling import learn
-from regard.viz import fonts
-from regard.viz.heatmap import new_figure
+from regard.gallery.figure_page import Animation, text_artists
+from regard.gallery.localize import localize, localize_pictures
+from regard.gallery.spelling import train_speller
+from regard.viz import fonts, new_figure
 
 WORDS = {
     "layer {}: {}": "第 {} 层：{}",
@@ -15,8 +14,8 @@ WORDS = {
     "flat": "平坦",
     "{} of {}": "{1}/{0}",
 }
-# what a Chinese picture says in Latin letters, since it is a name or code
-NAMED = {
+# Latin words of Chinese pictures: names and code
+LATIN = {
     "kernel_regression": {"Nadaraya", "Watson", "Epanechnikov"},
     "scores": {"softmax"},
     "masked_softmax": {
@@ -24,20 +23,21 @@ NAMED = {
     },
     "five_tokens": {"softmax", "exp", "XXᵀ"},
     "bahdanau": {"BLEU"},
+    "complexity": {"CPU"},
     "positions": {"sin", "cos", "ALiBi"},
     "three_attentions": {"start", "end", "padding"},
     "residual_and_norm": {"layer", "norm"},
 }
 SENTENCES = {"cross_attention", "self_attention", "bahdanau", "three_attentions", "while_learning"}
-# which of these a picture shows depends on what a model has learned
-DEPENDING = {
+# translations whose use depends on the trained model
+MODEL_DEPENDENT = {
     "self_attention": {"previous", "itself", "following", "sink", "sharp", "flat", "mixed"},
     "cross_attention": {"input", "output"},
 }
 
 pytestmark = [
     pytest.mark.usefixtures("unchecked"),
-    # what pictures say does not depend on the fonts of a computer; those here are not looked at
+    # labels do not depend on the fonts installed here
     pytest.mark.filterwarnings("ignore:Glyph .* missing from:UserWarning"),
 ]
 
@@ -52,11 +52,11 @@ def every_letter(monkeypatch):
 def drawn(translators, kept, every_letter, monkeypatch):
     """Draw any figure by a model of a second's training."""
     both = translators["bahdanau"], translators["no_attention"]
-    monkeypatch.setattr(bahdanau, "with_and_without", lambda: both)
-    monkeypatch.setattr(bahdanau, "HELD_OUT", 6)
+    monkeypatch.setattr(bahdanau, "load_with_and_without_attention", lambda: both)
+    monkeypatch.setattr(bahdanau, "EVALUATED", 6)
     monkeypatch.setattr(complexity, "LENGTHS", (4, 8))
-    monkeypatch.setattr(words_and_image, "learn", lambda some: learn(some, steps=2))
-    return figure_page.draw
+    monkeypatch.setattr(words_and_image, "train_speller", lambda data: train_speller(data, steps=2))
+    return figure_page.draw_figure
 
 
 def figures_of(pictures):
@@ -66,7 +66,7 @@ def figures_of(pictures):
 def written(pictures):
     for figure in figures_of(pictures):
         figure.draw_without_rendering()  # ticks are written when they are drawn
-    return [label.get_text() for figure in figures_of(pictures) for label in labels(figure)]
+    return [label.get_text() for figure in figures_of(pictures) for label in text_artists(figure)]
 
 
 def words_of(texts):
@@ -75,18 +75,18 @@ def words_of(texts):
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_no_english_is_left_in_a_chinese_picture_and_no_phrase_is_idle(name, drawn):
-    found, pictures = figure_page.read(name), drawn(name)
-    words = found.texts["zh"].words
+def test_chinese_pictures_have_no_english_labels_and_no_unused_translations(name, drawn):
+    found, pictures = figure_page.load_page(name), drawn(name)
+    words = found.texts["zh"].translations
     before = written(pictures)
-    put(pictures, words)
+    localize_pictures(pictures, words)
     after = written(pictures)
-    assert [told(text, words) for text in before] == after
-    assert not {text for text in after if told(text, words) != text}
+    assert [localize(text, words) for text in before] == after
+    assert not {text for text in after if localize(text, words) != text}
     sentences = words_of(spoken(pictures)) if name in SENTENCES else set()
-    assert words_of(after) - sentences <= NAMED.get(name, set())
+    assert words_of(after) - sentences <= LATIN.get(name, set())
     texts = [*before, *re.findall("<mtext>([^<]+)", found.formula)]
-    assert idle(words, texts) <= DEPENDING.get(name, set())
+    assert idle(words, texts) <= MODEL_DEPENDENT.get(name, set())
 
 
 def spoken(pictures):
@@ -106,34 +106,34 @@ def idle(words, texts):
 
     def needed(phrase):
         others = {one: said for one, said in words.items() if one != phrase}
-        return any(told(text, words) != told(text, others) for text in texts)
+        return any(localize(text, words) != localize(text, others) for text in texts)
 
     return {phrase for phrase in words if not needed(phrase)}
 
 
-def test_a_phrase_is_said_alike_in_all_figures():
+def test_translations_are_consistent_between_figures():
     said = {}
     for name in FIGURES:
-        for phrase, words in figure_page.read(name).texts["zh"].words.items():
+        for phrase, words in figure_page.load_page(name).texts["zh"].translations.items():
             said.setdefault(phrase, set()).add(words)
     differing = {phrase for phrase, ways in said.items() if len(ways) > 1}
     assert differing <= {"gaussian"}  # a kernel here, a score there
 
 
-def test_what_varies_in_a_phrase_is_said_too_and_what_is_no_phrase_stays():
-    assert told("layer 3: flat", WORDS) == "第 3 层：平坦"
-    assert told("layer 3", WORDS) == "第 3 层"
-    assert told("2 of 5", WORDS) == "5/2"
-    assert told("layers", WORDS) == "layers"
-    assert told("a layer 3", WORDS) == "a layer 3"
+def test_localize_translates_variable_parts_and_keeps_unknown_text():
+    assert localize("layer 3: flat", WORDS) == "第 3 层：平坦"
+    assert localize("layer 3", WORDS) == "第 3 层"
+    assert localize("2 of 5", WORDS) == "5/2"
+    assert localize("layers", WORDS) == "layers"
+    assert localize("a layer 3", WORDS) == "a layer 3"
 
 
-def test_ticks_stay_as_they_are_said_when_they_are_drawn():
+def test_localized_ticks_survive_drawing():
     figure = new_figure(2.0, 2.0)
     axes = figure.subplots()
     axes.barh(["flat", "猫"], [1, 2])
     axes.set_xticks([0, 1, 2], ["layer 0", "layer 1", "dog"])
-    put({"one": figure}, WORDS)
+    localize_pictures({"one": figure}, WORDS)
     figure.draw_without_rendering()
     assert [label.get_text() for label in axes.get_xticklabels()] == ["第 0 层", "第 1 层", "dog"]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["平坦", "猫"]
@@ -143,17 +143,17 @@ def test_ticks_stay_as_they_are_said_when_they_are_drawn():
 def film():
     frame = new_figure(1.0, 1.0)
     frame.text(0.5, 0.5, "flat")
-    return Moving([frame], [100])
+    return Animation([frame], [100])
 
 
-def test_what_moves_is_said_in_chinese_where_fonts_have_the_letters(every_letter):
+def test_animation_is_localized_with_fonts(every_letter):
     moving = film()
-    put({"one": moving}, WORDS)
+    localize_pictures({"one": moving}, WORDS)
     assert moving.frames[0].texts[0].get_text() == "平坦"
 
 
-def test_what_moves_stays_in_english_where_no_font_has_the_letters(monkeypatch):
+def test_animation_stays_english_without_fonts(monkeypatch):
     monkeypatch.setattr(fonts, "font_families", lambda: ["DejaVu Sans"])
     moving = film()
-    put({"one": moving}, WORDS)
+    localize_pictures({"one": moving}, WORDS)
     assert moving.frames[0].texts[0].get_text() == "flat"

@@ -26,7 +26,7 @@ def matrix(axes):
     return torch.tensor(axes.images[0].get_array().filled(float("nan")))
 
 
-def test_each_mask_hides_what_it_says_and_the_rest_shares_the_weight(pictures):
+def test_masked_keys_get_zero_weight_and_rows_are_renormalised(pictures):
     row = tokens()[0].double()
     powers = (row @ row.T / 8**0.5).exp()
     for axes, allowed in zip(pictures["masks"].axes[:8], WANTED, strict=True):
@@ -36,14 +36,14 @@ def test_each_mask_hides_what_it_says_and_the_rest_shares_the_weight(pictures):
         assert (matrix(axes)[~allowed] == 0).all()
 
 
-def test_hidden_cells_and_no_others_are_hatched(pictures):
+def test_only_masked_cells_are_hatched(pictures):
     for axes, allowed in zip(pictures["masks"].axes[:8], WANTED, strict=True):
         hatched = {(round(p.get_y() + 0.5), round(p.get_x() + 0.5)) for p in axes.patches}
         assert hatched == {tuple(cell) for cell in (~allowed).nonzero().tolist()}
 
 
-def test_a_row_that_may_look_nowhere_is_nan_or_uniform_or_in_regard_zeros(pictures):
-    infinite, large, ours = map(matrix, pictures["nowhere"].axes[:3])
+def test_fully_masked_row_is_nan_uniform_or_zero(pictures):
+    infinite, large, ours = map(matrix, pictures["fully-masked"].axes[:3])
     assert infinite[-1].isnan().all()
     assert torch.allclose(large[-1], torch.tensor(1 / 6).to(large.dtype))
     assert (ours[-1] == 0).all()

@@ -13,7 +13,7 @@ def pictures():
     return draw()
 
 
-def test_the_curves_are_columns_of_the_table_by_the_formula(pictures):
+def test_curves_are_columns_of_the_sinusoidal_table(pictures):
     for column, line in zip((6, 7, 8, 9), pictures["table"].axes[1].lines, strict=True):
         wave = math.cos if column % 2 else math.sin
         rate = 10_000 ** -(column // 2 * 2 / WIDTH)
@@ -21,14 +21,14 @@ def test_the_curves_are_columns_of_the_table_by_the_formula(pictures):
         assert line.get_ydata() == pytest.approx(wanted, abs=1e-5)
 
 
-def test_the_counter_counts_in_binary(pictures):
+def test_counter_is_binary(pictures):
     bits = pictures["turns"].axes[0].images[0].get_array()
     for position in range(LENGTH):
         digits = "".join(str(bit) for bit in bits[::-1, position])
         assert int(digits, 2) == position
 
 
-def test_each_step_turns_a_hand_by_the_same_angle(pictures):
+def test_each_step_rotates_by_the_same_angle(pictures):
     for pair, axes in zip((0, 2, 4, 6), pictures["turns"].axes[2:], strict=True):
         ends = [complex(line.get_xdata()[1], line.get_ydata()[1]) for line in axes.lines]
         turns = [after / before for before, after in itertools.pairwise(ends)]
@@ -36,7 +36,7 @@ def test_each_step_turns_a_hand_by_the_same_angle(pictures):
         assert turns == pytest.approx([complex(math.cos(rate), math.sin(rate))] * 7, abs=1e-5)
 
 
-def test_one_matrix_of_turns_moves_every_position_on():
+def test_one_rotation_matrix_shifts_every_position():
     table = sinusoidal(LENGTH, 8)
     matrix = shift(table, STEP)
     assert torch.allclose(table[:-STEP].double() @ matrix, table[STEP:].double(), atol=1e-6)
@@ -45,7 +45,7 @@ def test_one_matrix_of_turns_moves_every_position_on():
     assert torch.allclose(matrix @ matrix.T, torch.eye(8).double(), atol=1e-2)
 
 
-def test_dot_products_of_positions_depend_on_their_distance_alone(pictures):
+def test_dot_products_of_positions_depend_on_distance_alone(pictures):
     products = torch.tensor(pictures["shift"].axes[1].images[0].get_array())
     for apart in (0, 1, 7, 40):
         diagonal = products.diagonal(apart)
@@ -53,11 +53,11 @@ def test_dot_products_of_positions_depend_on_their_distance_alone(pictures):
 
 
 @pytest.mark.parametrize("kind", ["rotary", "ALiBi"])
-def test_a_score_that_sees_distance_is_the_same_everywhere(kind):
+def test_rotary_and_alibi_scores_depend_on_distance_alone(kind):
     assert torch.allclose(by_distance(kind, 20), by_distance(kind, 200), atol=1e-4)
 
 
-def test_added_waves_mix_with_the_words_and_alibi_falls_with_distance():
+def test_added_sinusoids_depend_on_position_and_alibi_decreases_with_distance():
     assert not torch.allclose(by_distance("sinusoidal", 20), by_distance("sinusoidal", 200), atol=1)
     falling = by_distance("ALiBi", 20)[20:].diff()
     assert torch.allclose(falling, torch.tensor(-(2.0**-4)).expand(20))

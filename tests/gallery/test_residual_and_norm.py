@@ -2,15 +2,15 @@ import pytest
 import torch
 from torch import nn
 
-from regard.gallery.residual_and_norm import DEPTH, batch, draw, passes
+from regard.gallery.residual_and_norm import DEPTH, batch, draw, norms_by_depth
 
 
 @pytest.fixture(scope="module")
 def passed():
-    return {way: passes(way) for way in ("plain", "post", "pre")}
+    return {way: norms_by_depth(way) for way in ("plain", "post", "pre")}
 
 
-def test_without_the_residual_the_gradient_vanishes_and_with_it_it_arrives(passed):
+def test_gradient_vanishes_without_residual(passed):
     arrived = {way: slopes[0] / slopes[-1] for way, (_, slopes) in passed.items()}
     assert arrived["plain"] < 1e-4
     assert 0.1 < arrived["post"] < arrived["pre"]
@@ -18,21 +18,21 @@ def test_without_the_residual_the_gradient_vanishes_and_with_it_it_arrives(passe
     assert len(plain) == DEPTH + 1 and (plain.diff() > 0).all()
 
 
-def test_post_norm_keeps_rows_at_one_size_and_pre_norm_lets_them_grow(passed):
+def test_activations_are_constant_with_post_norm_and_grow_with_pre_norm(passed):
     post, pre = passed["post"][0], passed["pre"][0]
     assert torch.allclose(post[1:], post[1].expand(DEPTH), rtol=1e-3)
     assert (pre.diff() > 0).all()
 
 
-def test_drawing_leaves_the_chance_of_others_alone():
+def test_drawing_leaves_the_global_rng_unchanged():
     torch.manual_seed(7)
     wanted = torch.rand(3)
     torch.manual_seed(7)
-    passes("plain")
+    norms_by_depth("plain")
     assert torch.equal(torch.rand(3), wanted)
 
 
-def test_layer_norm_norms_words_and_batch_norm_norms_features():
+def test_layer_norm_normalises_words_and_batch_norm_features():
     before, layer, batched = (
         torch.tensor(axes.images[0].get_array()).double() for axes in draw()["norms"].axes[:3]
     )
@@ -43,7 +43,7 @@ def test_layer_norm_norms_words_and_batch_norm_norms_features():
         assert torch.allclose(variance, torch.ones(1).double(), atol=1e-3)
 
 
-def test_what_is_to_be_tried_is_true():
+def test_suggested_experiments_hold():
     whole, half = batch(), batch()[:3]
     with torch.no_grad():
         assert torch.allclose(nn.LayerNorm(5)(half), nn.LayerNorm(5)(whole)[:3])

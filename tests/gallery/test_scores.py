@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.autograd.functional import jacobian
 
-from regard.gallery.scores import KEYS, QUERY, WIDTHS, _slope, draw, scores
+from regard.gallery.scores import KEYS, QUERY, WIDTHS, _jacobian_norm, draw, scores
 
 
 @pytest.fixture(scope="module")
@@ -10,7 +10,7 @@ def pictures():
     return draw()
 
 
-def test_the_weights_drawn_are_those_of_the_formulas(pictures):
+def test_weights_match_the_formulas(pictures):
     query, additive = QUERY[0], scores()["additive"]
     hidden = additive.project_queries(QUERY) + additive.project_keys(KEYS)
     wanted = [
@@ -29,14 +29,14 @@ def lines(pictures, panel):
     return {line.get_label(): line.get_ydata() for line in pictures["width"].axes[panel].lines}
 
 
-def test_the_dot_product_spreads_as_the_root_of_the_width_and_scaled_it_does_not(pictures):
+def test_dot_product_deviation_grows_with_sqrt_width_unless_scaled(pictures):
     spread = lines(pictures, 0)
-    for width, dot, scaled in zip(WIDTHS, spread["dot"], spread["scaled_dot"], strict=True):
+    for width, dot, scaled in zip(WIDTHS, spread["dot"], spread["scaled dot"], strict=True):
         assert dot == pytest.approx(width**0.5, rel=0.1)
         assert scaled == pytest.approx(1, abs=0.1)
 
 
-def test_without_the_scale_one_key_takes_all_and_the_slope_vanishes(pictures):
+def test_unscaled_softmax_saturates_with_width(pictures):
     (dot, scaled), (steep, kept) = (
         [line.get_ydata() for line in pictures["width"].axes[panel].lines] for panel in (1, 2)
     )
@@ -44,7 +44,7 @@ def test_without_the_scale_one_key_takes_all_and_the_slope_vanishes(pictures):
     assert steep[-1] < 0.25 * steep[0] and kept[-1] >= kept[0]
 
 
-def test_the_slope_is_that_of_the_softmax():
+def test_jacobian_norm_matches_autograd():
     row = torch.randn(7)
     wanted = jacobian(lambda scores: scores.softmax(-1), row).norm()
-    assert _slope(row.softmax(-1)[None]) == pytest.approx(wanted.item(), rel=1e-5)
+    assert _jacobian_norm(row.softmax(-1)[None]) == pytest.approx(wanted.item(), rel=1e-5)

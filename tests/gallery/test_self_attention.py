@@ -3,7 +3,7 @@ import pytest
 
 from regard.data.phrasebook import load_phrasebook
 from regard.gallery import self_attention
-from regard.gallery.example_sentence import looks
+from regard.gallery.example_sentence import trace_pair
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -17,7 +17,7 @@ def maps(figure):
     return [axes for axes in figure.axes if axes.get_title()]
 
 
-def test_every_head_of_every_layer_looks_with_all_its_weight(pictures):
+def test_rows_of_every_head_sum_to_one(pictures):
     for name in ("encoder", "decoder"):
         assert len(maps(pictures[name])) == 2 * 2
         for axes in maps(pictures[name]):
@@ -25,7 +25,7 @@ def test_every_head_of_every_layer_looks_with_all_its_weight(pictures):
             assert weights.sum(-1) == pytest.approx(1.0, abs=1e-5)
 
 
-def test_the_decoder_sees_no_future_and_the_encoder_everything(pictures):
+def test_decoder_is_causal_and_encoder_is_not(pictures):
     for axes in maps(pictures["decoder"]):
         weights = np.asarray(axes.images[0].get_array())
         assert (np.triu(weights, 1) == 0).all() and (np.tril(weights) > 0).sum() > len(weights)
@@ -35,9 +35,9 @@ def test_the_decoder_sees_no_future_and_the_encoder_everything(pictures):
         assert not any(patch.get_hatch() for patch in axes.patches)
 
 
-def test_bars_are_the_mean_shares_of_the_weight(pictures, kept):
-    traces = [looks(kept, phrase) for phrase in load_phrasebook("fr", train=0).valid[:4]]
-    for axes, kind in zip(pictures["what-each-does"].axes, ("self", "causal"), strict=True):
+def test_bars_show_mean_weight_shares(pictures, kept):
+    traces = [trace_pair(kept, phrase) for phrase in load_phrasebook("fr", train=0).valid[:4]]
+    for axes, kind in zip(pictures["head-roles"].axes, ("self", "causal"), strict=True):
         before, itself, after, rest = (
             [bar.get_width() for bar in bars] for bars in axes.containers
         )

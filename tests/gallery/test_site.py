@@ -8,21 +8,21 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from regard.cli.commands import app
+from regard.cli import app
 from regard.errors import RegardError
 from regard.gallery import figure_page, site
-from regard.gallery.localize import told
-from regard.viz.heatmap import new_figure
+from regard.gallery.localize import localize
+from regard.viz import new_figure
 
 QUICK = ("five_tokens", "residual_and_norm")
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """A site of two figures, and what was said on the way."""
-    out, said = tmp_path_factory.mktemp("site") / "gallery", []
-    assert site.build(out, QUICK, say=said.append) == out / "index.html"
-    return out, said
+    """A site of two figures, and its log."""
+    out, log = tmp_path_factory.mktemp("site") / "gallery", []
+    assert site.build(out, QUICK, log=log.append) == out / "index.html"
+    return out, log
 
 
 def written(folder):
@@ -34,7 +34,7 @@ def written(folder):
 @pytest.fixture
 def stubbed(monkeypatch):
     """Figures that take no time, and no translators to learn for them."""
-    monkeypatch.setattr(figure_page, "draw", lambda name: {"one": new_figure(1.0, 1.0)})
+    monkeypatch.setattr(figure_page, "draw_figure", lambda name: {"one": new_figure(1.0, 1.0)})
     monkeypatch.setattr(site, "find_cached", lambda to: None)
 
 
@@ -47,18 +47,18 @@ class Addresses(HTMLParser):
         self.found += [value for name, value in attrs if name in ("href", "src", "srcset", "data")]
 
 
-def test_there_is_a_page_for_each_figure_in_both_languages(built):
-    out, said = built
+def test_every_figure_has_a_page_in_both_languages(built):
+    out, log = built
     names = {"index.html", *(f"{name}.html" for name in QUICK)}
     assert {path.name for path in out.glob("*.html")} == names
     assert {path.name for path in (out / "zh").glob("*.html")} == names
     assert "What to notice" in (out / "five_tokens.html").read_text("utf-8")
     assert "看什么" in (out / "zh" / "five_tokens.html").read_text("utf-8")
-    counted = [line.split(" (")[0] for line in said if not line.startswith("no font")]
+    counted = [line.split(" (")[0] for line in log if not line.startswith("no installed font")]
     assert counted == ["1/2 five_tokens", "2/2 residual_and_norm"]
 
 
-def test_all_addresses_are_local_and_lead_somewhere(built):
+def test_links_are_local_and_exist(built):
     out, _ = built
     for page in out.rglob("*.html"):
         parser = Addresses()
@@ -69,7 +69,7 @@ def test_all_addresses_are_local_and_lead_somewhere(built):
             assert (page.parent / address).is_file(), address
 
 
-def test_nothing_that_a_browser_loads_names_the_network(built):
+def test_styles_and_svg_load_nothing_from_the_network(built):
     out, _ = built
     assert not re.search(r"url\(|@import", (out / "gallery.css").read_text("utf-8"))
     for svg in out.rglob("*.svg"):
@@ -77,31 +77,32 @@ def test_nothing_that_a_browser_loads_names_the_network(built):
         assert all(address.startswith(("#", "data:")) for address in loaded)
 
 
-def test_captions_are_those_of_the_pictures(built):
+def test_every_picture_has_a_caption(built):
     out, _ = built
     for name, language in itertools.product(QUICK, ("en", "zh")):
         folder = out / ("" if language == "en" else language) / "pictures" / name
         drawn = {path.stem.split("-", 1)[1] for path in folder.iterdir()}
-        assert drawn == set(figure_page.read(name).texts[language].pictures)
+        assert drawn == set(figure_page.load_page(name).texts[language].captions)
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_pictures_speak_the_language_of_their_page(built, name):
+def test_labels_are_in_the_language_of_the_page(built, name):
     out, _ = built
-    words = figure_page.read(name).texts["zh"].words
+    words = figure_page.load_page(name).texts["zh"].translations
     english, chinese = (written(folder / "pictures" / name) for folder in (out, out / "zh"))
     assert {phrase for phrase in words if phrase in english}  # and none is left:
-    assert not {text for text in chinese if told(text, words) != text}
+    assert not {text for text in chinese if localize(text, words) != text}
     assert any(said in chinese for said in words.values())
     assert not re.search("[\u4e00-\u9fff]", "".join(english))
 
 
-def test_a_browser_without_network_shows_every_picture(built, chromium):
+@pytest.mark.browser
+def test_offline_browser_shows_every_picture(built, chromium):
     out, _ = built
     context = chromium.new_context(offline=True, viewport={"width": 390, "height": 800})
-    window, asked, said = context.new_page(), [], []
-    window.on("request", lambda request: asked.append(request.url))
-    window.on("console", lambda message: said.append(message.text))
+    window, requests, messages = context.new_page(), [], []
+    window.on("request", lambda request: requests.append(request.url))
+    window.on("console", lambda message: messages.append(message.text))
     for page in ("index.html", "zh/index.html", *(f"{name}.html" for name in QUICK)):
         window.goto((out / page).as_uri())
         for image in window.query_selector_all("img"):
@@ -111,92 +112,92 @@ def test_a_browser_without_network_shows_every_picture(built, chromium):
     window.click("a.previous")
     assert window.url.endswith("/five_tokens.html")
     context.close()
-    assert asked and all(url.startswith("file:") for url in asked)
-    assert said == []
+    assert requests and all(url.startswith("file:") for url in requests)
+    assert messages == []
 
 
-def test_drawing_one_figure_again_keeps_the_others(tmp_path, stubbed):
-    site.build(tmp_path, ["scores", "complexity"], say=lambda _: None)
-    site.build(tmp_path, ["positions"], say=lambda _: None)
+def test_drawing_one_figure_keeps_the_others(tmp_path, stubbed):
+    site.build(tmp_path, ["scores", "complexity"], log=lambda _: None)
+    site.build(tmp_path, ["positions"], log=lambda _: None)
     index = (tmp_path / "index.html").read_text("utf-8")
     places = [index.index(f'href="{name}.html"') for name in ("scores", "positions", "complexity")]
     assert places == sorted(places)
     assert 'href="positions.html"' in (tmp_path / "scores.html").read_text("utf-8")
 
 
-def test_one_language_alone_has_no_link_to_the_other(tmp_path, stubbed):
-    home = site.build(tmp_path, ["scores"], "zh", say=lambda _: None)
+def test_single_language_has_no_link_to_the_other(tmp_path, stubbed):
+    home = site.build(tmp_path, ["scores"], "zh", log=lambda _: None)
     assert home == tmp_path / "zh" / "index.html"
     assert not (tmp_path / "index.html").exists()
     assert "English" not in home.read_text("utf-8")
-    site.build(tmp_path, ["scores"], "en", say=lambda _: None)
+    site.build(tmp_path, ["scores"], "en", log=lambda _: None)
     assert "English" in home.read_text("utf-8")
     assert 'href="../scores.html"' in (tmp_path / "zh" / "scores.html").read_text("utf-8")
 
 
-def test_a_page_whose_twin_is_not_there_has_no_link_to_it(tmp_path, stubbed):
-    site.build(tmp_path, ["scores"], say=lambda _: None)
-    site.build(tmp_path, ["positions"], "zh", say=lambda _: None)
+def test_page_without_translation_has_no_language_link(tmp_path, stubbed):
+    site.build(tmp_path, ["scores"], log=lambda _: None)
+    site.build(tmp_path, ["positions"], "zh", log=lambda _: None)
     assert "English" not in (tmp_path / "zh" / "positions.html").read_text("utf-8")
     assert "English" in (tmp_path / "zh" / "scores.html").read_text("utf-8")
     assert not (tmp_path / "positions.html").exists()
 
 
-def test_letters_without_a_font_are_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(figure_page, "draw", lambda name: {"one": new_figure(1.0, 1.0)})
-    monkeypatch.setattr(figure_page, "_lacking", lambda picture: "猫")
-    said = []
-    site.build(tmp_path, ["scores", "complexity"], say=said.append)
-    assert len(said) == 3
-    assert said[-1].startswith("no font of this computer has '猫': such pictures are SVG only")
-    assert "(scores, complexity)" in said[-1]
+def test_missing_fonts_are_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(figure_page, "draw_figure", lambda name: {"one": new_figure(1.0, 1.0)})
+    monkeypatch.setattr(figure_page, "missing_glyphs", lambda picture: "猫")
+    log = []
+    site.build(tmp_path, ["scores", "complexity"], log=log.append)
+    assert len(log) == 3
+    assert log[-1].startswith("no installed font has '猫': these pictures are written as SVG only")
+    assert "(scores, complexity)" in log[-1]
     assert "1-one.svg" in (tmp_path / "index.html").read_text("utf-8")
 
 
-def test_a_page_that_is_not_a_gallerys_is_not_overwritten(tmp_path, stubbed):
+def test_foreign_index_page_is_not_overwritten(tmp_path, stubbed):
     (tmp_path / "index.html").write_text("mine")
-    with pytest.raises(RegardError, match=r"index\.html is not a gallery's"):
+    with pytest.raises(RegardError, match=r"index\.html is not part of a gallery"):
         site.build(tmp_path, ["scores"])
     assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
 
 
 @pytest.mark.parametrize("language", [None, "en"])
-def test_a_folder_of_somebody_else_is_left_alone(tmp_path, stubbed, language):
+def test_folder_with_other_files_is_refused(tmp_path, stubbed, language):
     mine = tmp_path / "pictures" / "scores" / "1-mine.png"
     mine.parent.mkdir(parents=True)
     mine.write_text("mine")
-    with pytest.raises(RegardError, match="holds other files, which might be lost"):
+    with pytest.raises(RegardError, match="contains other files, which might be overwritten"):
         site.build(tmp_path, ["scores"], language)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [mine]
 
 
-def test_what_the_other_languages_folder_holds_is_left_alone_too(tmp_path, stubbed):
-    site.build(tmp_path, ["scores"], "en", say=lambda _: None)
+def test_language_folder_with_other_files_is_refused(tmp_path, stubbed):
+    site.build(tmp_path, ["scores"], "en", log=lambda _: None)
     mine = tmp_path / "zh" / "pictures" / "scores" / "1-mine.png"
     mine.parent.mkdir(parents=True)
     mine.write_text("mine")
-    with pytest.raises(RegardError, match="holds other files"):
-        site.build(tmp_path, ["scores"], say=lambda _: None)
+    with pytest.raises(RegardError, match="contains other files"):
+        site.build(tmp_path, ["scores"], log=lambda _: None)
     assert mine.read_text() == "mine"
 
 
-def test_a_site_that_was_stopped_on_the_way_can_be_gone_on_with(tmp_path, stubbed, monkeypatch):
-    drawn = figure_page.draw
+def test_interrupted_build_can_be_resumed(tmp_path, stubbed, monkeypatch):
+    drawn = figure_page.draw_figure
 
     def stopped(name):
         if name == "complexity":
             raise KeyboardInterrupt
         return drawn(name)
 
-    monkeypatch.setattr(figure_page, "draw", stopped)
+    monkeypatch.setattr(figure_page, "draw_figure", stopped)
     with pytest.raises(KeyboardInterrupt):
-        site.build(tmp_path, ["scores", "complexity"], say=lambda _: None)
-    monkeypatch.setattr(figure_page, "draw", drawn)
-    site.build(tmp_path, ["scores", "complexity"], say=lambda _: None)
+        site.build(tmp_path, ["scores", "complexity"], log=lambda _: None)
+    monkeypatch.setattr(figure_page, "draw_figure", drawn)
+    site.build(tmp_path, ["scores", "complexity"], log=lambda _: None)
     assert 'href="complexity.html"' in (tmp_path / "index.html").read_text("utf-8")
 
 
-def test_a_missing_package_is_told_before_anything_is_written(tmp_path, stubbed, monkeypatch):
+def test_missing_package_is_reported_before_writing(tmp_path, stubbed, monkeypatch):
     monkeypatch.setitem(sys.modules, "pygments", None)
     with pytest.raises(RegardError, match="needs pygments, which is not installed"):
         site.build(tmp_path / "gallery", ["scores"])
@@ -210,34 +211,34 @@ def test_a_missing_package_is_told_before_anything_is_written(tmp_path, stubbed,
         (["--lang", "zn"], "no language of the gallery is called 'zn'. Choose from: en, zh."),
     ],
 )
-def test_unknown_names_are_told_before_anything_is_drawn(tmp_path, arguments, message):
+def test_unknown_names_are_refused_before_drawing(tmp_path, arguments, message):
     result = CliRunner().invoke(app, ["gallery", "--out", str(tmp_path / "out"), *arguments])
     assert result.exit_code == 1
     assert message in result.stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_the_verb_says_where_the_site_is(tmp_path, stubbed):
+def test_command_prints_the_index_page(tmp_path, stubbed):
     result = CliRunner().invoke(app, ["gallery", "--out", str(tmp_path), "--only", "scores"])
     assert (result.exit_code, result.stdout.strip()) == (0, str(tmp_path / "index.html"))
     assert result.stderr.startswith("1/1 scores")
 
 
-@pytest.mark.parametrize("there", [True, False], ids=["demo's", "no"])
+@pytest.mark.parametrize("is_cached", [True, False], ids=["cached", "missing"])
 @pytest.mark.parametrize("name", ["bahdanau", "scores"])
-def test_translators_learn_meanwhile_if_no_other_has_to(
-    name, there, stubbed, monkeypatch, tmp_path
+def test_translators_train_in_background_once_the_demo_model_exists(
+    name, is_cached, stubbed, monkeypatch, tmp_path
 ):
-    learned = []
+    events = []
 
     @contextmanager
-    def learning():
-        learned.append("begun")
+    def train_in_background():
+        events.append("started")
         yield
-        learned.append("ended")
+        events.append("stopped")
 
-    monkeypatch.setattr(site, "find_cached", lambda to: tmp_path if there else None)
-    monkeypatch.setattr(site, "learning_meanwhile", learning)
-    site.build(tmp_path / "gallery", (name,), "en", say=lambda line: learned.append("drawn"))
-    wanted = ["begun", "drawn", "ended"] if there and name == "bahdanau" else ["drawn"]
-    assert learned == wanted
+    monkeypatch.setattr(site, "find_cached", lambda to: tmp_path if is_cached else None)
+    monkeypatch.setattr(site, "train_in_background", train_in_background)
+    site.build(tmp_path / "gallery", (name,), "en", log=lambda line: events.append("drawn"))
+    in_background = is_cached and name == "bahdanau"
+    assert events == (["started", "drawn", "stopped"] if in_background else ["drawn"])

@@ -4,7 +4,7 @@ import torch
 
 from regard.data import BOS
 from regard.gallery import three_attentions
-from regard.gallery.three_attentions import difference, look
+from regard.gallery.three_attentions import attention_weights, largest_change
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -12,8 +12,8 @@ SOURCES = [[270, 280, 290, 300, 310], [275, 285]]
 TARGETS = [[BOS, 320, 330, 340, 350, 360, 370], [BOS, 325, 335]]
 
 
-def test_padding_and_the_future_are_exactly_hidden(translators):
-    looks = look(translators["transformer"].model, SOURCES, TARGETS)
+def test_padding_and_future_get_exactly_zero_weight(translators):
+    looks = attention_weights(translators["transformer"].model, SOURCES, TARGETS)
     for layers in looks:
         assert torch.cat([layer.sum(-1).flatten() for layer in layers]).allclose(torch.tensor(1.0))
     for encoder, decoder, cross in zip(*looks, strict=True):
@@ -22,14 +22,14 @@ def test_padding_and_the_future_are_exactly_hidden(translators):
         assert (decoder.triu(1) == 0).all()
 
 
-def test_padding_changes_no_look_but_another_sentence_does(translators):
+def test_padding_changes_no_weights(translators):
     model = translators["transformer"].model
-    together = look(model, SOURCES, TARGETS)
-    assert difference(together, look(model, SOURCES[1:], TARGETS[1:])) < 1e-5
-    assert difference(together, look(model, [[276, 286]], TARGETS[1:])) > 1e-3
+    together = attention_weights(model, SOURCES, TARGETS)
+    assert largest_change(together, attention_weights(model, SOURCES[1:], TARGETS[1:])) < 1e-5
+    assert largest_change(together, attention_weights(model, [[276, 286]], TARGETS[1:])) > 1e-3
 
 
-def test_what_is_hatched_is_padding_or_the_future(kept, monkeypatch):
+def test_hatched_cells_are_padding_or_future(kept, monkeypatch):
     # a model that has learned little may say as much of both
     monkeypatch.setattr(three_attentions, "SENTENCES", ("The cat sits on the mat.", "A dog."))
     panels = three_attentions.draw()["three"].axes[:6]

@@ -1,7 +1,7 @@
 import pytest
 
 from regard.gallery import translators
-from regard.gallery.translators import learning_meanwhile, with_and_without
+from regard.gallery.translators import load_with_and_without_attention, train_in_background
 
 
 @pytest.fixture
@@ -26,28 +26,28 @@ def told(monkeypatch, unchecked):
     return notes
 
 
-def test_missing_translators_learn_at_the_same_time(told):
-    assert with_and_without() == ("fr bahdanau", "fr no_attention")
+def test_missing_translators_are_trained_in_parallel(told):
+    assert load_with_and_without_attention() == ("fr bahdanau", "fr no_attention")
     assert [note[0] for note in told] == ["start", "start", "wait", "wait"]
     assert {note[1] for note in told} == {"bahdanau", "no_attention"}
 
 
-def test_those_that_are_there_are_not_trained_again(told, monkeypatch, tmp_path):
+def test_cached_translators_are_not_trained_again(told, monkeypatch, tmp_path):
     there = {"bahdanau": tmp_path, "no_attention": None}
     monkeypatch.setattr(translators, "find_cached", lambda to, model, minutes: there[model])
-    with_and_without()
+    load_with_and_without_attention()
     assert told == [("start", "no_attention", str(translators.MINUTES)), ("wait", "no_attention")]
 
 
-def test_they_may_learn_before_they_are_asked_for(told):
-    with learning_meanwhile():
+def test_background_training_is_awaited_when_loading(told):
+    with train_in_background():
         assert [note[0] for note in told] == ["start", "start"]
-        with_and_without()
+        load_with_and_without_attention()
     assert [note[0] for note in told] == ["start", "start", "wait", "wait"]
 
 
-def test_those_that_no_one_asked_for_are_stopped(told):
-    with pytest.raises(KeyboardInterrupt), learning_meanwhile():
+def test_unused_background_training_is_stopped(told):
+    with pytest.raises(KeyboardInterrupt), train_in_background():
         raise KeyboardInterrupt
     assert sorted(note[:2] for note in told if note[0] == "stop") == [
         ("stop", "bahdanau"),

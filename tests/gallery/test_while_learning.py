@@ -6,7 +6,7 @@ import pytest
 
 from regard.analysis import word_level_cross_attention
 from regard.gallery import while_learning
-from regard.gallery.example_sentence import looks, the_cat
+from regard.gallery.example_sentence import example_pair, trace_pair
 from regard.runs import load
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -17,34 +17,35 @@ def pictures(kept):
     return while_learning.draw()
 
 
-def test_frames_come_in_the_order_of_steps_and_the_end_is_the_run_itself(pictures):
+def test_frames_are_ordered_by_step_and_end_with_the_run(pictures):
     titles = [axes.get_title() for axes in pictures["frames"].axes if axes.images]
     assert [title.split(":")[0] for title in titles] == ["step 0", "step 25", "step 30"]
 
 
-def test_each_frame_is_the_look_of_its_snapshot(pictures, kept):
+def test_each_frame_holds_weights_of_its_snapshot(pictures, kept):
     maps = [np.asarray(axes.images[0].get_array()) for axes in pictures["frames"].axes[:3]]
     snapshots = kept.folder.snapshots.values()
     runs = [*(load(kept.folder.path, checkpoint=path) for path in snapshots), kept]
     for drawn, run in zip(maps, runs, strict=True):
         assert drawn.sum(-1) == pytest.approx(1.0, abs=1e-5)
         found = [
-            word_level_cross_attention(looks(run, the_cat()), row)[0] for row in ("input", "output")
+            word_level_cross_attention(trace_pair(run, example_pair()), row)[0]
+            for row in ("input", "output")
         ]
         assert any(np.allclose(drawn, head) for stack in found for layer in stack for head in layer)
     assert not np.allclose(maps[0], maps[-1])
 
 
-def test_the_head_that_is_followed_is_the_best_in_the_end(pictures):
+def test_highlighted_head_has_the_lowest_final_error(pictures):
     lines = pictures["frames"].axes[3].lines
     ends = [line.get_ydata()[-1] for line in lines]
     thick = max(lines, key=lambda line: line.get_linewidth())
     assert len(lines) == 2 * 2 and thick.get_ydata()[-1] == min(ends)
 
 
-def test_the_moving_picture_shows_every_frame_and_the_last_for_longer(pictures):
-    frames, pauses = pictures["moving"]
-    assert pauses == [while_learning.PACE] * 2 + [4 * while_learning.PACE]
+def test_animation_shows_every_frame_and_holds_the_last(pictures):
+    frames, durations = pictures["animation"]
+    assert durations == [while_learning.FRAME_MS] * 2 + [4 * while_learning.FRAME_MS]
     panels = [frame.axes[0] for frame in frames]
     stills = pictures["frames"].axes[:3]
     assert [axes.get_title() for axes in panels] == [axes.get_title() for axes in stills]
@@ -52,7 +53,7 @@ def test_the_moving_picture_shows_every_frame_and_the_last_for_longer(pictures):
         assert (moving.images[0].get_array() == still.images[0].get_array()).all()
 
 
-def test_a_demo_without_snapshots_is_passed_by(kept, monkeypatch, translators):
+def test_run_without_snapshots_is_not_used(kept, monkeypatch, translators):
     asked = []
 
     old = SimpleNamespace(folder=SimpleNamespace(snapshots={}))
@@ -62,5 +63,5 @@ def test_a_demo_without_snapshots_is_passed_by(kept, monkeypatch, translators):
         return kept if near else old
 
     monkeypatch.setattr(while_learning, "load_or_train", found)
-    assert while_learning._watched() is kept
+    assert while_learning._run_with_snapshots() is kept
     assert asked == [None, Path("nowhere")]

@@ -5,47 +5,46 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from regard.errors import RegardError
+from regard import RegardError
 from regard.trace import Trace, build_translation_trace
-from regard.viz.figures import plot_all_heads, plot_head, plot_layer, plot_translation
-from regard.viz.heatmap import save_figure
+from regard.viz import plot_all_heads, plot_head, plot_layer, plot_translation, save_figure
 
 
-def maps(figure):
+def map_axes(figure):
     return [axes for axes in figure.axes if axes.images]
 
 
 def titles(figure):
-    return [axes.get_title() for axes in maps(figure)]
+    return [axes.get_title() for axes in map_axes(figure)]
 
 
-def words(axis):
+def labels(axis):
     return [label.get_text() for label in axis.get_ticklabels()]
 
 
-def test_one_head_has_words_title_caption_and_gold(trace):
+def test_head_has_labels_title_caption_and_gold_outlines(trace):
     drawn = plot_head(trace, "cross", 1, 0)
     axes = drawn.axes[0]
-    assert words(axes.yaxis) == ["<s>", "猫", "坐", "着"]
+    assert labels(axes.yaxis) == ["<s>", "猫", "坐", "着"]
     assert drawn.get_suptitle() == 'a <script>"cat"</script>'
     assert drawn.get_supxlabel().replace("\n", " ") == (
         "a hand-made translator · cross, layer 1, head 0 (outlined: gold alignment)"
     )
-    framed = {(patch.get_y() + 0.42, patch.get_x() + 0.42) for patch in axes.patches}
-    assert framed == {(1, 1), (2, 2), (2, 3), (3, 2), (3, 3)}
+    outlined = {(patch.get_y() + 0.42, patch.get_x() + 0.42) for patch in axes.patches}
+    assert outlined == {(1, 1), (2, 2), (2, 3), (3, 2), (3, 3)}
 
 
-def test_attention_without_gold_has_no_frames(trace):
+def test_attention_without_gold_has_no_outlines(trace):
     drawn = plot_head(trace, "encoder")
     assert not drawn.axes[0].patches
     assert drawn.get_supxlabel() == "a hand-made translator · encoder, layer 0, head 0"
 
 
-def test_the_heads_of_a_layer_are_drawn_in_order_on_one_scale(trace):
+def test_heads_of_a_layer_are_in_order_on_one_scale(trace):
     drawn = plot_layer(trace, "cross", -1)
     assert titles(drawn) == ["head 0", "head 3"]
-    assert {axes.images[0].get_clim() for axes in maps(drawn)} == {(0.0, 1.0)}
-    assert {axes.images[0].get_cmap().name for axes in maps(drawn)} == {"cividis"}
+    assert {axes.images[0].get_clim() for axes in map_axes(drawn)} == {(0.0, 1.0)}
+    assert {axes.images[0].get_cmap().name for axes in map_axes(drawn)} == {"cividis"}
     assert len(drawn.axes) == 2 + 1  # and one colour bar
     assert drawn.get_supxlabel().startswith("a hand-made translator · cross, layer 2")
 
@@ -54,40 +53,40 @@ def test_five_heads_take_two_rows_and_leave_the_rest_empty():
     weights = np.full((5, 2, 3), 1 / 3)
     drawn = plot_layer(build_translation_trace("abc", "xy", cross=[weights]))
     assert titles(drawn) == [f"head {n}" for n in range(5)]
-    assert len({round(axes.get_subplotspec().rowspan.start) for axes in maps(drawn)}) == 2
+    assert len({round(axes.get_subplotspec().rowspan.start) for axes in map_axes(drawn)}) == 2
     assert sum(not axes.axison for axes in drawn.axes) == 3
 
 
-def test_a_sheet_has_a_row_per_layer_and_names_both(trace):
+def test_all_heads_have_one_row_per_layer(trace):
     drawn = plot_all_heads(trace, "cross")
     assert titles(drawn) == ["0.0", "0.1", "1.0", "1.1", "2.0", "2.3"]
     assert drawn.get_supxlabel() == "a hand-made translator · cross: layer.head"
-    assert all(not words(axes.xaxis) for axes in maps(drawn))
+    assert all(not labels(axes.xaxis) for axes in map_axes(drawn))
 
 
-def test_three_attentions_stand_side_by_side(trace):
+def test_translation_shows_three_attentions_side_by_side(trace):
     drawn = plot_translation(trace, 0, 1)
     assert titles(drawn) == [f"{name}, layer 0, head 1" for name in ("encoder", "decoder", "cross")]
-    shown = [axes.images[0].get_array().shape for axes in maps(drawn)]
+    shown = [axes.images[0].get_array().shape for axes in map_axes(drawn)]
     assert shown == [(5, 5), (4, 4), (4, 5)]
-    assert len({axes.get_subplotspec().rowspan.start for axes in maps(drawn)}) == 1
-    assert len(maps(drawn)[2].patches) == 5
+    assert len({axes.get_subplotspec().rowspan.start for axes in map_axes(drawn)}) == 1
+    assert len(map_axes(drawn)[2].patches) == 5
 
 
-def test_a_model_with_one_attention_is_drawn_with_that():
+def test_translation_with_one_attention_shows_that_one():
     trace = build_translation_trace("abc", "xy", cross=[np.full((1, 2, 3), 1 / 3)])
     assert titles(plot_translation(trace)) == ["cross, layer 0, head 0"]
 
 
-def test_words_of_a_large_panel_do_not_touch():
+def test_labels_of_a_large_panel_do_not_overlap():
     weights = np.full((1, 90, 70), 1 / 70)
     drawn = plot_layer(build_translation_trace(["key"] * 70, ["query"] * 90, cross=[weights]))
     drawn.draw_without_rendering()
-    boxes = [label.get_window_extent() for label in maps(drawn)[0].get_yticklabels()]
+    boxes = [label.get_window_extent() for label in map_axes(drawn)[0].get_yticklabels()]
     assert all(a.y0 >= b.y1 for a, b in pairwise(boxes))
 
 
-def test_an_svg_keeps_text_as_text_and_a_word_is_not_markup(trace, tmp_path):
+def test_svg_keeps_text_as_text_and_labels_are_not_markup(trace, tmp_path):
     save_figure(plot_translation(replace(trace, model="$x$ & <b>")), tmp_path / "three.svg")
     svg = (tmp_path / "three.svg").read_text("utf-8")
     shown = re.findall("<text[^>]*>([^<]*)</text>", svg)
@@ -95,8 +94,8 @@ def test_an_svg_keeps_text_as_text_and_a_word_is_not_markup(trace, tmp_path):
     assert "<script" not in svg and "<b>" not in svg
 
 
-def test_what_is_not_there_is_refused(trace):
-    with pytest.raises(RegardError, match=r"no layer of cross has the number 7"):
+def test_missing_layer_and_empty_trace_are_refused(trace):
+    with pytest.raises(RegardError, match=r"no layer of cross with number 7"):
         plot_layer(trace, "cross", 7)
-    with pytest.raises(RegardError, match=r"no looks, so there is nothing to draw"):
+    with pytest.raises(RegardError, match=r"no attention maps, so there is nothing to draw"):
         plot_translation(Trace(tokens=trace.tokens, maps=()))

@@ -9,36 +9,40 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.errors import RegardError
+from regard import RegardError
 from regard.trace import Trace, build_translation_trace
-from regard.viz.page import STATIC_FOLDER, page_payload, render_page, save_page
+from regard.viz import STATIC_FOLDER, page_payload, render_page, save_page
 
 
-def told(html, name):
+def embedded_json(html, name):
     found = re.search(f'<script type="application/json" id="{name}">(.*?)</script>', html)
     return json.loads(found[1])
 
 
-def test_the_page_holds_the_trace_in_its_own_format(trace):
-    held = Trace.from_json(json.dumps(told(render_page(trace), "trace") | {"maps": []}))
-    assert (held.tokens, held.gold, held.title) == (trace.tokens, trace.gold, trace.title)
-    looks = told(render_page(trace), "trace")["maps"]
-    written = json.loads(trace.to_json())["maps"]
-    assert [look["weights"] for look in looks[:-1]] == [look["weights"] for look in written[:-1]]
-    assert set(looks[-1]["summary"]) == {"top_keys", "top_weights", "remainder", "tiles"}
+def test_page_embeds_the_trace_in_its_file_format(trace):
+    record = embedded_json(render_page(trace), "trace")
+    restored = Trace.from_dict(record | {"maps": []})
+    assert (restored.tokens, restored.gold, restored.title) == (
+        trace.tokens,
+        trace.gold,
+        trace.title,
+    )
+    expected = trace.to_dict()["maps"]
+    assert [m["weights"] for m in record["maps"][:-1]] == [m["weights"] for m in expected[:-1]]
+    assert set(record["maps"][-1]["summary"]) == {"top_keys", "top_weights", "remainder", "tiles"}
 
 
-def test_it_opens_where_it_is_told_to(trace):
-    assert told(render_page(trace, "cross", -1, 3), "view-state") == {
+def test_page_opens_at_the_given_head(trace):
+    assert embedded_json(render_page(trace, "cross", -1, 3), "view-state") == {
         "kind": "cross",
         "layer": 2,
         "head": 3,
     }
-    with pytest.raises(RegardError, match=r"no head of encoder.0 has the number 7"):
+    with pytest.raises(RegardError, match=r"no head of encoder.0 with number 7"):
         render_page(trace, "encoder", 0, 7)
 
 
-def test_a_policy_forbids_everything_but_its_own_script_and_style(trace):
+def test_content_security_policy_allows_only_its_own_script_and_style(trace):
     html = render_page(trace)
     policy = re.search('Content-Security-Policy" content="([^"]*)"', html)[1]
     assert policy.startswith("default-src 'none'; ")
@@ -49,58 +53,58 @@ def test_a_policy_forbids_everything_but_its_own_script_and_style(trace):
         assert f"{source} 'sha256-{digest}'" in policy
 
 
-def test_nothing_is_fetched(trace):
+def test_page_has_no_external_resources(trace):
     html = render_page(trace)
     assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//""", html)
     assert set(re.findall(r"https?://[^\s\"'<]+", html)) == {"http://www.w3.org/2000/svg"}
 
 
-def test_words_and_titles_are_never_markup(trace):
+def test_title_is_never_markup(trace):
     html = render_page(trace)  # its title is a script with quotes
     assert html.count("<script") == 3
     assert "<title>a &lt;script&gt;&quot;cat&quot;&lt;/script&gt;</title>" in html
 
 
-def of_size(layers, heads, tokens):
+def cross_trace(layers, heads, tokens):
     rng = np.random.default_rng(0)
     text = [f"w{n}" for n in range(tokens)]
-    looks = [
+    layers = [
         rng.dirichlet(np.full(tokens, 0.05), size=(heads, tokens)).astype(np.float32)
         for _ in range(layers)
     ]
-    return build_translation_trace(text, text, cross=looks)
+    return build_translation_trace(text, text, cross=layers)
 
 
 @pytest.mark.parametrize(
-    ("size", "kept", "bits"),
+    ("size", "part", "bits"),
     [((2, 3, 20), "weights", 16), ((5, 4, 120), "weights", 8), ((4, 4, 400), "summary", 8)],
 )
-def test_more_weights_are_rounded_and_then_reduced(size, kept, bits):
-    look = page_payload(of_size(*size))["maps"][0]
-    assert kept in look
-    numbers = look["weights"] if kept == "weights" else look["summary"]["top_weights"]
-    assert numbers["bits"] == bits
+def test_larger_traces_are_rounded_and_then_summarized(size, part, bits):
+    first = page_payload(cross_trace(*size))["maps"][0]
+    assert part in first
+    array = first["weights"] if part == "weights" else first["summary"]["top_weights"]
+    assert array["bits"] == bits
 
 
-def test_a_page_is_saved_as_one_file(trace, tmp_path):
+def test_page_is_saved_as_one_file(trace, tmp_path):
     save_page(trace, tmp_path / "a page.html", "encoder")
     assert (tmp_path / "a page.html").read_text("utf-8") == render_page(trace, "encoder")
     with pytest.raises(RegardError, match=r"cannot write .*: No such file or directory"):
         save_page(trace, tmp_path / "nowhere" / "a.html")
 
 
-def test_the_modules_pass_their_own_tests():
+def test_javascript_tests_pass():
     node = shutil.which("node")
     if node is None:
-        pytest.skip("node is not installed: the page's modules were not tested")
+        pytest.skip("node is not installed, so the viewer's modules were not tested")
     tests = sorted((Path(__file__).parent / "static").glob("*.test.mjs"))
     ran = subprocess.run([node, "--test", *tests], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout[-4000:]
 
 
-def test_modules_are_plain_and_short():
+def test_javascript_modules_are_documented_and_use_no_inner_html():
     for module in STATIC_FOLDER.glob("*.js"):
         text = module.read_text("utf-8")
-        assert text.startswith("/** "), f"{module.name} does not say what it holds"
+        assert text.startswith("/** "), f"{module.name} has no description"
         assert text.count("\n") < 250, f"{module.name} is too long"
         assert "innerHTML" not in text and "insertAdjacentHTML" not in text

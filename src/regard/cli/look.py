@@ -9,8 +9,7 @@ from regard.decoding import translate
 from regard.errors import RegardError
 from regard.runs import load, trace_translation
 from regard.trace import TokenList, Trace, merge_subwords
-from regard.viz import figures, heatmap, save_page
-from regard.viz.text import render_head
+from regard.viz import plot_head, render_head, save_figure, save_page
 
 if TYPE_CHECKING:
     import torch
@@ -106,5 +105,5 @@ def draw(trace: Trace, selection: HeadSelection, words: bool, paths: Mapping[str
         if format == "html":
             save_page(trace, path, *selection)
         else:
-            heatmap.save_figure(figures.plot_head(trace, *selection), path, format)
+            save_figure(plot_head(trace, *selection), path, format)
     return "\n".join(f"wrote {path}" for path in paths.values())

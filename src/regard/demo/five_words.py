@@ -84,11 +84,11 @@ def _table(head: Sequence[str], words: Sequence[str], rows: Sequence[Sequence[fl
 
 
 def _picture(looked: AttentionOutput, title: str) -> str:
-    return terminal.render_heatmap(looked.weights, WORDS, WORDS, title=title, top=_top(looked))
+    return terminal.render_heatmap(looked.weights, WORDS, WORDS, title=title, vmax=_top(looked))
 
 
 def _save(looked: AttentionOutput, title: str, out: Path) -> None:
-    drawn = heatmap.plot_heatmap(looked.weights, WORDS, WORDS, title=title, top=_top(looked))
+    drawn = heatmap.plot_heatmap(looked.weights, WORDS, WORDS, title=title, vmax=_top(looked))
     heatmap.save_figure(drawn, out)
 
 

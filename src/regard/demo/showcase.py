@@ -131,7 +131,7 @@ def _picture(seen: _Seen, out: Path) -> str:
             title=seen.phrase.target,
             caption=f"cross-attention, layer {head.layer}, head {head.head} · "
             "outlined: gold alignment",
-            marked=[
+            outlined=[
                 (t, s) for t, row in enumerate(seen.gold) for s, mark in enumerate(row) if mark
             ],
         )

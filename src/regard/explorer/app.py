@@ -26,7 +26,7 @@ from regard.explorer.runs import RunRegistry
 from regard.explorer.schemas import LIMITS, MAX_NAME_CHARACTERS, Limits
 from regard.explorer.traces import TraceRegistry
 from regard.explorer.workers import WorkerPool
-from regard.viz.page import STATIC_FOLDER as VIZ_STATIC
+from regard.viz import STATIC_FOLDER as VIZ_STATIC
 
 STATIC = FilePath(__file__).parent / "static"
 

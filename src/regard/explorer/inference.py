@@ -11,7 +11,7 @@ from regard.decoding import Translation, translate
 from regard.explorer.cancellation import CancelToken
 from regard.explorer.schemas import LIMITS, Limits
 from regard.runs import Run, assign_words, trace_translation
-from regard.viz.page import page_payload
+from regard.viz import page_payload
 
 
 def translate_text(

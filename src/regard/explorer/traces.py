@@ -17,7 +17,7 @@ from regard.errors import RegardError
 from regard.explorer.runs import unique_names
 from regard.explorer.schemas import LIMITS, Limits
 from regard.trace import Trace, read_trace_text
-from regard.viz.page import page_payload
+from regard.viz import page_payload
 
 MAX_LISTED_NAMES = 20  # in an error message
 MAX_JSONL_CHARACTERS = 1 << 26  # of a file with several traces

@@ -1,12 +1,12 @@
-"""The cat sits on the mat: a sentence in two languages, and where a translator looks in it."""
+"""The sentence that several figures show, and its trace by a translator."""
 
 from regard.data.phrasebook import AlignedPair
-from regard.gallery.one_thread import one_thread
+from regard.gallery.single_thread import single_thread
 from regard.runs import Run, trace_translation
 from regard.trace import Trace, merge_subwords
 
 
-def the_cat() -> AlignedPair:
+def example_pair() -> AlignedPair:
     """Return the example pair, aligned as the grammar of the phrasebook aligns it."""
     return AlignedPair(
         "The cat sits on the mat.",
@@ -17,10 +17,10 @@ def the_cat() -> AlignedPair:
     )
 
 
-@one_thread()
-def looks(run: Run, said: AlignedPair) -> Trace:
-    """Let a translator say the book's translation; tell, word by word, where it looks."""
-    words = said.word_spans()
-    return merge_subwords(
-        trace_translation(run.model, run.tokenizers, said.source, said.target, words=words)
+@single_thread()
+def trace_pair(run: Run, pair: AlignedPair) -> Trace:
+    """Trace a run that is teacher-forced to the reference, word by word."""
+    trace = trace_translation(
+        run.model, run.tokenizers, pair.source, pair.target, words=pair.word_spans()
     )
+    return merge_subwords(trace)

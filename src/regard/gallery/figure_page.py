@@ -1,4 +1,4 @@
-"""One figure of the gallery: its texts, its code, and its pictures as files."""
+"""One figure of the gallery: its texts, its code and its pictures as files."""
 
 import re
 import tomllib
@@ -15,7 +15,7 @@ from warnings import catch_warnings, filterwarnings
 from regard._support import files
 from regard.errors import RegardError
 from regard.gallery import LANGUAGES
-from regard.viz import fonts, heatmap
+from regard.viz import fonts, save_figure
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 
-# told apart without colours too (Okabe and Ito 2008)
+# distinguishable with colour vision deficiency (Okabe and Ito 2008)
 BLUE, ORANGE, GREEN, PURPLE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9"
 GREY = "#8a919c"
 STYLE = {
@@ -37,54 +37,59 @@ STYLE = {
 }
 
 
-class Moving(NamedTuple):
-    """A picture that moves: its frames, and for how many milliseconds each is shown."""
+class Animation(NamedTuple):
+    """Frames of an animated picture, and the duration of each in milliseconds."""
 
     frames: "Sequence[matplotlib.figure.Figure]"
-    pauses: Sequence[int]
+    durations_ms: Sequence[int]
 
 
-Picture: TypeAlias = "matplotlib.figure.Figure | Moving"
+Picture: TypeAlias = "matplotlib.figure.Figure | Animation"
 
 
 @dataclass(frozen=True)
-class Text:
-    """What a page says in one language; `code` stands between backticks."""
+class FigureText:
+    """The texts of a page in one language; text between backticks is code."""
 
     title: str
     question: str
     notice: tuple[str, ...]
-    attempts: tuple[str, ...]  # what to try
-    pictures: Mapping[str, str]  # what stands below a picture, by its name
-    words: Mapping[str, str] = field(default_factory=dict)  # of the pictures, by the English ones
+    exercises: tuple[str, ...]  # "What to try"
+    captions: Mapping[str, str]  # by picture name
+    translations: Mapping[str, str] = field(default_factory=dict)  # of labels, by the English ones
 
 
 @dataclass(frozen=True)
-class Plate:
+class FigurePage:
     """A figure without its pictures: formula (MathML), code and texts."""
 
     name: str
     formula: str
     code: str
-    texts: Mapping[str, Text]
+    texts: Mapping[str, FigureText]
 
 
-def read(name: str) -> Plate:
-    """Read the code and the texts of a figure."""
-    told = tomllib.loads((HERE / "texts" / f"{name}.toml").read_text("utf-8"))
-    texts = {language: _text(told[language]) for language in LANGUAGES}
-    return Plate(name, told["formula"], (HERE / f"{name}.py").read_text("utf-8"), texts)
+def load_page(name: str) -> FigurePage:
+    """Load the code and the texts of a figure."""
+    content = tomllib.loads((HERE / "texts" / f"{name}.toml").read_text("utf-8"))
+    texts = {language: _parse_text(content[language]) for language in LANGUAGES}
+    return FigurePage(name, content["formula"], (HERE / f"{name}.py").read_text("utf-8"), texts)
 
 
-def _text(told: Mapping[str, Any]) -> Text:
-    notice, attempts = tuple(told["notice"]), tuple(told["try"])
-    captions, words = told.get("pictures", {}), told.get("words", {})
-    return Text(told["title"], told["question"], notice, attempts, captions, words)
+def _parse_text(content: Mapping[str, Any]) -> FigureText:
+    return FigureText(
+        content["title"],
+        content["question"],
+        tuple(content["notice"]),
+        tuple(content["try"]),
+        content.get("pictures", {}),
+        content.get("words", {}),
+    )
 
 
-def draw(name: str) -> dict[str, Picture]:
-    """Draw a figure: its pictures by name, in the order in which they are shown."""
-    with _saying_what_is_missing(name):
+def draw_figure(name: str) -> dict[str, Picture]:
+    """Draw a figure; return its pictures by name, in display order."""
+    with _missing_extra_as_error(name):
         from matplotlib import rc_context
 
         with rc_context(STYLE):  # type: ignore[arg-type]
@@ -92,95 +97,97 @@ def draw(name: str) -> dict[str, Picture]:
         return pictures
 
 
-def check(names: Iterable[str]) -> None:
-    """Refuse figures whose packages are not installed, before any of them takes its time."""
+def check_dependencies(names: Iterable[str]) -> None:
+    """Raise for figures whose packages are not installed, before any of them is drawn."""
     for name in names:
-        with _saying_what_is_missing(name):
+        with _missing_extra_as_error(name):
             import_module("matplotlib")
-            import_module("pygments")  # of the page
+            import_module("pygments")  # highlights the code
             import_module(f"regard.gallery.{name}")
 
 
 @contextmanager
-def _saying_what_is_missing(name: str) -> Iterator[None]:
+def _missing_extra_as_error(name: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
         if str(error.name).startswith("regard"):
-            raise  # a mistake of ours
+            raise  # a bug of regard
         raise RegardError(
             f"the figure {name!r} needs {error.name}, which is not installed; "
-            "pip install 'regard[gallery]' would do"
+            "pip install 'regard[gallery]'"
         ) from error
 
 
-def save(pictures: Mapping[str, Picture], folder: Path) -> str:
-    """Write pictures as PNG and SVG; give the letters that no font has, for which PNG is left out.
+def save_pictures(pictures: Mapping[str, Picture], folder: Path) -> str:
+    """Write pictures as SVG and PNG, or GIF; return the characters that no font has.
 
-    Their number comes first in their names: files in order of name are pictures in order.
+    A picture with such characters is written as SVG only. File names start with a number, so
+    that sorting by name gives the display order. Pictures of an earlier build are removed.
     """
-    kept, unknown = set(), ""
+    written, missing = set(), ""
     for number, (name, picture) in enumerate(pictures.items(), 1):
         stem = folder / f"{number}-{name}"
-        if isinstance(picture, Moving):
-            contents = {".gif": _film(picture)}
+        if isinstance(picture, Animation):
+            contents = {".gif": _encode_gif(picture)}
         else:
-            lacking = _lacking(picture)
-            contents = _drawn(picture, (".svg",) if lacking else (".svg", ".png"))
-            unknown += lacking
+            glyphs = missing_glyphs(picture)
+            contents = _render(picture, (".svg",) if glyphs else (".svg", ".png"))
+            missing += glyphs
         for suffix, content in contents.items():
             path = stem.with_name(stem.name + suffix)
             files.write_file(path, content)
-            kept.add(path)
-    for old in set(saved(folder)) - kept:
-        old.unlink()
-    return "".join(dict.fromkeys(unknown))
+            written.add(path)
+    for stale in set(list_pictures(folder)) - written:
+        stale.unlink()
+    return "".join(dict.fromkeys(missing))
 
 
-def saved(folder: Path) -> list[Path]:
-    """List the pictures that were saved in a folder, in order, and nothing else that is there."""
-    ours = re.compile(r"\d+-.+\.(png|svg|gif)")
-    return sorted(path for path in folder.glob("*") if ours.fullmatch(path.name))
+def list_pictures(folder: Path) -> list[Path]:
+    """Return the pictures that `save_pictures` wrote into a folder, in order, and no other file."""
+    pattern = re.compile(r"\d+-.+\.(png|svg|gif)")
+    return sorted(path for path in folder.glob("*") if pattern.fullmatch(path.name))
 
 
-def labels(picture: "matplotlib.figure.Figure") -> "list[matplotlib.text.Text]":
-    """List all that is written in a picture; the cells of a table do not tell by themselves."""
+def text_artists(picture: "matplotlib.figure.Figure") -> "list[matplotlib.text.Text]":
+    """Return every text of a picture, table cells included (`findobj` does not descend there)."""
     from matplotlib.table import Cell
-    from matplotlib.text import Text as Label
+    from matplotlib.text import Text
 
     cells = [cell.get_text() for cell in picture.findobj(Cell) if isinstance(cell, Cell)]
-    return cells + [label for label in picture.findobj(Label) if isinstance(label, Label)]
+    return cells + [text for text in picture.findobj(Text) if isinstance(text, Text)]
 
 
-def _lacking(picture: "matplotlib.figure.Figure") -> str:
-    return fonts.missing_glyphs(label.get_text() for label in labels(picture))
+def missing_glyphs(picture: "matplotlib.figure.Figure") -> str:
+    """Return the characters of a picture that no installed font has."""
+    return fonts.missing_glyphs(text.get_text() for text in text_artists(picture))
 
 
-def _film(picture: Moving) -> bytes:
-    """Write frames of one size as a GIF that begins again at its end."""
+def _encode_gif(animation: Animation) -> bytes:
+    """Encode frames of one size as a looping GIF."""
     from PIL import Image
 
-    images, film = [], BytesIO()
-    for frame in picture.frames:
+    images, gif = [], BytesIO()
+    for frame in animation.frames:
         content = BytesIO()
         frame.savefig(content, format="png", dpi=110)
         images.append(Image.open(content).convert("RGB"))
     first, *others = images
-    pauses = list(picture.pauses)
-    first.save(film, "gif", save_all=True, append_images=others, duration=pauses, loop=0)
-    return film.getvalue()
+    durations = list(animation.durations_ms)
+    first.save(gif, "gif", save_all=True, append_images=others, duration=durations, loop=0)
+    return gif.getvalue()
 
 
-def _drawn(picture: "matplotlib.figure.Figure", suffixes: Sequence[str]) -> dict[str, bytes]:
-    """Lay a picture out once, and write it in each format."""
+def _render(picture: "matplotlib.figure.Figure", suffixes: Sequence[str]) -> dict[str, bytes]:
+    """Compute the layout once and render the picture in each format."""
     layout = picture.get_layout_engine()
     with catch_warnings():
         filterwarnings("ignore", "Glyph .* missing from", UserWarning)
         picture.draw_without_rendering()
-    picture.set_layout_engine("none")  # all stays where it is now
+    picture.set_layout_engine("none")  # keep the computed layout
     with TemporaryDirectory() as folder:
         paths = [Path(folder) / f"picture{suffix}" for suffix in suffixes]
         for path in paths:
-            heatmap.save_figure(picture, path)
+            save_figure(picture, path)
         picture.set_layout_engine(layout)
         return {path.suffix: path.read_bytes() for path in paths}

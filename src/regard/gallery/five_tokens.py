@@ -7,14 +7,14 @@ from torch import Tensor
 
 import regard
 from regard.demo.five_words import TOKENS, TRAITS, WORDS
-from regard.gallery.plots import cells
-from regard.viz.heatmap import new_figure
+from regard.gallery.plots import matrix_heatmap
+from regard.viz import new_figure
 
-HEADER = ("it looks at", "score  q · k / √4", "exp", "weight: share of the sum", "weight × value")
+HEADER = ("key", "score  q · k / √4", "exp", "weight: share of the sum", "weight × value")
 
 
 def draw() -> dict[str, Figure]:
-    """Draw the four matrices of attention, and the first row of them by hand."""
+    """Draw the four matrices of attention, and the computation of their first row."""
     tokens = torch.tensor(TOKENS)
     scores = regard.ScaledDot()(tokens, tokens)
     context, weights = regard.look(tokens)
@@ -27,15 +27,21 @@ def draw() -> dict[str, Figure]:
 def _steps(tokens: Tensor, scores: Tensor, weights: Tensor, context: Tensor) -> Figure:
     figure = new_figure(10.5, 3.0)
     tokens_at, scores_at, weights_at, context_at = figure.subplots(1, 4, width_ratios=[4, 5, 5, 4])
-    cells(tokens_at, tokens, WORDS, TRAITS, title="tokens $X$", written=".1f")
-    cells(scores_at, scores, (), WORDS, title=r"scores $XX^\top/\sqrt{4}$", written=".2f")
-    cells(weights_at, weights, (), WORDS, title="weights: softmax of each row", written=".2f")
-    cells(context_at, context, (), TRAITS, title="context: weights $X$", top=1.0, written=".2f")
+    matrix_heatmap(tokens_at, tokens, WORDS, TRAITS, title="tokens $X$", cell_format=".1f")
+    matrix_heatmap(
+        scores_at, scores, (), WORDS, title=r"scores $XX^\top/\sqrt{4}$", cell_format=".2f"
+    )
+    matrix_heatmap(
+        weights_at, weights, (), WORDS, title="weights: softmax of each row", cell_format=".2f"
+    )
+    matrix_heatmap(
+        context_at, context, (), TRAITS, title="context: weights $X$", vmax=1.0, cell_format=".2f"
+    )
     return figure
 
 
 def _by_hand(tokens: Tensor, scores: Tensor, weights: Tensor, context: Tensor) -> Figure:
-    """Spell out how the first word looks at each word, and what it gathers from each."""
+    """Write out the first row: score, weight and weighted value of each key."""
     powers = scores[0].exp()
     lines = [
         (
@@ -51,7 +57,7 @@ def _by_hand(tokens: Tensor, scores: Tensor, weights: Tensor, context: Tensor) -
     figure = new_figure(10.5, 3.0)
     axes = figure.subplots()
     axes.set_axis_off()
-    axes.set_title(f"the first row: how the {WORDS[0]} looks")
+    axes.set_title(f"the first row: query {WORDS[0]}")
     table = axes.table(
         lines,
         colLabels=HEADER,
@@ -72,5 +78,5 @@ def _product(query: Tensor, key: Tensor) -> str:
     return "(" + " + ".join(f"{a:g}·{b:g}" for a, b in pairs) + ")"
 
 
-def _vector(numbers: Tensor) -> str:
-    return "(" + ", ".join(f"{number:.2f}" for number in numbers.tolist()) + ")"
+def _vector(values: Tensor) -> str:
+    return "(" + ", ".join(f"{value:.2f}" for value in values.tolist()) + ")"

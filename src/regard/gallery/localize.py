@@ -1,61 +1,61 @@
-"""The words of pictures in the language of their page: drawn once, and said again."""
+"""Labels of pictures in the language of the page: a picture is drawn once, then relabelled."""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from regard.gallery.figure_page import Moving, Picture, labels
-from regard.viz.fonts import font_families, missing_glyphs
+from regard.gallery.figure_page import Animation, Picture, text_artists
+from regard.viz import font_families, missing_glyphs
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 
-def put(pictures: Mapping[str, Picture], words: Mapping[str, str]) -> None:
-    """Say all that stands in pictures in other words; what is no phrase of theirs stays.
+def localize_pictures(pictures: Mapping[str, Picture], translations: Mapping[str, str]) -> None:
+    """Replace every label of the pictures that has a translation; leave the others.
 
-    A moving picture has no SVG to fall back on: if no font has the letters, it stays as it is.
+    An animation has no SVG to fall back on, so it stays in English if a font is missing.
     """
-    drawable = not missing_glyphs(words.values())
+    has_fonts = not missing_glyphs(translations.values())
     for picture in pictures.values():
-        if not isinstance(picture, Moving):
-            _say(picture, words)
-        elif drawable:
+        if not isinstance(picture, Animation):
+            _localize_figure(picture, translations)
+        elif has_fonts:
             for frame in picture.frames:
-                _say(frame, words)
+                _localize_figure(frame, translations)
 
 
-def told(text: str, words: Mapping[str, str]) -> str:
-    """Say a text in other words, those of the first phrase that fits.
+def localize(text: str, translations: Mapping[str, str]) -> str:
+    """Return the translation of a text by the first pattern that matches it.
 
-    In a phrase, `{}` is what varies; it may be a phrase, too.
+    In a pattern, `{}` matches a variable part, which is translated in turn.
     """
-    for phrase, said in words.items():
-        parts = re.fullmatch(re.escape(phrase).replace(r"\{\}", "(.+?)"), text)
-        if parts:
-            return said.format(*(told(part, words) for part in parts.groups()))
+    for pattern, translation in translations.items():
+        match = re.fullmatch(re.escape(pattern).replace(r"\{\}", "(.+?)"), text)
+        if match:
+            return translation.format(*(localize(part, translations) for part in match.groups()))
     return text
 
 
-def _say(figure: "Figure", words: Mapping[str, str]) -> None:
-    for axis in _axes(figure):
-        _name_ticks(axis, words)
-    for label in labels(figure):
-        said = told(label.get_text(), words)
-        if said != label.get_text():
-            label.set(text=said, fontfamily=font_families())
+def _localize_figure(figure: "Figure", translations: Mapping[str, str]) -> None:
+    for axis in _visible_axes(figure):
+        _localize_ticks(axis, translations)
+    for artist in text_artists(figure):
+        text = localize(artist.get_text(), translations)
+        if text != artist.get_text():
+            artist.set(text=text, fontfamily=font_families())
 
 
-def _axes(figure: "Figure") -> Iterator["Axis"]:
+def _visible_axes(figure: "Figure") -> Iterator["Axis"]:
     for axes in figure.axes:
         if axes.axison:
             yield from (axes.xaxis, axes.yaxis)
 
 
-def _name_ticks(axis: "Axis", words: Mapping[str, str]) -> None:
-    """Name ticks anew, for an axis writes their labels by itself whenever it is drawn."""
+def _localize_ticks(axis: "Axis", translations: Mapping[str, str]) -> None:
+    """Set tick labels on the axis itself, which rewrites its text artists at every draw."""
     labels = [label.get_text() for label in axis.get_ticklabels()]
-    said = [told(label, words) for label in labels]
-    if said != labels:
-        axis.set_ticks(axis.get_ticklocs(), said, fontfamily=font_families())
+    translated = [localize(label, translations) for label in labels]
+    if translated != labels:
+        axis.set_ticks(axis.get_ticklocs(), translated, fontfamily=font_families())

@@ -1,4 +1,4 @@
-"""The masked softmax: hidden keys weigh nothing, and who may look nowhere sees nothing."""
+"""Masked softmax: masked keys get zero weight, and a fully masked query gets zeros."""
 
 import math
 
@@ -10,21 +10,21 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 
 import regard
-from regard.gallery.plots import cells
+from regard.gallery.plots import matrix_heatmap
 from regard.masks import Mask, causal, lengths, padding, window
-from regard.viz.heatmap import new_figure
+from regard.viz import new_figure
 
 WORDS = ("the", "cat", "sat", "down", ".", "[pad]")
 KEEP = [[True] * 5 + [False]]
 
 
 def tokens() -> Tensor:
-    """Draw one sentence of six tokens."""
+    """Sample one sentence of six tokens."""
     return 0.7 * torch.randn(1, 6, 8, generator=torch.Generator().manual_seed(3))
 
 
 def masks() -> dict[str, Mask | None]:
-    """Name the masks to compare."""
+    """Return the masks to compare, by title."""
     return {
         "no mask": None,
         "lengths([5]): per sentence": lengths([5]),
@@ -38,8 +38,8 @@ def masks() -> dict[str, Mask | None]:
 
 
 def draw() -> dict[str, Figure]:
-    """Draw the weights behind each mask, and three ways to treat a row that may look nowhere."""
-    return {"masks": _masks(), "nowhere": _nowhere()}
+    """Draw the weights under each mask, and three treatments of a fully masked row."""
+    return {"masks": _masks(), "fully-masked": _fully_masked()}
 
 
 def _masks() -> Figure:
@@ -52,32 +52,30 @@ def _masks() -> Figure:
     return figure
 
 
-def _nowhere() -> Figure:
-    """Hide every key from the last query, and take the softmax in three ways."""
-    may_look = lengths([[6, 5, 4, 3, 1, 0]])
+def _fully_masked() -> Figure:
+    """Mask every key of the last query, and take the softmax in three ways."""
+    mask = lengths([[6, 5, 4, 3, 1, 0]])
     queries = tokens()
     allowed = (torch.arange(6) < torch.tensor([6, 5, 4, 3, 1, 0])[:, None])[None]
     scores = regard.ScaledDot()(queries, queries)
-    ways = {
+    treatments = {
         "softmax with -∞: NaN": scores.masked_fill(~allowed, -math.inf).softmax(-1),
-        "softmax with -1e9: looks at what is hidden": scores.masked_fill(~allowed, -1e9).softmax(
-            -1
-        ),
-        "regard: looks nowhere": regard.weights(queries, mask=may_look),
+        "softmax with -1e9: uniform": scores.masked_fill(~allowed, -1e9).softmax(-1),
+        "regard: zeros": regard.weights(queries, mask=mask),
     }
     figure = new_figure(10.5, 3.7)
     panels = figure.subplots(1, 3)
-    for axes, (name, weights) in zip(panels, ways.items(), strict=True):
+    for axes, (name, weights) in zip(panels, treatments.items(), strict=True):
         image = _panel(axes, weights[0], name, ~allowed[0])
     figure.colorbar(image, ax=panels, label="weight", shrink=0.8)
     return figure
 
 
-def _panel(axes: Axes, weights: Tensor, title: str, hidden: Tensor | None = None) -> AxesImage:
-    """Draw weights; hidden cells, those of exactly 0 unless told, are hatched."""
-    image = cells(axes, weights, WORDS, WORDS, top=1.0, written=".2f")
+def _panel(axes: Axes, weights: Tensor, title: str, masked: Tensor | None = None) -> AxesImage:
+    """Draw weights with masked cells hatched; by default those with weight exactly 0."""
+    image = matrix_heatmap(axes, weights, WORDS, WORDS, vmax=1.0, cell_format=".2f")
     axes.set_title(title, fontsize=9)
-    for query, key in (weights == 0 if hidden is None else hidden).nonzero().tolist():
+    for query, key in (weights == 0 if masked is None else masked).nonzero().tolist():
         corner = (key - 0.5, query - 0.5)
         axes.add_patch(Rectangle(corner, 1, 1, fill=False, hatch="////", edgecolor="#5c7090", lw=0))
     return image

@@ -1,4 +1,4 @@
-"""Builds the gallery: draws the chosen figures, and writes the pages of all that are there."""
+"""Builds the gallery: draws the chosen figures and writes the pages of all figures drawn so far."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -11,8 +11,9 @@ from regard._support import files
 from regard._support.progress import ProgressDisplay, print_to_stderr
 from regard.demo.models import find_cached
 from regard.errors import RegardError, unknown_name
-from regard.gallery import FIGURES, LANGUAGES, figure_page, localize, page
-from regard.gallery.translators import learning_meanwhile
+from regard.gallery import FIGURES, LANGUAGES, figure_page, templates
+from regard.gallery.localize import localize_pictures
+from regard.gallery.translators import train_in_background
 
 STATIC = Path(__file__).parent / "static"
 
@@ -21,11 +22,11 @@ def build(
     out: Path,
     only: Collection[str] = (),
     language: str | None = None,
-    say: Callable[[str], None] | None = None,
+    log: Callable[[str], None] | None = None,
 ) -> Path:
-    """Build the site, or the figures and the language that are asked for; give its first page.
+    """Build the site, or the given figures and language of it, and return its index page.
 
-    Pictures are drawn for the figures asked for; pages are written for all that have pictures.
+    Pages are written for every figure that has pictures, from this build or an earlier one.
     """
     for name in only:
         if name not in FIGURES:
@@ -33,71 +34,74 @@ def build(
     if language not in (None, *LANGUAGES):
         raise unknown_name("language of the gallery", str(language), LANGUAGES)
     languages = [language] if language else list(LANGUAGES)
-    _refuse_what_is_not_ours(out, languages)
-    chosen = [name for name in FIGURES if name in only or not only]
-    figure_page.check(chosen)
-    _write(out, languages)  # a folder that is begun is marked, so that it can be gone on with
-    unknown: dict[str, str] = {}
-    # if another translator has yet to learn for the figures before, these must not take its time
-    ahead = "bahdanau" in chosen and find_cached("fr")
-    with learning_meanwhile() if ahead else nullcontext():
-        for name in _progress(chosen, say):
-            letters = _draw(name, {one: _folder(out, one) for one in languages})
-            unknown |= {name: letters} if letters else {}
-    if unknown:
-        (say or print_to_stderr)(_without_fonts(unknown))
-    return _write(out, languages)
+    _check_folder(out, languages)
+    names = [name for name in FIGURES if name in only or not only]
+    figure_page.check_dependencies(names)
+    _write_pages(out, languages)  # marks the folder, so that an interrupted build can be resumed
+    missing: dict[str, str] = {}
+    # while an earlier figure still has to train its translator, these would compete for the cores
+    in_background = "bahdanau" in names and find_cached("fr")
+    with train_in_background() if in_background else nullcontext():
+        for name in _track(names, log):
+            glyphs = _draw(name, {code: _folder(out, code) for code in languages})
+            missing |= {name: glyphs} if glyphs else {}
+    if missing:
+        (log or print_to_stderr)(_missing_fonts_message(missing))
+    return _write_pages(out, languages)
 
 
 def _draw(name: str, folders: Mapping[str, Path]) -> str:
-    """Draw a figure once, save it in each language, and give the letters that no font has."""
-    pictures, texts, unknown = figure_page.draw(name), figure_page.read(name).texts, ""
-    for language, folder in folders.items():  # English, in which they are drawn, is the first
-        localize.put(pictures, texts[language].words)
-        unknown += figure_page.save(pictures, folder / "pictures" / name)
-    return unknown
+    """Draw a figure once, save it in each language, and return the characters no font has."""
+    pictures, texts = figure_page.draw_figure(name), figure_page.load_page(name).texts
+    missing = ""
+    for language, folder in folders.items():  # English, the language they are drawn in, is first
+        localize_pictures(pictures, texts[language].translations)
+        missing += figure_page.save_pictures(pictures, folder / "pictures" / name)
+    return missing
 
 
-def _without_fonts(unknown: Mapping[str, str]) -> str:
-    letters = "".join(dict.fromkeys("".join(unknown.values())))[:20]
+def _missing_fonts_message(missing: Mapping[str, str]) -> str:
+    characters = "".join(dict.fromkeys("".join(missing.values())))[:20]
     return (
-        f"no font of this computer has {letters!r}: such pictures are SVG only, in their reader's "
-        f"fonts, and what moves stays in English ({', '.join(unknown)}); with Noto Sans CJK "
-        "installed, they would be PNG, too"
+        f"no installed font has {characters!r}: these pictures are written as SVG only, and "
+        f"animations stay in English ({', '.join(missing)}); install Noto Sans CJK to get PNG, too"
     )
 
 
-def _write(out: Path, languages: Sequence[str]) -> Path:
-    """Write the pages of every figure that has pictures, in each language asked for or there."""
-    written = [one for one in LANGUAGES if one in languages or _home(out, one).exists()]
-    present = {one: _present(_folder(out, one)) for one in written}
-    for one in written:
-        plates = [figure_page.read(name) for name in present[one]]
-        covers = {name: _cover(pictures) for name, pictures in present[one].items()}
-        for each in plates:
-            twin = all(each.name in names for names in present.values()) and len(written) > 1
-            text = page.page(each, present[one][each.name], list(present[one]), one, twin)
-            files.write_file(_folder(out, one) / f"{each.name}.html", text)
-        files.write_file(_home(out, one), page.index(plates, covers, one, len(written) > 1))
+def _write_pages(out: Path, languages: Sequence[str]) -> Path:
+    """Write the pages of every figure that has pictures, in the given and existing languages."""
+    written = [code for code in LANGUAGES if code in languages or _index(out, code).exists()]
+    pictures = {code: _pictures(_folder(out, code)) for code in written}
+    for code in written:
+        pages = [figure_page.load_page(name) for name in pictures[code]]
+        covers = {name: _cover(paths) for name, paths in pictures[code].items()}
+        for page in pages:
+            translated = all(page.name in names for names in pictures.values()) and len(written) > 1
+            html = templates.render_figure_page(
+                page, pictures[code][page.name], list(pictures[code]), code, translated
+            )
+            files.write_file(_folder(out, code) / f"{page.name}.html", html)
+        index = templates.render_index(pages, covers, code, len(written) > 1)
+        files.write_file(_index(out, code), index)
     files.write_file(out / "gallery.css", (STATIC / "gallery.css").read_bytes())
-    return _home(out, languages[0])
+    return _index(out, languages[0])
 
 
 def _folder(out: Path, language: str) -> Path:
     return out if language == "en" else out / language
 
 
-def _home(out: Path, language: str) -> Path:
+def _index(out: Path, language: str) -> Path:
     return _folder(out, language) / "index.html"
 
 
-def _present(folder: Path) -> dict[str, list[str]]:
-    """List the pictures of each figure that has some, PNG before SVG, as its page names them."""
-    saved = {name: figure_page.saved(folder / "pictures" / name) for name in FIGURES}
+def _pictures(folder: Path) -> dict[str, list[str]]:
+    """Return the pictures of each drawn figure, PNG before SVG, relative to its page."""
+    paths = {name: figure_page.list_pictures(folder / "pictures" / name) for name in FIGURES}
     return {
-        name: [path.relative_to(folder).as_posix() for path in paths]
-        for name, paths in saved.items()
-        if paths
+        name: [path.relative_to(folder).as_posix() for path in figure_paths]
+        for name, figure_paths in paths.items()
+        if figure_paths
     }
 
 
@@ -105,35 +109,36 @@ def _cover(pictures: Sequence[str]) -> str:
     return next((path for path in pictures if path.endswith(".png")), pictures[0])
 
 
-def _refuse_what_is_not_ours(out: Path, languages: Sequence[str]) -> None:
+def _check_folder(out: Path, languages: Sequence[str]) -> None:
+    """Raise if the folder holds files that are not a gallery's and would be overwritten."""
     for language in languages:
-        first, folder = _home(out, language), _folder(out, language)
-        if first.exists() and page.MARK not in first.read_text("utf-8", errors="replace"):
+        index, folder = _index(out, language), _folder(out, language)
+        if index.exists() and templates.GENERATOR not in index.read_text("utf-8", errors="replace"):
             raise RegardError(
-                f"{first} is not a gallery's and would be lost; --out with another folder would do"
+                f"{index} is not part of a gallery and would be overwritten; choose another --out"
             )
-        if not first.exists() and not _is_free(folder):
+        if not index.exists() and not _is_empty(folder):
             raise RegardError(
-                f"{folder} holds other files, which might be lost; --out with a new folder would do"
+                f"{folder} contains other files, which might be overwritten; choose a new --out"
             )
 
 
-def _is_free(folder: Path) -> bool:
-    """Tell whether a folder has nothing, or nothing but the other language's pages."""
+def _is_empty(folder: Path) -> bool:
+    """Return whether a folder has no files but those of the gallery's other language."""
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     return {name for name in names if not name.startswith(".")} <= {"gallery.css", *LANGUAGES}
 
 
-def _progress(names: Sequence[str], say: Callable[[str], None] | None) -> Iterator[str]:
-    """Yield the figures, with a bar on a terminal and a line per figure elsewhere."""
+def _track(names: Sequence[str], log: Callable[[str], None] | None) -> Iterator[str]:
+    """Yield the figures with a progress bar on a terminal, and a line for each elsewhere."""
     columns = (
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
         BarColumn(),
         TextColumn("{task.description}"),
         TimeElapsedColumn(),
     )
-    # no auto-refresh: a figure may have to train a model, which shows a bar of its own
-    with ProgressDisplay(*columns, total=len(names), echo=say, auto_refresh=False) as display:
+    # no auto-refresh: a figure may train a model, which shows a bar of its own
+    with ProgressDisplay(*columns, total=len(names), echo=log, auto_refresh=False) as display:
         for number, name in enumerate(names, 1):
             display.update(number - 1, description=name, refresh=True)
             started = monotonic()

@@ -1,4 +1,4 @@
-"""Recurrent translators with attention and without, trained side by side and kept."""
+"""Recurrent translators with and without attention, trained side by side and cached."""
 
 import sys
 from collections.abc import Iterator
@@ -9,38 +9,42 @@ from regard.demo.models import find_cached, load_or_train
 from regard.runs import Run
 
 MODELS = ("bahdanau", "no_attention")
-MINUTES = 1.25  # each, on cores that other figures may share
-LEARN = (
-    "import sys; from regard.demo.models import load_or_train; "
-    "load_or_train('fr', sys.argv[1], float(sys.argv[2]))"
-)
+MINUTES = 1.25  # of training each, on cores that other figures may share
+TRAIN = """
+import sys
+from regard.demo.models import load_or_train
+load_or_train("fr", sys.argv[1], float(sys.argv[2]))
+"""
 
-_learning: dict[str, "Popen[bytes]"] = {}
+_processes: dict[str, "Popen[bytes]"] = {}
 
 
-def with_and_without() -> tuple[Run, Run]:
-    """Give both translators of French; those that are not there yet learn at the same time."""
-    _begin()
-    while _learning:
-        _learning.popitem()[1].wait()
-    seeing, blind = (load_or_train("fr", model, MINUTES) for model in MODELS)
-    return seeing, blind
+def load_with_and_without_attention() -> tuple[Run, Run]:
+    """Return both English-French translators, training the missing ones at the same time."""
+    _start_training()
+    while _processes:
+        _processes.popitem()[1].wait()
+    with_attention, without = (load_or_train("fr", model, MINUTES) for model in MODELS)
+    return with_attention, without
 
 
 @contextmanager
-def learning_meanwhile() -> Iterator[None]:
-    """Let the translators that are not there yet learn while something else is done."""
-    _begin(unseen=True)
+def train_in_background() -> Iterator[None]:
+    """Train the missing translators while the block runs; stop them if nothing waits for them."""
+    _start_training(quiet=True)
     try:
         yield
     finally:
-        while _learning:  # no one has waited for them
-            _learning.popitem()[1].terminate()
+        while _processes:
+            _processes.popitem()[1].terminate()
 
 
-def _begin(unseen: bool = False) -> None:
-    """Let those begin that are not there and not under way; one that fails will be seen to."""
+def _start_training(quiet: bool = False) -> None:
+    """Start a process for each translator that is neither cached nor in training.
+
+    One that fails is trained again, with its error shown, when it is loaded.
+    """
     for model in MODELS:
-        if model not in _learning and not find_cached("fr", model, MINUTES):
-            command = [sys.executable, "-c", LEARN, model, str(MINUTES)]
-            _learning[model] = Popen(command, stderr=DEVNULL if unseen else None)
+        if model not in _processes and not find_cached("fr", model, MINUTES):
+            command = [sys.executable, "-c", TRAIN, model, str(MINUTES)]
+            _processes[model] = Popen(command, stderr=DEVNULL if quiet else None)

@@ -1,4 +1,4 @@
-"""Attention while it learns: one head, from chance to alignment."""
+"""Attention during training: one head, from random weights to an alignment."""
 
 import json
 from collections.abc import Sequence
@@ -17,94 +17,95 @@ from regard.analysis import (
 )
 from regard.data.phrasebook import AlignedPair, load_phrasebook
 from regard.demo.models import load_or_train
-from regard.gallery.example_sentence import looks, the_cat
-from regard.gallery.figure_page import GREY, ORANGE, Moving
-from regard.gallery.word_map import word_map
+from regard.gallery.example_sentence import example_pair, trace_pair
+from regard.gallery.figure_page import GREY, ORANGE, Animation
+from regard.gallery.plots import word_heatmap
 from regard.runs import Run, load
 from regard.trace import Array
-from regard.viz.heatmap import new_figure
+from regard.viz import new_figure
 
-JUDGED = 50  # held-out phrases over which errors are measured
-ACROSS = 4  # frames side by side
-PACE = 700  # milliseconds of a frame; the last one stays longer
+EVALUATED = 50  # held-out phrases
+COLUMNS = 4
+FRAME_MS = 700  # duration of a frame; the last one is shown longer
 
 
 class Frame(NamedTuple):
-    """What the model did after so many steps."""
+    """The state of the model at one training step."""
 
     step: int
-    weights: Array  # of the head on the sentence, (French word, English word)
-    errors: Array  # of every head on the held-out phrases, (layer, head)
+    weights: Array  # of the head on the example sentence, (French word, English word)
+    errors: Array  # alignment error rate of every head, (layer, head)
 
 
-def draw() -> dict[str, Figure | Moving]:
-    """Draw the head that aligns best in the end, as it was along the way."""
-    run = _watched()
-    judged = load_phrasebook("fr", train=0).valid[:JUDGED]
-    gold = [phrase.links for phrase in judged]
-    best = best_alignment_head([looks(run, phrase) for phrase in judged], gold)
-    frames = [_frame(step, then, best, judged) for step, then in _history(run).items()]
-    return {"frames": _still(frames, best), "moving": _moving(frames, best)}
+def draw() -> dict[str, Figure | Animation]:
+    """Draw the head that aligns best at the end of training, at each snapshot."""
+    run = _run_with_snapshots()
+    evaluated = load_phrasebook("fr", train=0).valid[:EVALUATED]
+    gold = [phrase.links for phrase in evaluated]
+    best = best_alignment_head([trace_pair(run, phrase) for phrase in evaluated], gold)
+    frames = [_frame(step, past, best, evaluated) for step, past in _snapshots(run).items()]
+    return {"frames": _draw_frames(frames, best), "animation": _animate(frames, best)}
 
 
-def _watched() -> Run:
-    """Give a translator that kept snapshots; an older demo may not have."""
+def _run_with_snapshots() -> Run:
+    """Return a translator trained with snapshots; one in an older demo folder may have none."""
     run = load_or_train(to="fr")
     return run if run.folder.snapshots else load_or_train(to="fr", near=Path("nowhere"))
 
 
-def _history(run: Run) -> dict[int, Run]:
-    """Load the run as it was at each snapshot, and at its end."""
+def _snapshots(run: Run) -> dict[int, Run]:
+    """Load the run as of each snapshot, by step, and as of its end."""
     path = run.folder.path
-    then = {
+    snapshots = {
         step: load(path, checkpoint=snapshot) for step, snapshot in run.folder.snapshots.items()
     }
     last = json.loads(run.folder.log.read_text().splitlines()[-1])["step"]
-    return {**then, last: run}
+    return {**snapshots, last: run}
 
 
-def _frame(step: int, run: Run, best: AlignmentHead, judged: Sequence[AlignedPair]) -> Frame:
-    weights, _, _ = word_level_cross_attention(looks(run, the_cat()), best.row)
-    others = [word_level_cross_attention(looks(run, phrase), best.row)[0] for phrase in judged]
-    errors = best_head_from_weights(others, [phrase.links for phrase in judged]).values
+def _frame(step: int, run: Run, best: AlignmentHead, evaluated: Sequence[AlignedPair]) -> Frame:
+    weights, _, _ = word_level_cross_attention(trace_pair(run, example_pair()), best.row)
+    others = [
+        word_level_cross_attention(trace_pair(run, phrase), best.row)[0] for phrase in evaluated
+    ]
+    errors = best_head_from_weights(others, [phrase.links for phrase in evaluated]).values
     return Frame(step, weights[best.layer, best.head], errors)
 
 
-def _still(frames: Sequence[Frame], best: AlignmentHead) -> Figure:
-    """Draw all frames and, behind them, how wrong every head was at each."""
-    rows = ceil((len(frames) + 1) / ACROSS)
-    figure = new_figure(2.7 * ACROSS, 2.9 * rows)
-    panels = figure.subplots(rows, ACROSS, squeeze=False).ravel()
+def _draw_frames(frames: Sequence[Frame], best: AlignmentHead) -> Figure:
+    """Draw all frames, then the error curves of all heads."""
+    rows = ceil((len(frames) + 1) / COLUMNS)
+    figure = new_figure(2.7 * COLUMNS, 2.9 * rows)
+    panels = figure.subplots(rows, COLUMNS, squeeze=False).ravel()
     for axes in panels[len(frames) + 1 :]:
         axes.set_axis_off()
     for axes, frame in zip(panels, frames, strict=False):
-        _draw(axes, frame, best)
-    _curves(panels[len(frames)], frames, best)
+        _draw_frame(axes, frame, best)
+    _draw_curves(panels[len(frames)], frames, best)
     return figure
 
 
-def _draw(axes: Axes, frame: Frame, best: AlignmentHead) -> None:
-    phrase = the_cat()
+def _draw_frame(axes: Axes, frame: Frame, best: AlignmentHead) -> None:
+    phrase = example_pair()
     gold = [(target, source) for source, target in phrase.links]
     title = f"step {frame.step}: error {frame.errors[best.layer, best.head]:.2f}"
     words = phrase.target_words, phrase.source_words
-    word_map(axes, frame.weights, *words, title=title, gold=gold)
+    word_heatmap(axes, frame.weights, *words, title=title, gold=gold)
 
 
-def _curves(axes: Axes, frames: Sequence[Frame], best: AlignmentHead) -> None:
+def _draw_curves(axes: Axes, frames: Sequence[Frame], best: AlignmentHead) -> None:
     for layer, heads in enumerate(zip(*(frame.errors for frame in frames), strict=True)):
         for head, errors in enumerate(zip(*heads, strict=True)):
             chosen = (layer, head) == (best.layer, best.head)
             colour, width = (ORANGE, 2.5) if chosen else (GREY, 0.8)
             axes.plot(errors, color=colour, linewidth=width, zorder=2 + chosen)
     axes.set_xticks(range(len(frames)), [str(frame.step) for frame in frames])
-    axes.set(title="alignment error of every head", xlabel="step", ylim=(0, 1))
+    axes.set(title="alignment error rate of every head", xlabel="step", ylim=(0, 1))
 
 
-def _moving(frames: Sequence[Frame], best: AlignmentHead) -> Moving:
-    """Show one frame after the other, and the last one for longer."""
+def _animate(frames: Sequence[Frame], best: AlignmentHead) -> Animation:
     figures = [new_figure(4.4, 4.8) for _ in frames]
     for figure, frame in zip(figures, frames, strict=True):
         figure.set_layout_engine("constrained", h_pad=0.12, w_pad=0.12)
-        _draw(figure.subplots(), frame, best)
-    return Moving(figures, [PACE] * (len(figures) - 1) + [4 * PACE])
+        _draw_frame(figure.subplots(), frame, best)
+    return Animation(figures, [FRAME_MS] * (len(figures) - 1) + [4 * FRAME_MS])

@@ -1,13 +1,17 @@
-"""Weight to colour: one scale from dark to light, readable in grey and without colours."""
+"""Weights as colours: one perceptually uniform scale, readable in greyscale and without colours."""
 
+import os
+import sys
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast, get_args
 
-Depth: TypeAlias = Literal["24-bit", "256", "plain"]
+from regard.errors import RegardError
+
+ColourDepth: TypeAlias = Literal["24-bit", "256", "plain"]
 Colour: TypeAlias = tuple[int, int, int]
 
-# Nine samples of cividis (Nunez, Anderton and Renslow, 2018), made so that readers with
-# and without colour blindness see the same order.
+# Nine samples of cividis (Nuñez, Anderton and Renslow 2018), made so that readers with and without
+# colour vision deficiency see the same order.
 CIVIDIS: tuple[Colour, ...] = (
     (0, 34, 78),
     (26, 56, 111),
@@ -19,80 +23,104 @@ CIVIDIS: tuple[Colour, ...] = (
     (222, 201, 88),
     (254, 232, 56),
 )
-# The nearest of xterm's 256 colours whose lightness still only grows.
+# The nearest of xterm's 256 colours whose luminance still increases.
 XTERM = (17, 18, 60, 243, 246, 144, 185, 227)
-XTERM_DARK = 4  # how many of them want white ink
+XTERM_DARK_COUNT = 4  # the first ones need white text
 SHADES = " .:-=+*x#@"
+SCALE_COLUMNS = 20
 BLACK: Colour = (0, 0, 0)
 WHITE: Colour = (255, 255, 255)
 
 
-def depth(environment: Mapping[str, str], is_terminal: bool) -> Depth:
-    """Tell how many colours may be used: NO_COLOR forbids them, FORCE_COLOR asks for them."""
+def resolve_depth(colour: str | None) -> ColourDepth:
+    """Return the colour depth that was asked for, or what standard output supports."""
+    if colour is None:
+        return detect_depth(os.environ, sys.stdout.isatty())
+    if colour not in get_args(ColourDepth):
+        choices = ", ".join(map(repr, get_args(ColourDepth)))
+        raise RegardError(f"colour must be one of {choices}, or None, but it is {colour!r}")
+    return cast(ColourDepth, colour)
+
+
+def detect_depth(environment: Mapping[str, str], is_terminal: bool) -> ColourDepth:
+    """Return how many colours may be used: NO_COLOR forbids them, FORCE_COLOR requests them."""
     terminal = environment.get("TERM", "")
-    forced = environment.get("FORCE_COLOR", "") not in ("", "0")
-    if environment.get("NO_COLOR") or not (forced or (is_terminal and terminal != "dumb")):
+    is_forced = environment.get("FORCE_COLOR", "") not in ("", "0")
+    if environment.get("NO_COLOR") or not (is_forced or (is_terminal and terminal != "dumb")):
         return "plain"
     if environment.get("COLORTERM") in ("truecolor", "24bit") or terminal.endswith("-direct"):
         return "24-bit"
-    return "256" if forced or "256color" in terminal else "plain"
+    return "256" if is_forced or "256color" in terminal else "plain"
 
 
-def cividis(share: float) -> Colour:
-    """Give the colour of a share of the scale, from 0 (dark blue) to 1 (bright yellow)."""
-    place = min(max(share, 0.0), 1.0) * (len(CIVIDIS) - 1)
-    low = min(int(place), len(CIVIDIS) - 2)
+def cividis(intensity: float) -> Colour:
+    """Return the colour of an intensity from 0 (dark blue) to 1 (bright yellow)."""
+    position = min(max(intensity, 0.0), 1.0) * (len(CIVIDIS) - 1)
+    low = min(int(position), len(CIVIDIS) - 2)
     red, green, blue = (
-        round(start + (end - start) * (place - low))
+        round(start + (end - start) * (position - low))
         for start, end in zip(CIVIDIS[low], CIVIDIS[low + 1], strict=True)
     )
     return red, green, blue
 
 
-def contrast_colour(paper: Colour) -> Colour:
-    """Choose black or white, whichever is easier to read on that colour."""
-    return BLACK if lightness(paper) > 0.18 else WHITE  # there both have the same contrast
+def contrast_colour(background: Colour) -> Colour:
+    """Return black or white, whichever is easier to read on a background."""
+    # At a luminance of 0.18 both have the same contrast.
+    return BLACK if relative_luminance(background) > 0.18 else WHITE
 
 
-def lightness(colour: Colour) -> float:
-    """Give the relative luminance of an sRGB colour, from 0 to 1 (WCAG 2)."""
+def relative_luminance(colour: Colour) -> float:
+    """Return the relative luminance of an sRGB colour, from 0 to 1 (WCAG 2)."""
     red, green, blue = (
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
-        for part in (channel / 255 for channel in colour)
+        value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
+        for value in (channel / 255 for channel in colour)
     )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def paint(text: str, share: float, colours: Depth) -> str:
-    """Write text on the colour of a share of the scale."""
-    if colours == "plain":
+def paint(text: str, intensity: float, depth: ColourDepth) -> str:
+    """Return a text on a background of an intensity, with ANSI codes."""
+    if depth == "plain":
         return text
-    if colours == "256":
-        step = _step(share, len(XTERM))
-        return f"\x1b[48;5;{XTERM[step]};38;5;{231 if step < XTERM_DARK else 16}m{text}\x1b[0m"
-    paper = cividis(share)
-    back, front = (";".join(map(str, colour)) for colour in (paper, contrast_colour(paper)))
+    if depth == "256":
+        step = _step(intensity, len(XTERM))
+        foreground = 231 if step < XTERM_DARK_COUNT else 16
+        return f"\x1b[48;5;{XTERM[step]};38;5;{foreground}m{text}\x1b[0m"
+    background = cividis(intensity)
+    back, front = (
+        ";".join(map(str, colour)) for colour in (background, contrast_colour(background))
+    )
     return f"\x1b[48;2;{back};38;2;{front}m{text}\x1b[0m"
 
 
-def paint_halves(upper: float, lower: float | None, colours: Depth) -> str:
-    """Draw two shares of the scale, one above the other, in one column; the lower may be absent."""
-    front = _code(upper, colours)
-    back = "" if lower is None else f";48;{_code(lower, colours)}"
+def paint_half_block(upper: float, lower: float | None, depth: ColourDepth) -> str:
+    """Return two intensities, one above the other, in one character; the lower may be absent."""
+    front = _ansi_colour(upper, depth)
+    back = "" if lower is None else f";48;{_ansi_colour(lower, depth)}"
     return f"\x1b[38;{front}{back}m▀\x1b[0m"
 
 
-def shade(share: float) -> str:
-    """Give the character whose ink stands for a share of the scale."""
-    return SHADES[_step(share, len(SHADES))]
+def shade(intensity: float) -> str:
+    """Return the ASCII character whose darkness stands for an intensity."""
+    return SHADES[_step(intensity, len(SHADES))]
 
 
-def _code(share: float, colours: Depth) -> str:
-    """Name the colour of a share as a terminal wants it."""
-    if colours == "256":
-        return f"5;{XTERM[_step(share, len(XTERM))]}"
-    return "2;" + ";".join(map(str, cividis(share)))
+def colour_scale(vmax: float, has_overflow: bool, depth: ColourDepth) -> str:
+    """Return the legend: the scale from 0 to `vmax`, and whether a weight is above it."""
+    if depth == "plain":
+        steps = f"[{SHADES}]"
+    else:
+        intensities = (step / (SCALE_COLUMNS - 1) for step in range(SCALE_COLUMNS))
+        steps = "".join(paint(" ", intensity, depth) for intensity in intensities)
+    return f" 0 {steps} {vmax:g}{' or more' if has_overflow else ''}"
 
 
-def _step(share: float, steps: int) -> int:
-    return min(max(int(share * steps), 0), steps - 1)
+def _ansi_colour(intensity: float, depth: ColourDepth) -> str:
+    if depth == "256":
+        return f"5;{XTERM[_step(intensity, len(XTERM))]}"
+    return "2;" + ";".join(map(str, cividis(intensity)))
+
+
+def _step(intensity: float, steps: int) -> int:
+    return min(max(int(intensity * steps), 0), steps - 1)

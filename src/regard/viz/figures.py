@@ -1,31 +1,33 @@
-"""Figures from a trace: one head, the heads of a layer, layers × heads, three attentions."""
+"""Matplotlib figures of a trace: one head, a layer, all heads, or the three attentions."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
+
 from regard.errors import RegardError
 from regard.trace import Trace
-from regard.viz.columns import columns, cut
 from regard.viz.fonts import font_families
-from regard.viz.grid import grid, safe
-from regard.viz.heatmap import new_figure, outline_cells, plot_heatmap, set_titles
-from regard.viz.view import View, caption, stack, stacks, view
+from regard.viz.heatmap import new_figure, outline_cells, plot_matrix, set_titles
+from regard.viz.matrix import LabelledMatrix, escape_control
+from regard.viz.selection import caption, find_group, group_maps, resolve_head, select_head
+from regard.viz.text_layout import truncate
 
 if TYPE_CHECKING:
     import matplotlib.axes
     import matplotlib.figure
 
-ACROSS = 4  # heads of a layer side by side
-# inches
-WORD = 0.18  # from one word of 8 points to the next
-LETTER = 0.07  # width of a letter of 8 points
-PANEL = (1.4, 4.2)  # least and greatest side of a map among several
-THUMBNAIL = (0.45, 1.3)  # and on a sheet of layers and heads
-LONGEST_WORD = 12  # columns
-SHEET = 16.0  # width to which a sheet's maps shrink
+HEADS_PER_ROW = 4
+LABEL_PITCH_INCHES = 0.18  # from one label of 8 points to the next
+CHARACTER_INCHES = 0.07  # width of a character of 8 points
+PANEL_INCHES = (1.4, 4.2)  # least and greatest side of one map among several
+THUMBNAIL_INCHES = (0.45, 1.3)  # the same, if all heads are shown
+MAX_LABEL_COLUMNS = 12
+ALL_HEADS_INCHES = 16.0  # width to which thumbnails shrink
 
-MARKED = "outlined: gold alignment"
+GOLD_NOTE = "outlined: gold alignment"
 
 
 def plot_head(
@@ -34,122 +36,126 @@ def plot_head(
     layer: int = 0,
     head: int | None = None,
     *,
-    top: float | None = None,
+    vmax: float | None = None,
 ) -> "matplotlib.figure.Figure":
-    """Draw one head, with its words and numbers."""
-    seen = view(trace, kind, layer, head)
-    return plot_heatmap(
-        seen.rows,
-        seen.queries,
-        seen.keys,
-        title=trace.title,
-        top=top,
-        caption=_noted(seen.caption, [seen]),
-        marked=seen.gold,
-    )
+    """Plot one head with labels and numbers; the gold alignment is outlined.
+
+    Args:
+        trace: the trace.
+        kind: "encoder", "decoder", "cross", …; by default cross-attention, else the first.
+        layer: layer within that attention; -1 is the last.
+        head: index of a head; by default the first.
+        vmax: weight at the end of the colour scale; 1 by default.
+
+    Raises:
+        RegardError: if there is no such head, or matplotlib is not installed.
+    """
+    matrix = select_head(trace, kind, layer, head, vmax)
+    return plot_matrix(replace(matrix, caption=_with_gold_note(matrix.caption, [matrix])))
 
 
 def plot_layer(
-    trace: Trace, kind: str | None = None, layer: int = 0, *, top: float | None = None
+    trace: Trace, kind: str | None = None, layer: int = 0, *, vmax: float | None = None
 ) -> "matplotlib.figure.Figure":
-    """Draw all heads of one layer, in reading order."""
-    chosen = stack(trace, kind)
-    first = view(trace, chosen.name, layer)  # refuses a layer that is not there
-    look = chosen.maps[layer]
-    views = [view(trace, chosen.name, layer, head) for head in look.heads]
-    rows = [views[n : n + ACROSS] for n in range(0, len(views), ACROSS)]
-    names = [f"head {head}" for head in look.heads]
-    place = range(len(chosen.maps))[layer]
-    said = caption(trace, chosen.name, place)
-    return _panels(trace, rows, names, _noted(said, [first]), _side(views, PANEL), True, top)
+    """Plot all heads of one layer; the arguments are those of `plot_head`."""
+    group, layer, _ = resolve_head(trace, kind, layer)
+    heads = group.maps[layer].heads
+    matrices = [select_head(trace, group.name, layer, head, vmax) for head in heads]
+    rows = [matrices[n : n + HEADS_PER_ROW] for n in range(0, len(matrices), HEADS_PER_ROW)]
+    titles = [f"head {head}" for head in heads]
+    note = _with_gold_note(caption(trace, group.name, layer), matrices)
+    return _plot_panels(rows, titles, trace.title, note, _panel_inches(matrices))
 
 
 def plot_all_heads(
-    trace: Trace, kind: str | None = None, *, top: float | None = None
+    trace: Trace, kind: str | None = None, *, vmax: float | None = None
 ) -> "matplotlib.figure.Figure":
-    """Draw all layers and heads of one attention, a row per layer, without words."""
-    chosen = stack(trace, kind)
-    rows, names = [], []
-    for layer, look in enumerate(chosen.maps):
-        rows.append([view(trace, chosen.name, layer, head) for head in look.heads])
-        names += [f"{layer}.{head}" for head in look.heads]
-    most = max(map(len, rows))
-    side = min(THUMBNAIL[1], max(THUMBNAIL[0], SHEET / most))
-    said = f"{caption(trace, chosen.name)}: layer.head"
-    return _panels(trace, rows, names, said, side, False, top)
+    """Plot all layers and heads of one attention as thumbnails, one row per layer."""
+    group = find_group(trace, kind)
+    rows = [
+        [select_head(trace, group.name, layer, head, vmax) for head in layer_map.heads]
+        for layer, layer_map in enumerate(group.maps)
+    ]
+    titles = [f"{layer}.{head}" for layer, m in enumerate(group.maps) for head in m.heads]
+    smallest, largest = THUMBNAIL_INCHES
+    side = min(largest, max(smallest, ALL_HEADS_INCHES / max(map(len, rows))))
+    note = f"{caption(trace, group.name)}: layer.head"
+    return _plot_panels(rows, titles, trace.title, note, side, has_labels=False)
 
 
 def plot_translation(
-    trace: Trace, layer: int = 0, head: int | None = None, *, top: float | None = None
+    trace: Trace, layer: int = 0, head: int | None = None, *, vmax: float | None = None
 ) -> "matplotlib.figure.Figure":
-    """Draw the attentions of a translator side by side: encoder, decoder and cross."""
-    views = [view(trace, one.name, layer, head) for one in stacks(trace)[:3]]
-    if not views:
-        raise RegardError("the trace holds no looks, so there is nothing to draw")
-    names = [seen.caption.removeprefix(f"{trace.model} · ") for seen in views]
-    said = _noted(trace.model, views)
-    return _panels(trace, [views], names, said, _side(views, PANEL), True, top)
+    """Plot encoder, decoder and cross-attention of a translation side by side."""
+    groups = group_maps(trace)[:3]
+    if not groups:
+        raise RegardError("the trace has no attention maps, so there is nothing to draw")
+    matrices = [select_head(trace, group.name, layer, head, vmax) for group in groups]
+    titles = [matrix.caption.removeprefix(f"{trace.model} · ") for matrix in matrices]
+    note = _with_gold_note(trace.model, matrices)
+    return _plot_panels([matrices], titles, trace.title, note, _panel_inches(matrices))
 
 
-def _noted(said: str, views: Sequence[View]) -> str:
-    marked = any(seen.gold for seen in views)
-    return f"{said} ({MARKED})".strip() if marked else said
+def _with_gold_note(note: str, matrices: Sequence[LabelledMatrix]) -> str:
+    has_gold = any(matrix.outlined for matrix in matrices)
+    return f"{note} ({GOLD_NOTE})".strip() if has_gold else note
 
 
-def _side(views: Sequence[View], limits: tuple[float, float]) -> float:
-    longest = max(max(len(seen.queries), len(seen.keys)) for seen in views)
-    return min(max(WORD * longest, limits[0]), limits[1])
+def _panel_inches(matrices: Sequence[LabelledMatrix]) -> float:
+    smallest, largest = PANEL_INCHES
+    longest = max(matrix.longest_side for matrix in matrices)
+    return min(max(LABEL_PITCH_INCHES * longest, smallest), largest)
 
 
-def _panels(
-    trace: Trace,
-    rows: Sequence[Sequence[View]],
-    names: Sequence[str],
-    said: str,
+def _plot_panels(
+    rows: Sequence[Sequence[LabelledMatrix]],
+    titles: Sequence[str],
+    title: str,
+    note: str,
     side: float,
-    worded: bool,
-    top: float | None,
+    has_labels: bool = True,
 ) -> "matplotlib.figure.Figure":
-    """Draw maps in rows, all on one colour scale."""
-    across = max(map(len, rows))
-    longest = max(
-        columns(word) for row in rows for seen in row for word in seen.queries + seen.keys
-    )
-    words = LETTER * min(longest, LONGEST_WORD) if worded else 0.0
-    figure = new_figure(
-        1.2 + across * (side + words + 0.15), 1.0 + len(rows) * (side + words + 0.3)
-    )
-    panels = figure.subplots(len(rows), across, squeeze=False)
-    remaining = iter(names)
+    """Plot maps in rows, all on one colour scale."""
+    columns = max(map(len, rows))
+    labels = [label for row in rows for m in row for label in m.queries + m.keys]
+    longest = min(max(map(cell_len, labels)), MAX_LABEL_COLUMNS)
+    margin = CHARACTER_INCHES * longest if has_labels else 0.0
+    width, height = columns * (side + margin + 0.15), len(rows) * (side + margin + 0.3)
+    figure = new_figure(1.2 + width, 1.0 + height)
+    panels = figure.subplots(len(rows), columns, squeeze=False)
+    remaining_titles = iter(titles)
     image: Any = None
-    for row, places in zip(rows, panels, strict=True):
-        for n, axes in enumerate(places):
+    for row, row_panels in zip(rows, panels, strict=True):
+        for n, axes in enumerate(row_panels):
             if n >= len(row):
                 axes.set_axis_off()
                 continue
-            image = _draw(axes, row[n], next(remaining), side if worded else 0.0, top)
-    scale = figure.colorbar(image, ax=panels, label="weight", fraction=0.05, shrink=0.8, aspect=30)
-    scale.outline.set_visible(False)
-    set_titles(figure, trace.title, said)
+            image = _plot_panel(axes, row[n], next(remaining_titles))
+            if has_labels:
+                _add_labels(axes, row[n], side)
+            else:
+                axes.set(xticks=[], yticks=[])
+    bar = figure.colorbar(image, ax=panels, label="weight", fraction=0.05, shrink=0.8, aspect=30)
+    bar.outline.set_visible(False)
+    set_titles(figure, title, note)
     return figure
 
 
-def _draw(
-    axes: "matplotlib.axes.Axes", seen: View, name: str, side: float, top: float | None
-) -> Any:
-    chart = grid(seen.rows, seen.queries, seen.keys, top)
-    image = axes.imshow(chart.rows, cmap="cividis", vmin=0.0, vmax=chart.top)
-    axes.set_title(safe(name), fontsize="small", parse_math=False, fontfamily=font_families())
+def _plot_panel(axes: "matplotlib.axes.Axes", matrix: LabelledMatrix, title: str) -> Any:
+    image = axes.imshow(matrix.weights, cmap="cividis", vmin=0.0, vmax=matrix.vmax)
+    font: dict[str, Any] = {"parse_math": False, "fontfamily": font_families()}
+    axes.set_title(escape_control(title), fontsize="small", **font)
     axes.tick_params(length=0, labelsize=8)
-    if not side:
-        axes.set(xticks=[], yticks=[])
-        return image
-    style: dict[str, Any] = {"parse_math": False, "fontfamily": font_families()}
-    every = ceil(WORD * max(len(chart.queries), len(chart.keys)) / side)
-    for words, ticks in ((chart.queries, axes.set_yticks), (chart.keys, axes.set_xticks)):
-        turn: dict[str, Any] = {"rotation": 90} if ticks == axes.set_xticks else {}
-        shown = [cut(word, LONGEST_WORD) for word in words[::every]]
-        ticks(range(0, len(words), every), shown, **style, **turn)
-    if every == 1:
-        outline_cells(axes, chart, seen.gold)
     return image
+
+
+def _add_labels(axes: "matplotlib.axes.Axes", matrix: LabelledMatrix, side: float) -> None:
+    """Label as many rows and columns as have space, and outline gold cells if all have."""
+    step = ceil(LABEL_PITCH_INCHES * matrix.longest_side / side)
+    style: dict[str, Any] = {"parse_math": False, "fontfamily": font_families()}
+    queries = [truncate(label, MAX_LABEL_COLUMNS) for label in matrix.queries[::step]]
+    keys = [truncate(label, MAX_LABEL_COLUMNS) for label in matrix.keys[::step]]
+    axes.set_yticks(range(0, len(matrix.queries), step), queries, **style)
+    axes.set_xticks(range(0, len(matrix.keys), step), keys, rotation=90, **style)
+    if step == 1:
+        outline_cells(axes, matrix, matrix.outlined)

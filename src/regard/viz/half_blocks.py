@@ -1,92 +1,83 @@
-"""Large maps for a terminal: two queries to a line, drawn by half blocks in two colours."""
+"""Large attention maps in a terminal: two queries per line, drawn with half blocks."""
 
-import os
-import sys
 from shutil import get_terminal_size
 from typing import Any
 
 import numpy as np
 
-from regard.trace import Array, to_array
-from regard.viz.colour import Depth, depth, paint_halves, shade
-from regard.viz.grid import safe
-from regard.viz.terminal import known_depth, scale
+from regard.trace import Array
+from regard.viz.colour import ColourDepth, colour_scale, paint_half_block, resolve_depth, shade
+from regard.viz.matrix import check_matrix, escape_control
 
-APART = 10  # columns between two positions on the upper edge
-LINES = 40  # a taller map is made coarser
+KEY_LABEL_COLUMNS = 10  # between two positions above the map
+MAX_LINES = 40  # a taller map is pooled
 
 
-def half_blocks(
+def render_half_blocks(
     weights: Any,
     *,
     title: str | None = None,
-    top: float | None = None,
+    vmax: float | None = None,
     colour: str | None = None,
     width: int | None = None,
-    lines: int = LINES,
+    max_lines: int = MAX_LINES,
 ) -> str:
-    """Draw one matrix (query, key): a column per key, half a line per query, edges numbered.
+    """Draw a matrix as text: one column per key, half a line per query, positions at the edges.
 
-    What does not fit is made coarser: a sign then shows the strongest of the weights it covers.
-    Without colours a whole line shows what two halves would.
+    A map that does not fit is max-pooled. Without colours, a line shows the larger of two rows.
+
+    Args:
+        weights: (query, key), as a tensor, an array or nested lists.
+        title: line above the map.
+        vmax: weight at the end of the colour scale; 1 by default.
+        colour: "24-bit", "256" or "plain"; by default what the terminal supports.
+        width: columns to fill; by default those of the terminal.
+        max_lines: lines of the map.
     """
-    whole = _checked(to_array(weights))
-    colours = depth(os.environ, sys.stdout.isatty()) if colour is None else known_depth(colour)
-    margin = len(str(whole.shape[0])) + 1
-    room = max((width or get_terminal_size().columns) - margin, 1)
-    across, down = min(whole.shape[1], room), min(whole.shape[0], 2 * lines)
-    shares = pooled(whole, down, across) / (top or 1.0)
-    heading = [f"{safe(title)}\n"] if title else []
-    drawn = [
-        f"{_position(n, down, whole.shape[0]):>{margin - 1}} {_line(shares[n : n + 2], colours)}"
-        for n in range(0, down, 2)
+    matrix, depth = check_matrix(weights), resolve_depth(colour)
+    queries, keys = matrix.shape
+    margin = len(str(queries)) + 1
+    available = max((width or get_terminal_size().columns) - margin, 1)
+    columns, rows = min(keys, available), min(queries, 2 * max_lines)
+    intensities = max_pool(matrix, rows, columns) / (vmax or 1.0)
+    heading = [f"{escape_control(title)}\n"] if title else []
+    lines = [
+        f"{_query_label(n, rows, queries):>{margin - 1}} {_line(intensities[n : n + 2], depth)}"
+        for n in range(0, rows, 2)
     ]
-    upper = " " * margin + _edge(across, whole.shape[1])
-    overflows = bool(whole.max(initial=0) > (top or 1.0) + 1e-6)
-    legend = " " * (margin - 1) + scale(top or 1.0, overflows, colours)
-    return "\n".join([*heading, upper.rstrip(), *(line.rstrip() for line in drawn), "", legend])
+    key_labels = " " * margin + _key_labels(columns, keys)
+    has_overflow = bool(matrix.max(initial=0) > (vmax or 1.0) + 1e-6)
+    legend = " " * (margin - 1) + colour_scale(vmax or 1.0, has_overflow, depth)
+    return "\n".join([*heading, key_labels.rstrip(), *(x.rstrip() for x in lines), "", legend])
 
 
-def pooled(whole: Array, rows: int, columns: int) -> Array:
-    """Make a matrix coarser: each cell of the result is the largest of those it covers."""
-    down, across = (
+def max_pool(matrix: Array, rows: int, columns: int) -> Array:
+    """Reduce a matrix to fewer rows and columns; each cell is the maximum of those it covers."""
+    row_starts, column_starts = (
         np.arange(count) * size // count
-        for count, size in zip((rows, columns), whole.shape, strict=True)
+        for count, size in zip((rows, columns), matrix.shape, strict=True)
     )
-    return np.asarray(np.maximum.reduceat(np.maximum.reduceat(whole, down, axis=0), across, axis=1))
+    pooled = np.maximum.reduceat(matrix, row_starts, axis=0)
+    return np.asarray(np.maximum.reduceat(pooled, column_starts, axis=1))
 
 
-def _checked(whole: Array) -> Array:
-    if whole.ndim != 2 or 0 in whole.shape:
-        raise ValueError(
-            f"weights must be one matrix of queries and keys, but their shape is {whole.shape}; "
-            "(50, 70) would do"
-        )
-    wrong = np.argwhere(~((whole >= 0) & np.isfinite(whole)))
-    if len(wrong):
-        query, key = wrong[0].tolist()
-        raise ValueError(
-            f"weights must be 0 or more, but weights[{query}, {key}] is {whole[query, key]}; "
-            "scores become weights in a softmax"
-        )
-    return whole
+def _query_label(row: int, rows: int, queries: int) -> str:
+    """Return the position of the first query of every fifth line."""
+    return str(row * queries // rows) if row % 10 == 0 else ""
 
 
-def _position(line: int, down: int, queries: int) -> str:
-    """Number every fifth line by its first query."""
-    return str(line * queries // down) if line % 10 == 0 else ""
-
-
-def _edge(across: int, keys: int) -> str:
-    """Number some columns by their first key."""
+def _key_labels(columns: int, keys: int) -> str:
+    """Return the positions of the first keys of some columns."""
     return "".join(
-        f"{column * keys // across:<{APART}}" for column in range(0, across, APART)
+        f"{column * keys // columns:<{KEY_LABEL_COLUMNS}}"
+        for column in range(0, columns, KEY_LABEL_COLUMNS)
     ).rstrip()
 
 
-def _line(pair: Array, colours: Depth) -> str:
-    if colours == "plain":
+def _line(pair: Array, depth: ColourDepth) -> str:
+    """Draw one or two rows on one line."""
+    if depth == "plain":
         return "".join(map(shade, pair.max(axis=0).tolist()))
-    upper, lower = pair[0].tolist(), (pair[1].tolist() if len(pair) == 2 else None)
-    below = [None] * len(upper) if lower is None else lower
-    return "".join(paint_halves(a, b, colours) for a, b in zip(upper, below, strict=True))
+    upper = pair[0].tolist()
+    lower = pair[1].tolist() if len(pair) == 2 else [None] * len(upper)
+    return "".join(paint_half_block(a, b, depth) for a, b in zip(upper, lower, strict=True))

@@ -1,4 +1,4 @@
-"""Weights as a figure for a page: a heat map in PNG, SVG or PDF."""
+"""Attention weights as a matplotlib figure: one labelled heat map, saved as PNG, SVG or PDF."""
 
 from collections.abc import Iterable, Sequence
 from math import ceil
@@ -6,184 +6,221 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
 
+from rich.cells import cell_len
+
 from regard.errors import RegardError
 from regard.viz.colour import cividis, contrast_colour
-from regard.viz.columns import columns, cut, wrapped
 from regard.viz.fonts import font_families, missing_glyphs
-from regard.viz.grid import Grid, Matrix, grid, number, safe
+from regard.viz.matrix import LabelledMatrix, escape_control, format_weight, label_matrix
+from regard.viz.text_layout import truncate, wrap
 
 if TYPE_CHECKING:
     import matplotlib.axes
     import matplotlib.figure
     import matplotlib.image
 
-MOST_NUMBERS = 12  # a map of more rows or columns than this shows colours only
-# inches
-ROOMY, TIGHT = 0.6, 0.25  # cells with and without a number
-LONGEST_SIDE = 24.0  # of the map; its cells shrink to stay within
-WORD_APART = 0.17  # least distance of two words of 10 points
-COLUMN = 0.085  # width of a letter of 10 points
-LONGEST_WORD = 24  # columns; the rest of a longer one is cut
-NARROWEST_TITLE = 40  # columns, also of a figure that is narrower
-TITLE_LINES = 3
+MAX_NUMBERED_SIDE = 12  # a map with more rows or columns shows no numbers
+NUMBERED_CELL_INCHES, PLAIN_CELL_INCHES = 0.6, 0.25
+MAX_SIDE_INCHES = 24.0  # of the map; its cells shrink to stay within
+LABEL_PITCH_INCHES = 0.17  # least distance of two labels of 10 points
+CHARACTER_INCHES = 0.085  # width of a character of 10 points
+MAX_LABEL_COLUMNS = 24  # a longer label is truncated
+MIN_TITLE_COLUMNS = 40  # even if the figure is narrower
+MAX_TITLE_LINES = 3
 
 
 def plot_heatmap(
-    weights: Matrix,
+    weights: Any,
     queries: Sequence[str],
     keys: Sequence[str],
     *,
     title: str | None = None,
-    top: float | None = None,
+    vmax: float | None = None,
     caption: str | None = None,
-    marked: Iterable[tuple[int, int]] = (),
+    outlined: Iterable[tuple[int, int]] = (),
 ) -> "matplotlib.figure.Figure":
-    """Draw where each query looks: a row per query, a column per key.
+    """Plot a heat map: one row per query, one column per key.
 
-    `top` is the weight at the end of the colour scale, 1 by default; `marked` are cells
-    (query, key) to outline, and the caption stands below.
+    Args:
+        weights: one matrix (query, key), as a tensor, an array or nested lists.
+        queries: labels of the rows.
+        keys: labels of the columns.
+        title: text above the map.
+        vmax: weight at the end of the colour scale; 1 by default.
+        caption: text below the map.
+        outlined: cells (query, key) to outline, such as a gold alignment.
+
+    Raises:
+        RegardError: if labels and weights do not fit together, or matplotlib is not installed.
     """
-    chart = grid(weights, queries, keys, top)
-    cell = _cell(chart)
-    across, up = _reach(chart.queries), 0.0 if _fits(chart) else _reach(chart.keys)
-    # the rest is for the scale and the three titles
-    figure = new_figure(1.9 + across + cell * len(chart.keys), 1.3 + up + cell * len(chart.queries))
+    matrix = label_matrix(
+        weights,
+        queries,
+        keys,
+        vmax,
+        title=title or "",
+        caption=caption or "",
+        outlined=tuple(outlined),
+    )
+    return plot_matrix(matrix)
+
+
+def plot_matrix(matrix: LabelledMatrix) -> "matplotlib.figure.Figure":
+    """Plot a labelled matrix as a heat map."""
+    cell = _cell_inches(matrix)
+    left = _label_inches(matrix.queries)
+    above = 0.0 if _fits_upright(matrix) else _label_inches(matrix.keys)
+    queries, keys = matrix.weights.shape
+    # The constants leave space for the colour bar and for the axis titles.
+    figure = new_figure(1.9 + left + cell * keys, 1.3 + above + cell * queries)
     axes = figure.add_subplot()
-    image = axes.imshow(chart.rows, cmap="cividis", vmin=0.0, vmax=chart.top)
-    _write_words(axes, chart)
-    if _is_small(chart):
-        _write_numbers(axes, chart)
-    outline_cells(axes, chart, marked)
-    _add_scale(image, axes, chart)
-    set_titles(figure, title, caption)
+    image = axes.imshow(matrix.weights, cmap="cividis", vmin=0.0, vmax=matrix.vmax)
+    _add_labels(axes, matrix)
+    if _is_small(matrix):
+        _add_numbers(axes, matrix)
+    outline_cells(axes, matrix, matrix.outlined)
+    _add_colour_bar(image, axes, matrix)
+    set_titles(figure, matrix.title, matrix.caption)
     return figure
 
 
-def save_figure(figure: "matplotlib.figure.Figure", path: Path, kind: str | None = None) -> None:
-    """Write a figure to a file, in a format or that of the file's ending (PNG if it has none)."""
+def save_figure(figure: "matplotlib.figure.Figure", path: Path, format: str | None = None) -> None:
+    """Write a figure to a file.
+
+    Args:
+        figure: the figure.
+        path: where to write it.
+        format: "png", "svg", "pdf", …; by default that of the file's extension, or PNG.
+
+    Raises:
+        RegardError: if the format is unknown, no font has some character, or writing fails.
+    """
     from matplotlib import rc_context
     from matplotlib.text import Text
 
-    kind = kind or path.suffix[1:].lower() or "png"
-    known = figure.canvas.get_supported_filetypes()
-    if kind not in known:
-        choices = ", ".join(sorted(known))
-        raise RegardError(f"no picture format is called {kind!r} ({path}). Choose from: {choices}.")
-    unknown = missing_glyphs(text.get_text() for text in figure.findobj(Text))
-    if unknown and kind not in ("svg", "svgz"):
+    format = format or path.suffix[1:].lower() or "png"
+    formats = figure.canvas.get_supported_filetypes()
+    if format not in formats:
+        choices = ", ".join(sorted(formats))
+        raise RegardError(f"no picture format is called {format!r} ({path}). Choose: {choices}.")
+    missing = missing_glyphs(text.get_text() for text in figure.findobj(Text))
+    if missing and format not in ("svg", "svgz"):
         raise RegardError(
-            f"no font of this computer has {unknown[:20]!r}, and {path} would show boxes; an .svg "
-            "or .html is shown in its reader's fonts, and so would do, or install Noto Sans CJK"
+            f"no installed font has {missing[:20]!r}, so {path} would show boxes; save an .svg or "
+            ".html, which use the reader's fonts, or install Noto Sans CJK"
         )
     try:
         with rc_context({"svg.fonttype": "none"}), catch_warnings():  # text stays text
             filterwarnings("ignore", "Glyph .* missing from", UserWarning)
-            figure.savefig(path, format=kind, dpi=160, bbox_inches="tight")
+            figure.savefig(path, format=format, dpi=160, bbox_inches="tight")
     except OSError as error:
         raise RegardError(f"cannot write {path}: {error.strerror}") from error
 
 
 def new_figure(width: float, height: float) -> "matplotlib.figure.Figure":
-    """Open an empty figure of so many inches."""
+    """Return an empty figure of a size in inches, without pyplot: no window, no global state."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
         raise RegardError(
-            "a figure is drawn by matplotlib, which is not installed; "
-            "pip install 'regard[pictures]' would do"
+            "figures need matplotlib, which is not installed: pip install 'regard[pictures]'"
         ) from error
     figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)  # no pyplot: nothing is kept alive, no window is opened
+    FigureCanvasAgg(figure)
     return figure
 
 
 def set_titles(figure: "matplotlib.figure.Figure", title: str | None, caption: str | None) -> None:
-    """Write the title above and the caption below."""
+    """Write a title above and a caption below a figure."""
     style: dict[str, Any] = {"parse_math": False, "fontfamily": font_families()}
     width = figure.get_size_inches()[0]
     if title:
-        figure.suptitle(_broken(title, width / (1.2 * COLUMN)), **style)  # of 12 points
+        # 12 points are 1.2 times as wide as 10.
+        figure.suptitle(_wrap_title(title, width / (1.2 * CHARACTER_INCHES)), **style)
     if caption:
-        figure.supxlabel(_broken(caption, width / COLUMN), fontsize="medium", **style)
-
-
-def _broken(text: str, room: float) -> str:
-    """Break a title into lines as wide as its figure, and cut what is more than a few."""
-    return "\n".join(wrapped(safe(text), max(int(room), NARROWEST_TITLE), TITLE_LINES))
+        wrapped = _wrap_title(caption, width / CHARACTER_INCHES)
+        figure.supxlabel(wrapped, fontsize="medium", **style)
 
 
 def outline_cells(
-    axes: "matplotlib.axes.Axes", chart: Grid, cells: Iterable[tuple[int, int]]
+    axes: "matplotlib.axes.Axes", matrix: LabelledMatrix, cells: Iterable[tuple[int, int]]
 ) -> None:
-    """Draw a frame within cells (query, key), in the ink that their colour wants."""
+    """Outline cells (query, key), in black or white as their colour requires."""
     from matplotlib.patches import Rectangle
 
     for query, key in cells:
-        colour = _ink(chart.rows[query][key] / chart.top)
+        colour = _contrast_rgb(float(matrix.weights[query, key]) / matrix.vmax)
         corner = (key - 0.42, query - 0.42)
         axes.add_patch(Rectangle(corner, 0.84, 0.84, fill=False, edgecolor=colour, linewidth=1.2))
 
 
-def _is_small(chart: Grid) -> bool:
-    return max(len(chart.queries), len(chart.keys)) <= MOST_NUMBERS
+def _wrap_title(text: str, columns: float) -> str:
+    """Wrap a title to the width of its figure, and truncate it after a few lines."""
+    width = max(int(columns), MIN_TITLE_COLUMNS)
+    return "\n".join(wrap(escape_control(text), width, MAX_TITLE_LINES))
 
 
-def _cell(chart: Grid) -> float:
-    """Give the side of a cell in inches."""
-    longest = max(len(chart.queries), len(chart.keys))
-    return ROOMY if _is_small(chart) else min(TIGHT, LONGEST_SIDE / longest)
+def _is_small(matrix: LabelledMatrix) -> bool:
+    return matrix.longest_side <= MAX_NUMBERED_SIDE
 
 
-def _reach(words: Sequence[str]) -> float:
-    """Give the length of the longest word in inches."""
-    return COLUMN * min(max(map(columns, words)), LONGEST_WORD)
+def _cell_inches(matrix: LabelledMatrix) -> float:
+    """Return the side of a cell."""
+    if _is_small(matrix):
+        return NUMBERED_CELL_INCHES
+    return min(PLAIN_CELL_INCHES, MAX_SIDE_INCHES / matrix.longest_side)
 
 
-def _every(chart: Grid) -> int:
-    """Tell which words there is room to show: every one, every second, ..."""
-    return ceil(WORD_APART / _cell(chart))
+def _label_inches(labels: Sequence[str]) -> float:
+    """Return the length of the longest label."""
+    return CHARACTER_INCHES * min(max(map(cell_len, labels)), MAX_LABEL_COLUMNS)
 
 
-def _fits(chart: Grid) -> bool:
-    """Key words stay upright; otherwise they are turned."""
-    return _reach(chart.keys) + COLUMN <= _cell(chart) * _every(chart)
+def _label_step(matrix: LabelledMatrix) -> int:
+    """Return how many cells a label takes: every label is shown, or every second, …"""
+    return ceil(LABEL_PITCH_INCHES / _cell_inches(matrix))
 
 
-def _write_words(axes: "matplotlib.axes.Axes", chart: Grid) -> None:
-    every = _every(chart)
-    queries = [cut(word, LONGEST_WORD) for word in chart.queries[::every]]
-    keys = [cut(word, LONGEST_WORD) for word in chart.keys[::every]]
-    # a word is never markup: "$" would start a formula
+def _fits_upright(matrix: LabelledMatrix) -> bool:
+    """Return whether key labels fit without rotation."""
+    available = _cell_inches(matrix) * _label_step(matrix)
+    return _label_inches(matrix.keys) + CHARACTER_INCHES <= available
+
+
+def _add_labels(axes: "matplotlib.axes.Axes", matrix: LabelledMatrix) -> None:
+    step = _label_step(matrix)
+    queries = [truncate(label, MAX_LABEL_COLUMNS) for label in matrix.queries[::step]]
+    keys = [truncate(label, MAX_LABEL_COLUMNS) for label in matrix.keys[::step]]
+    # Labels are never markup: "$" would start a formula.
     style: dict[str, Any] = {"parse_math": False, "fontfamily": font_families()}
-    turn: dict[str, Any] = {"rotation": 60, "ha": "left", "rotation_mode": "anchor"}
-    axes.set_yticks(range(0, len(chart.queries), every), queries, **style)
-    axes.set_xticks(
-        range(0, len(chart.keys), every), keys, **style, **({} if _fits(chart) else turn)
-    )
+    rotated: dict[str, Any] = {"rotation": 60, "ha": "left", "rotation_mode": "anchor"}
+    axes.set_yticks(range(0, len(matrix.queries), step), queries, **style)
+    rotation = {} if _fits_upright(matrix) else rotated
+    axes.set_xticks(range(0, len(matrix.keys), step), keys, **style, **rotation)
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     axes.tick_params(length=0)
-    axes.set(xlabel="key: is looked at", ylabel="query: looks")
+    axes.set(xlabel="key: is attended to", ylabel="query: attends")
 
 
-def _write_numbers(axes: "matplotlib.axes.Axes", chart: Grid) -> None:
-    for query, row in enumerate(chart.rows):
+def _add_numbers(axes: "matplotlib.axes.Axes", matrix: LabelledMatrix) -> None:
+    for query, row in enumerate(matrix.weights.tolist()):
         for key, weight in enumerate(row):
-            colour = _ink(weight / chart.top)
-            axes.text(key, query, number(weight), ha="center", va="center", color=colour)
+            colour = _contrast_rgb(weight / matrix.vmax)
+            axes.text(key, query, format_weight(weight), ha="center", va="center", color=colour)
 
 
-def _ink(share: float) -> tuple[float, float, float]:
-    red, green, blue = contrast_colour(cividis(share))
+def _contrast_rgb(intensity: float) -> tuple[float, float, float]:
+    red, green, blue = contrast_colour(cividis(intensity))
     return red / 255, green / 255, blue / 255
 
 
-def _add_scale(
-    image: "matplotlib.image.AxesImage", axes: "matplotlib.axes.Axes", chart: Grid
+def _add_colour_bar(
+    image: "matplotlib.image.AxesImage", axes: "matplotlib.axes.Axes", matrix: LabelledMatrix
 ) -> None:
-    """Put the colour bar beside the map, as high as the map; a tip says that weights go beyond."""
-    inch = 1 / (_cell(chart) * len(chart.keys))  # as a share of the map's width
-    beside = axes.inset_axes((1 + 0.2 * inch, 0, 0.17 * inch, 1))
-    extend = "max" if chart.overflows else "neither"
-    axes.figure.colorbar(image, cax=beside, label="weight", extend=extend)
+    """Put the colour bar beside the map, as high as the map; an arrow shows overflow."""
+    inch = 1 / (_cell_inches(matrix) * len(matrix.keys))  # as a share of the map's width
+    bar_axes = axes.inset_axes((1 + 0.2 * inch, 0, 0.17 * inch, 1))
+    extend = "max" if matrix.has_overflow else "neither"
+    axes.figure.colorbar(image, cax=bar_axes, label="weight", extend=extend)

@@ -1,53 +1,74 @@
-"""ES modules put into one script, so that a page needs no other file."""
+"""A bundler for the viewer's ES modules: one script, so that a page needs no other file.
+
+A page opened from disk cannot import modules (browsers refuse file: imports), so they must be
+inlined. esbuild would do that, but it is a native binary from npm, which users who write a page
+from Python do not have, and shipping its output would put a build step between the modules and
+their tests. The modules keep to named imports and exports, for which these lines suffice; anything
+else raises an error.
+"""
 
 import json
 import re
 from pathlib import Path
 
-_IMPORT = re.compile(r'^import (\{[^}]*\}|\* as \w+) from "\./([\w/]+)\.js";\n', re.MULTILINE)
+_IMPORT = re.compile(r'^import (\{[^}]*\}|\* as \w+) from "\./([\w-]+)\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?:async )?(?:function|class|const|let) (\w+)", re.MULTILINE)
 
 
-def bundle(folder: Path, entry: str) -> str:
-    """Join a module and all it imports; `entry` is its name without ".js".
+def bundle_modules(folder: Path, entry: str) -> str:
+    """Bundle a module and all it imports into one script.
 
-    Each module becomes a function that gives its exports, called once, after those it imports.
-    Modules import each other by name from the same folder, and export what they declare.
+    Each module becomes a function that returns its exports, called once, after those it imports.
+
+    Args:
+        folder: where the modules are; they import each other by name from the same folder.
+        entry: name of the entry module, without ".js".
+
+    Raises:
+        ValueError: if imports are circular, or not of the form that is supported.
     """
-    written: dict[str, str] = {}
-    _write(folder, entry, written, ())
-    return "\n".join(['"use strict";', *written.values()])
+    bundled: dict[str, str] = {}
+    _bundle(folder, entry, bundled, ())
+    return "\n".join(['"use strict";', *bundled.values()])
 
 
-def name_of(module: str) -> str:
-    """Give the variable that holds a module's exports."""
-    return f"module_{module.replace('/', '_')}"
+def module_variable(module: str) -> str:
+    """Return the name of the variable that holds a module's exports."""
+    return f"module_{module}"
 
 
-def _write(folder: Path, module: str, written: dict[str, str], above: tuple[str, ...]) -> None:
-    if module in above:
-        raise ValueError(f"modules must not import in a circle: {' > '.join((*above, module))}")
-    if module in written:
+def escape_json(data: object) -> str:
+    r"""Return JSON for a script element: `<` becomes \u003c, so that nothing can end the element.
+
+    Example:
+        >>> print(escape_json("</script>"))
+        "\u003c/script>"
+    """
+    text = json.dumps(data, ensure_ascii=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _bundle(folder: Path, module: str, bundled: dict[str, str], parents: tuple[str, ...]) -> None:
+    if module in parents:
+        raise ValueError(f"imports must not be circular: {' > '.join((*parents, module))}")
+    if module in bundled:
         return
     text = (folder / f"{module}.js").read_text("utf-8")
     for found in _IMPORT.finditer(text):
-        _write(folder, found[2], written, (*above, module))
-    body = _EXPORT.sub(lambda found: found[0].removeprefix("export "), _IMPORT.sub(_taken, text))
-    left = re.search(r"^(?:import|export)\b.*", body, re.MULTILINE)
-    if left:
-        raise ValueError(f"{module}.js must import and export by name, not as {left[0]!r}")
+        _bundle(folder, found[2], bundled, (*parents, module))
+    body = _IMPORT.sub(_replace_import, text)
+    body = _EXPORT.sub(lambda found: found[0].removeprefix("export "), body)
+    unsupported = re.search(r"^(?:import|export)\b.*", body, re.MULTILINE)
+    if unsupported:
+        raise ValueError(f"{module}.js must import and export by name, not {unsupported[0]!r}")
     exports = ", ".join(found[1] for found in _EXPORT.finditer(text))
-    written[module] = f"const {name_of(module)} = (() => {{\n{body}return {{ {exports} }};\n}})();"
+    bundled[module] = (
+        f"const {module_variable(module)} = (() => {{\n{body}return {{ {exports} }};\n}})();"
+    )
 
 
-def _taken(found: re.Match[str]) -> str:
-    names, module = found[1], name_of(found[2])
+def _replace_import(found: re.Match[str]) -> str:
+    names, module = found[1], module_variable(found[2])
     if names.startswith("*"):
         return f"const {names.removeprefix('* as ')} = {module};\n"
     return f"const {re.sub(r' as ', ': ', names)} = {module};\n"
-
-
-def embedded(data: object) -> str:
-    r"""Write JSON that can stand within a script: `<` as \u003c, so that nothing ends it."""
-    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -1,4 +1,4 @@
-"""A trace as one HTML page that needs no network, for any browser."""
+"""A trace as one self-contained HTML page: interactive, and without any network access."""
 
 import base64
 import hashlib
@@ -9,50 +9,60 @@ from typing import Any
 
 from regard.errors import RegardError
 from regard.trace import AttentionMap, Trace, quantize, summarize
-from regard.viz.grid import safe
-from regard.viz.js_bundle import bundle, embedded, name_of
-from regard.viz.view import stack, view
+from regard.viz.js_bundle import bundle_modules, escape_json, module_variable
+from regard.viz.matrix import escape_control
+from regard.viz.selection import resolve_head
 
-STATIC_FOLDER = Path(__file__).parent / "static"  # the modules; a server may hand out the same
+STATIC_FOLDER = Path(__file__).parent / "static"  # the viewer's modules; the explorer serves them
 
-EXACT = 250_000  # so many weights are kept to 16 bits: under 1 MB of text
-WHOLE = 2_500_000  # and so many whole, to 8 bits: under 3.5 MB; more are reduced
+# Weights of a trace up to which they are stored in 16 bits (under 1 MB of JSON), and in full with 8
+# bits (under 3.5 MB); beyond that, maps are summarized.
+MAX_16_BIT_WEIGHTS = 250_000
+MAX_FULL_WEIGHTS = 2_500_000
 
-# what the page draws of a reduced look, in bits; the rest stays in the trace
-_DRAWN = {"top_keys": 32, "top_weights": 8, "remainder": 8, "tiles": 8}
+# Bits of the parts of a summary that the page draws; the others stay in the trace.
+_DRAWN_SUMMARY_BITS = {"top_keys": 32, "top_weights": 8, "remainder": 8, "tiles": 8}
 
 
 def render_page(
     trace: Trace, kind: str | None = None, layer: int = 0, head: int | None = None
 ) -> str:
-    """Write a page that opens at the given head; its weights are rounded to fit into it.
+    """Return an HTML page that opens at a head; weights are rounded so that it stays small.
 
-    The page forbids itself every connection (Content-Security-Policy).
+    Its Content-Security-Policy forbids all connections, and all scripts but its own.
+
+    Args:
+        trace: the trace.
+        kind: "encoder", "decoder", "cross", …; by default cross-attention, else the first.
+        layer: layer within that attention; -1 is the last.
+        head: index of a head; by default the first.
+
+    Raises:
+        RegardError: if there is no such head.
     """
-    chosen = stack(trace, kind)
-    view(trace, chosen.name, layer, head)  # refuses what is not there
-    place = range(len(chosen.maps))[layer]
-    start = {"kind": chosen.name, "layer": place, "head": head}
+    group, layer, head = resolve_head(trace, kind, layer, head)
+    view_state = {"kind": group.name, "layer": layer, "head": head}
     script = (
-        f"{bundle(STATIC_FOLDER, 'viewer')}\n"
+        f"{bundle_modules(STATIC_FOLDER, 'viewer')}\n"
         "const readJson = (id) => JSON.parse(document.getElementById(id).textContent);\n"
-        f'{name_of("viewer")}.openViewer(document.getElementById("viewer"), readJson("trace"), '
-        '{ viewState: readJson("view-state") });\n'
+        f'{module_variable("viewer")}.openViewer(document.getElementById("viewer"), '
+        'readJson("trace"), { viewState: readJson("view-state") });\n'
     )
     style = (STATIC_FOLDER / "viewer.css").read_text("utf-8")
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
+    title = escape(escape_control(trace.title or trace.model or "regard"))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(safe(trace.title or trace.model or 'regard'))}</title>\n"
+        f"<title>{title}</title>\n"
         f"<style>{style}</style>\n</head>\n<body>\n"
         '<div id="viewer"></div>\n'
-        f'<script type="application/json" id="trace">{embedded(page_payload(trace))}</script>\n'
-        f'<script type="application/json" id="view-state">{embedded(start)}</script>\n'
+        f'<script type="application/json" id="trace">{escape_json(page_payload(trace))}</script>\n'
+        f'<script type="application/json" id="view-state">{escape_json(view_state)}</script>\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
     )
 
@@ -64,32 +74,38 @@ def save_page(
     layer: int = 0,
     head: int | None = None,
 ) -> None:
-    """Write a page to a file."""
-    text = render_page(trace, kind, layer, head)
+    """Write `render_page` to a file.
+
+    Raises:
+        RegardError: if there is no such head, or writing fails.
+    """
+    page = render_page(trace, kind, layer, head)
     try:
-        Path(path).write_text(text, encoding="utf-8")
+        Path(path).write_text(page, encoding="utf-8")
     except OSError as error:
         raise RegardError(f"cannot write {path}: {error.strerror}") from error
 
 
 def page_payload(trace: Trace) -> dict[str, Any]:
-    """Give the trace as its JSON, with as many weights and bits as a page can carry."""
-    count = sum(look.weights.size for look in trace.maps if look.weights is not None)
-    if count > WHOLE:
+    """Return a trace as JSON-serializable data, with as many weights and bits as a page carries."""
+    count = sum(m.weights.size for m in trace.maps if m.weights is not None)
+    if count > MAX_FULL_WEIGHTS:
         trace = summarize(trace)
-    record: dict[str, Any] = replace(trace, maps=()).to_dict()
-    bits = 16 if count <= EXACT else 8
-    record["maps"] = [_look(look, bits) for look in trace.maps]
-    return record
+    bits = 16 if count <= MAX_16_BIT_WEIGHTS else 8
+    maps = [_map_payload(attention_map, bits) for attention_map in trace.maps]
+    return replace(trace, maps=()).to_dict() | {"maps": maps}
 
 
-def _look(look: AttentionMap, bits: int) -> dict[str, Any]:
+def _map_payload(attention_map: AttentionMap, bits: int) -> dict[str, Any]:
     names = ("name", "kind", "queries", "keys", "call", "call_site", "heads", "shape")
-    record: dict[str, Any] = {name: getattr(look, name) for name in names}
-    if look.weights is not None:
-        return record | {"weights": quantize(look.weights, bits)}
-    drawn = {name: quantize(getattr(look.summary, name), bits) for name, bits in _DRAWN.items()}
-    return record | {"summary": drawn}
+    payload: dict[str, Any] = {name: getattr(attention_map, name) for name in names}
+    if attention_map.weights is not None:
+        return payload | {"weights": quantize(attention_map.weights, bits)}
+    summary = {
+        part: quantize(getattr(attention_map.summary, part), part_bits)
+        for part, part_bits in _DRAWN_SUMMARY_BITS.items()
+    }
+    return payload | {"summary": summary}
 
 
 def _hash(text: str) -> str:

@@ -1,139 +1,214 @@
-"""Weights as text for a terminal: a heat map, and the strongest look of each query."""
+"""Attention maps as text for a terminal: a heat map of one head, and its strongest links."""
 
 import math
-import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from shutil import get_terminal_size
-from typing import cast, get_args
+from typing import Any
 
-from regard.viz.colour import SHADES, Depth, depth, paint, shade
-from regard.viz.columns import centred, columns, cut, left, letters
-from regard.viz.grid import Grid, Matrix, grid, number, safe
+import numpy as np
+from rich.cells import cell_len
 
-NUMBER = 6  # columns of a cell that shows " 0.33 "
-SHADED_NUMBER = 9  # columns of a cell that shows " 0.33 ## ", for want of colour
-SQUARE = 2  # columns of a cell without a number: about as wide as a line is high
-TALLEST = 12  # lines for words that are written downwards
-LEGEND = 20  # columns of the scale below the map
+from regard.trace import Array, Trace
+from regard.viz.colour import ColourDepth, colour_scale, paint, resolve_depth, shade
+from regard.viz.half_blocks import render_half_blocks
+from regard.viz.matrix import LabelledMatrix, escape_control, format_weight, label_matrix
+from regard.viz.selection import select_head
+from regard.viz.text_layout import centre, pad, stack_characters, truncate
+
+NUMBER_COLUMNS = 6  # a cell that shows " 0.33 "
+SHADED_NUMBER_COLUMNS = 9  # a cell that shows " 0.33 ## ", where there are no colours
+SQUARE_COLUMNS = 2  # a cell without a number, about as wide as a line is high
+MAX_LABEL_LINES = 12  # of key labels that are written downwards
+MAX_LABELLED_QUERIES = 40  # a map with more queries is drawn with half blocks
+MAX_LINKS = 12  # below a map drawn with half blocks
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What fits: columns of the query words and of a cell, and how many cells side by side."""
+    """Columns of the query labels and of one cell, and how many cells fit side by side."""
 
-    words: int
-    cell: int
-    cells: int
+    label_columns: int
+    cell_columns: int
+    cells_per_block: int
+
+
+def render_head(
+    trace: Trace,
+    kind: str | None = None,
+    layer: int = 0,
+    head: int | None = None,
+    *,
+    vmax: float | None = None,
+    colour: str | None = None,
+    width: int | None = None,
+) -> str:
+    """Draw one head of a trace as text: a labelled heat map if it fits, else half blocks.
+
+    Args:
+        trace: the trace.
+        kind: "encoder", "decoder", "cross", …; by default cross-attention, else the first.
+        layer: layer within that attention; -1 is the last.
+        head: index of a head; by default the first.
+        vmax: weight at the end of the colour scale; 1 by default.
+        colour: "24-bit", "256" or "plain"; by default what the terminal supports.
+        width: columns to fill; by default those of the terminal.
+
+    Raises:
+        RegardError: if there is no such head.
+    """
+    matrix = select_head(trace, kind, layer, head, vmax)
+    width = width or get_terminal_size().columns
+    label_columns = max(map(cell_len, matrix.queries)) + 1
+    fits = label_columns + SQUARE_COLUMNS * len(matrix.keys) <= width
+    if fits and len(matrix.queries) <= MAX_LABELLED_QUERIES:
+        return _render_matrix(matrix, matrix.caption, resolve_depth(colour), width)
+    drawn = render_half_blocks(
+        matrix.weights, title=matrix.caption, vmax=vmax, colour=colour, width=width
+    )
+    return f"{drawn}\n\n{_render_links(matrix, MAX_LINKS)}"
+
+
+def render_links(
+    trace: Trace,
+    kind: str | None = None,
+    layer: int = 0,
+    head: int | None = None,
+    *,
+    count: int = MAX_LINKS,
+) -> str:
+    """List the largest weights of one head, largest first: query, key, weight and positions."""
+    return _render_links(select_head(trace, kind, layer, head), count)
 
 
 def render_heatmap(
-    weights: Matrix,
+    weights: Any,
     queries: Sequence[str],
     keys: Sequence[str],
     *,
     title: str | None = None,
-    top: float | None = None,
+    vmax: float | None = None,
     colour: str | None = None,
     width: int | None = None,
 ) -> str:
-    """Draw where each query looks: a row per query, a column per key.
+    """Draw a heat map as text: one row per query, one column per key.
 
     Args:
         weights: one matrix (query, key), as a tensor, an array or nested lists.
-        top: the weight at the end of the scale; 1 by default.
-        colour: "24-bit", "256" or "plain"; by default what the terminal understands.
-        width: columns to fill; by default those of the terminal. A wider map goes on below.
+        queries: labels of the rows.
+        keys: labels of the columns.
+        title: line above the map.
+        vmax: weight at the end of the colour scale; 1 by default.
+        colour: "24-bit", "256" or "plain"; by default what the terminal supports.
+        width: columns to fill; by default those of the terminal. A wider map continues below.
+
+    Raises:
+        RegardError: if labels and weights do not fit together.
+
+    Example:
+        >>> print(render_heatmap([[0.25, 0.75]], ["q"], ["a", "b"], colour="plain", width=40))
+              a        b
+        q  0.25 ::  0.75 xx
+        <BLANKLINE>
+          0 [ .:-=+*x#@] 1
     """
-    chart = grid(weights, queries, keys, top)
-    colours = depth(os.environ, sys.stdout.isatty()) if colour is None else known_depth(colour)
-    layout = _fit(chart, width or get_terminal_size().columns, _number_room(colours))
-    blocks = [
-        _block(chart, range(first, min(first + layout.cells, len(chart.keys))), layout, colours)
-        for first in range(0, len(chart.keys), layout.cells)
-    ]
-    heading = [f"{safe(title)}\n"] if title else []
-    legend = " " * layout.words + scale(chart.top, chart.overflows, colours)
-    return "\n".join([*heading, "\n\n".join(blocks), "", legend])
+    matrix = label_matrix(weights, queries, keys, vmax)
+    width = width or get_terminal_size().columns
+    return _render_matrix(matrix, title, resolve_depth(colour), width)
 
 
-def render_strongest(weights: Matrix, queries: Sequence[str], keys: Sequence[str]) -> str:
-    """Name the key at which each query looks most, one line per query."""
-    chart = grid(weights, queries, keys)
-    room = max(map(columns, chart.queries))
+def render_strongest(weights: Any, queries: Sequence[str], keys: Sequence[str]) -> str:
+    """Name the key with the largest weight for each query, one line per query.
+
+    Example:
+        >>> print(render_strongest([[0.25, 0.75]], ["kitten"], ["train", "cat"]))
+        kitten  attends most to cat (0.75)
+    """
+    matrix = label_matrix(weights, queries, keys)
+    width = max(map(cell_len, matrix.queries))
     return "\n".join(
-        f"{left(query, room)}  {_strongest(row, chart.keys)}"
-        for query, row in zip(chart.queries, chart.rows, strict=True)
+        f"{pad(query, width)}  {_strongest_keys(row, matrix.keys)}"
+        for query, row in zip(matrix.queries, matrix.weights.tolist(), strict=True)
     )
 
 
-def _strongest(row: Sequence[float], keys: Sequence[str]) -> str:
-    most = max(row)
-    if most == 0:
-        return "looks nowhere"
-    # equal scores may give weights that differ in the last bits
-    best = [keys[key] for key, look in enumerate(row) if math.isclose(look, most, rel_tol=1e-5)]
-    shared = " each" if len(best) > 1 else ""
-    return f"looks most at {', '.join(best)} ({number(most)}{shared})"
+def _strongest_keys(row: Sequence[float], keys: Sequence[str]) -> str:
+    largest = max(row)
+    if largest == 0:
+        return "attends to nothing"
+    # Equal scores may give weights that differ in the last bits.
+    best = [keys[n] for n, weight in enumerate(row) if math.isclose(weight, largest, rel_tol=1e-5)]
+    each = " each" if len(best) > 1 else ""
+    return f"attends most to {', '.join(best)} ({format_weight(largest)}{each})"
 
 
-def known_depth(colour: str) -> Depth:
-    """Check the name of a number of colours."""
-    for known in get_args(Depth):
-        if colour == known:
-            return cast(Depth, known)
-    choices = ", ".join(map(repr, get_args(Depth)))
-    raise ValueError(f"colour must be one of {choices}, or None, but it is {colour!r}")
+def _render_links(matrix: LabelledMatrix, count: int) -> str:
+    order = np.argsort(-matrix.weights, axis=None, kind="stable")[:count]
+    positions = zip(*np.unravel_index(order, matrix.weights.shape), strict=True)
+    links = [(q, k, float(matrix.weights[q, k])) for q, k in positions if matrix.weights[q, k] > 0]
+    width = max((cell_len(matrix.queries[query]) for query, _, _ in links), default=0)
+    return "\n".join(
+        f"{pad(matrix.queries[query], width)}  attends to {matrix.keys[key]}  "
+        f"({format_weight(weight)}; {query} to {key})"
+        for query, key, weight in links
+    )
 
 
-def _number_room(colours: Depth) -> int:
-    return SHADED_NUMBER if colours == "plain" else NUMBER
+def _render_matrix(
+    matrix: LabelledMatrix, title: str | None, depth: ColourDepth, width: int
+) -> str:
+    layout = _choose_layout(matrix, width, _number_columns(depth))
+    keys, step = len(matrix.keys), layout.cells_per_block
+    blocks = [
+        _render_block(matrix, slice(first, first + step), layout, depth)
+        for first in range(0, keys, step)
+    ]
+    heading = [f"{escape_control(title)}\n"] if title else []
+    scale = colour_scale(matrix.vmax, matrix.has_overflow, depth)
+    return "\n".join([*heading, "\n\n".join(blocks), "", " " * layout.label_columns + scale])
 
 
-def _fit(chart: Grid, width: int, numbered: int) -> _Layout:
-    """Prefer cells as wide as the key words, then cells with numbers, then squares."""
-    words = min(max(map(columns, chart.queries)), max(width // 3, 1))
-    room = max(width - words - 1, SQUARE)
-    named = max(numbered, 2 + max(map(columns, chart.keys)))
-    cell = next((c for c in (named, numbered) if c * len(chart.keys) <= room), SQUARE)
-    return _Layout(words, cell, room // cell)
+def _number_columns(depth: ColourDepth) -> int:
+    return SHADED_NUMBER_COLUMNS if depth == "plain" else NUMBER_COLUMNS
 
 
-def _block(chart: Grid, shown: range, layout: _Layout, colours: Depth) -> str:
-    """Draw the map of some of the keys."""
-    margin = " " * (layout.words + 1)
-    heads = _heads([chart.keys[key] for key in shown], layout.cell)
-    lines = [(margin + head).rstrip() for head in heads]
-    for query, row in zip(chart.queries, chart.rows, strict=True):
-        cells = (_cell(row[key], chart.top, layout.cell, colours) for key in shown)
-        lines.append(f"{left(query, layout.words)} {''.join(cells)}".rstrip())
+def _choose_layout(matrix: LabelledMatrix, width: int, number_columns: int) -> _Layout:
+    """Prefer cells as wide as the key labels, then cells with numbers, then squares."""
+    label_columns = min(max(map(cell_len, matrix.queries)), max(width // 3, 1))
+    available = max(width - label_columns - 1, SQUARE_COLUMNS)
+    labelled = max(number_columns, 2 + max(map(cell_len, matrix.keys)))
+    fitting = (c for c in (labelled, number_columns) if c * len(matrix.keys) <= available)
+    cell_columns = next(fitting, SQUARE_COLUMNS)
+    return _Layout(label_columns, cell_columns, available // cell_columns)
+
+
+def _render_block(matrix: LabelledMatrix, keys: slice, layout: _Layout, depth: ColourDepth) -> str:
+    """Draw the columns of some keys."""
+    margin = " " * (layout.label_columns + 1)
+    header = _key_labels(matrix.keys[keys], layout.cell_columns)
+    lines = [(margin + line).rstrip() for line in header]
+    rows: Array = matrix.weights[:, keys]
+    for query, row in zip(matrix.queries, rows.tolist(), strict=True):
+        cells = (_render_cell(w, matrix.vmax, layout.cell_columns, depth) for w in row)
+        lines.append(f"{pad(query, layout.label_columns)} {''.join(cells)}".rstrip())
     return "\n".join(lines)
 
 
-def _heads(words: Sequence[str], cell: int) -> list[str]:
-    """Write the key words above their cells: across where they fit, else downwards."""
-    if max(map(columns, words)) <= cell - 1:
-        return ["".join(centred(word, cell) for word in words)]
-    stacks = [letters(cut(word, TALLEST)) for word in words]
+def _key_labels(labels: Sequence[str], cell_columns: int) -> list[str]:
+    """Write the key labels above their cells: across where they fit, else downwards."""
+    if max(map(cell_len, labels)) <= cell_columns - 1:
+        return ["".join(centre(label, cell_columns) for label in labels)]
+    stacks = [stack_characters(truncate(label, MAX_LABEL_LINES)) for label in labels]
     height = max(map(len, stacks))
     stacks = [[""] * (height - len(stack)) + stack for stack in stacks]
-    return ["".join(centred(sign, cell) for sign in line) for line in zip(*stacks, strict=True)]
+    return ["".join(centre(c, cell_columns) for c in line) for line in zip(*stacks, strict=True)]
 
 
-def _cell(weight: float, top: float, cell: int, colours: Depth) -> str:
-    share = weight / top
-    text = number(weight) if cell >= _number_room(colours) else ""
-    if colours != "plain":
-        return paint(centred(text, cell), share, colours)
-    return centred(f"{text:>4} {shade(share) * 2}", cell) if text else shade(share) * cell
-
-
-def scale(top: float, overflows: bool, colours: Depth) -> str:
-    """Show the scale, and say when a weight is beyond it."""
-    if colours == "plain":
-        steps = f"[{SHADES}]"
-    else:
-        shares = (step / (LEGEND - 1) for step in range(LEGEND))
-        steps = "".join(paint(" ", share, colours) for share in shares)
-    return f" 0 {steps} {top:g}{' or more' if overflows else ''}"
+def _render_cell(weight: float, vmax: float, cell_columns: int, depth: ColourDepth) -> str:
+    intensity = weight / vmax
+    number = format_weight(weight) if cell_columns >= _number_columns(depth) else ""
+    if depth != "plain":
+        return paint(centre(number, cell_columns), intensity, depth)
+    if not number:
+        return shade(intensity) * cell_columns
+    return centre(f"{number:>4} {shade(intensity) * 2}", cell_columns)

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from regard.gallery.one_thread import one_thread
-from regard.gallery.spelling import Speller, digits, learn
+from regard.gallery.single_thread import single_thread
+from regard.gallery.spelling import Speller, load_split, train_speller
 
 
 @pytest.fixture
@@ -13,15 +13,15 @@ def two_threads():
     torch.set_num_threads(before)
 
 
-def test_there_is_one_thread_and_then_as_many_as_before(two_threads):
-    with pytest.raises(ZeroDivisionError), one_thread():
+def test_single_thread_restores_the_thread_count(two_threads):
+    with pytest.raises(ZeroDivisionError), single_thread():
         assert torch.get_num_threads() == 1
         raise ZeroDivisionError
     assert torch.get_num_threads() == 2
 
 
 @pytest.mark.usefixtures("unchecked")
-def test_a_speller_learns_and_spells_in_one_thread(two_threads, monkeypatch):
+def test_speller_trains_and_spells_in_one_thread(two_threads, monkeypatch):
     seen, forward = set(), Speller.forward
 
     def noted(self, *inputs):
@@ -29,8 +29,8 @@ def test_a_speller_learns_and_spells_in_one_thread(two_threads, monkeypatch):
         return forward(self, *inputs)
 
     monkeypatch.setattr(Speller, "forward", noted)
-    examples, _ = digits()
-    speller = learn(examples, steps=1)
+    examples, _ = load_split()
+    speller = train_speller(examples, steps=1)
     assert seen == {1}
     speller.spell(examples.images[:2])
     assert seen == {1} and torch.get_num_threads() == 2

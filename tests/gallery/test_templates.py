@@ -4,8 +4,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from regard.gallery import figure_page, page
-from regard.gallery.figure_page import Plate, Text
+from regard.gallery import figure_page, templates
+from regard.gallery.figure_page import FigurePage, FigureText
 
 VOID = {"meta", "link", "img", "br"}
 SPIKY = '<b>&" `a < b`'
@@ -41,37 +41,38 @@ def parsed(html):
 
 @pytest.fixture
 def spiky():
-    text = Text(SPIKY, SPIKY, (SPIKY,), (SPIKY,), {"one": SPIKY})
-    return Plate("scores", "<math></math>", "x = '<script>'\n", {"en": text, "zh": text})
+    text = FigureText(SPIKY, SPIKY, (SPIKY,), (SPIKY,), {"one": SPIKY})
+    return FigurePage("scores", "<math></math>", "x = '<script>'\n", {"en": text, "zh": text})
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_texts_and_code_are_never_markup(spiky, language):
-    html = page.page(spiky, PICTURES, ["scores"], language, True)
-    html += page.index([spiky], {"scores": PICTURES[0]}, language, True)
+def test_texts_and_code_are_escaped(spiky, language):
+    html = templates.render_figure_page(spiky, PICTURES, ["scores"], language, True)
+    html += templates.render_index([spiky], {"scores": PICTURES[0]}, language, True)
     names = [tag for tag, _ in parsed(html)]
     assert not {"b", "script"} & set(names)
     assert html.count("<code>a &lt; b</code>") >= 5
 
 
-def test_the_code_shown_is_the_file_itself():
-    known = figure_page.read("five_tokens")
-    html = page.page(known, PICTURES, ["five_tokens"], "en", True)
+def test_page_shows_the_source_file():
+    known = figure_page.load_page("five_tokens")
+    html = templates.render_figure_page(known, PICTURES, ["five_tokens"], "en", True)
     block = re.search(r'<div class="code"><pre>(.*?)</pre>', html, re.DOTALL).group(1)
     assert unescape(re.sub("<[^>]+>", "", block)) == known.code
 
 
-def test_words_in_a_formula_are_those_of_the_page():
-    known = figure_page.read("scores")
+def test_formula_words_are_localized():
+    known = figure_page.load_page("scores")
     english, chinese = (
-        page.page(known, PICTURES, ["scores"], language, True) for language in ("en", "zh")
+        templates.render_figure_page(known, PICTURES, ["scores"], language, True)
+        for language in ("en", "zh")
     )
     assert "<mtext>scaled dot</mtext>" in english and "<mtext>缩放点积</mtext>" not in english
     assert "<mtext>缩放点积</mtext>" in chinese and "<mtext>scaled dot</mtext>" not in chinese
 
 
-def test_each_picture_is_shown_once_and_offered_in_all_its_kinds(spiky):
-    seen = parsed(page.page(spiky, PICTURES, ["scores"], "zh", True))
+def test_each_picture_is_shown_once_with_links_to_all_formats(spiky):
+    seen = parsed(templates.render_figure_page(spiky, PICTURES, ["scores"], "zh", True))
     assert [at["src"] for tag, at in seen if tag == "img"] == [
         "viz/n/1-one.png",
         "viz/n/2-two.gif",
@@ -81,24 +82,24 @@ def test_each_picture_is_shown_once_and_offered_in_all_its_kinds(spiky):
     assert all(at["alt"] for tag, at in seen if tag == "img")
 
 
-def test_a_page_leads_to_its_neighbours_and_to_its_twin(spiky):
+def test_page_links_to_neighbours_and_translation(spiky):
     around = ["kernel_regression", "scores", "complexity"]
     for language, twin in (("en", "zh/scores.html"), ("zh", "../scores.html")):
-        seen = parsed(page.page(spiky, PICTURES, around, language, True))
+        seen = parsed(templates.render_figure_page(spiky, PICTURES, around, language, True))
         links = [at["href"] for tag, at in seen if tag == "a"]
         assert links[:2] == ["index.html", twin]
         assert links[-2:] == ["kernel_regression.html", "complexity.html"]
-    alone = parsed(page.page(spiky, PICTURES, ["scores"], "en", False))
+    alone = parsed(templates.render_figure_page(spiky, PICTURES, ["scores"], "en", False))
     assert "zh/scores.html" not in [at.get("href") for _, at in alone]
 
 
-def test_a_page_forbids_itself_the_network_and_scripts(spiky):
-    seen = parsed(page.page(spiky, PICTURES, ["scores"], "en", True))
+def test_content_security_policy_forbids_network_and_scripts(spiky):
+    seen = parsed(templates.render_figure_page(spiky, PICTURES, ["scores"], "en", True))
     (policy,) = [at["content"] for tag, at in seen if at.get("http-equiv")]
     assert policy.startswith("default-src 'none';")
     assert "http" not in policy and "unsafe" not in policy and "script-src" not in policy
 
 
-def test_figures_keep_their_number_when_others_are_missing(spiky):
-    html = page.index([spiky], {"scores": "a.png"}, "en", False)
+def test_figure_numbers_do_not_depend_on_missing_figures(spiky):
+    html = templates.render_index([spiky], {"scores": "a.png"}, "en", False)
     assert '<span class="number">2</span>' in html

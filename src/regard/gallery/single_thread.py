@@ -1,4 +1,4 @@
-"""One thread for small models: several would wait for one another more than they compute."""
+"""One thread for small models, whose threads would spend more time waiting than computing."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,8 +7,8 @@ import torch
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute in one thread, and then in as many as before."""
+def single_thread() -> Iterator[None]:
+    """Run torch on one thread, and restore the number of threads afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

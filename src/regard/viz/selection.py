@@ -1,0 +1,169 @@
+"""One head of a trace, selected by kind, layer and index, as a labelled matrix."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from regard.errors import RegardError, unknown_name
+from regard.trace import Array, AttentionMap, AttentionSummary, Trace
+from regard.viz.detokenize import display_tokens
+from regard.viz.matrix import LabelledMatrix, label_matrix
+
+# Names of the three attentions of an encoder-decoder model, by kind and queries.
+_GROUP_NAMES = {
+    ("self", "source"): "encoder",
+    ("causal", "target"): "decoder",
+    ("self", "target"): "decoder",
+    ("cross", "target"): "cross",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MapGroup:
+    """The layers of one attention: maps of one kind between the same two token lists."""
+
+    name: str
+    maps: tuple[AttentionMap, ...]
+
+
+def group_maps(trace: Trace) -> tuple[MapGroup, ...]:
+    """Group the maps of a trace: encoder, decoder and cross, or by kind and token lists."""
+    layers: dict[tuple[str, str, str], list[AttentionMap]] = {}
+    for attention_map in trace.maps:
+        key = (attention_map.kind, attention_map.queries, attention_map.keys)
+        layers.setdefault(key, []).append(attention_map)
+    kinds = [kind for kind, _, _ in layers]
+    groups: list[MapGroup] = []
+    for (kind, queries, keys), maps in layers.items():
+        own_name = kind if kinds.count(kind) == 1 else f"{kind} {queries}-{keys}"
+        name = own_name
+        if "source" in trace.tokens:
+            name = _GROUP_NAMES.get((kind, queries), own_name)
+        is_taken = name in [group.name for group in groups]
+        groups.append(MapGroup(own_name if is_taken else name, tuple(maps)))
+    return tuple(groups)
+
+
+def find_group(trace: Trace, name: str | None = None) -> MapGroup:
+    """Find a group by its name or kind; by default cross-attention, else the first."""
+    groups = {group.name: group for group in group_maps(trace)}
+    if not groups:
+        raise RegardError("the trace has no attention maps, so there is nothing to draw")
+    if name is None:
+        return groups.get("cross") or next(iter(groups.values()))
+    if name in groups:
+        return groups[name]
+    of_kind = [group for group in groups.values() if group.maps[0].kind == name]
+    if len(of_kind) == 1:
+        return of_kind[0]
+    raise unknown_name("attention of this trace", name, groups)
+
+
+def select_head(
+    trace: Trace,
+    kind: str | None = None,
+    layer: int = 0,
+    head: int | None = None,
+    vmax: float | None = None,
+) -> LabelledMatrix:
+    """Select one head.
+
+    Args:
+        trace: the trace.
+        kind: name or kind of a group, see `find_group`.
+        layer: position within the group; negative positions count from the end.
+        head: index of a kept head; by default the first.
+        vmax: upper end of the colour scale.
+
+    Raises:
+        RegardError: if there is no such head; the message has the choices.
+    """
+    group, layer, head = resolve_head(trace, kind, layer, head)
+    attention_map = group.maps[layer]
+    return label_matrix(
+        head_weights(attention_map, attention_map.heads.index(head)),
+        _labels(trace, attention_map.queries),
+        _labels(trace, attention_map.keys),
+        vmax,
+        title=trace.title,
+        caption=caption(trace, group.name, layer, head),
+        outlined=_gold_cells(trace, attention_map),
+    )
+
+
+def resolve_head(
+    trace: Trace, kind: str | None = None, layer: int = 0, head: int | None = None
+) -> tuple[MapGroup, int, int]:
+    """Return the group, the layer counted from 0 and the head; raise if there is no such head."""
+    group = find_group(trace, kind)
+    layer = layer + len(group.maps) if layer < 0 else layer
+    _check_choice(layer, range(len(group.maps)), f"layer of {group.name}")
+    heads = group.maps[layer].heads
+    head = heads[0] if head is None else head
+    _check_choice(head, heads, f"head of {group.maps[layer].name}")
+    return group, layer, head
+
+
+def caption(trace: Trace, group: str, layer: int | None = None, head: int | None = None) -> str:
+    """Name the model, attention, layer and head of a picture."""
+    parts = [group]
+    if layer is not None:
+        parts.append(f"layer {layer}")
+    if head is not None:
+        parts.append(f"head {head}")
+    return " · ".join(filter(None, (trace.model, ", ".join(parts))))
+
+
+def head_weights(attention_map: AttentionMap, position: int) -> Array:
+    """Return the weights (query, key) of one head; reconstruct them if there is a summary only."""
+    if attention_map.weights is not None:
+        return np.asarray(attention_map.weights[position])
+    assert attention_map.summary is not None, "a map has weights or a summary"
+    return _reconstruct(attention_map.summary, position, *attention_map.shape[1:])
+
+
+def _check_choice(number: int, choices: Sequence[int], what: str) -> None:
+    if number not in choices:
+        listed = ", ".join(map(str, choices))
+        raise RegardError(f"there is no {what} with number {number}. Choose from: {listed}.")
+
+
+def _gold_cells(trace: Trace, attention_map: AttentionMap) -> tuple[tuple[int, int], ...]:
+    """Return the cells (query, key) between all pieces of gold-aligned words."""
+    is_cross = (attention_map.queries, attention_map.keys) == ("target", "source")
+    if trace.gold is None or not is_cross:
+        return ()
+    token_lists = [trace.tokens[name] for name in ("source", "target")]
+    sources, targets = (range(len(t)) if t.words is None else t.words for t in token_lists)
+    links = set(trace.gold)
+    return tuple(
+        (query, key)
+        for query, target in enumerate(targets)
+        for key, source in enumerate(sources)
+        if (source, target) in links
+    )
+
+
+def _labels(trace: Trace, name: str) -> tuple[str, ...]:
+    tokens = trace.tokens[name]
+    return display_tokens(tokens.pieces, {*tokens.special, *tokens.padding})
+
+
+def _reconstruct(summary: AttentionSummary, position: int, queries: int, keys: int) -> Array:
+    """Spread the tiles over the queries and keys they cover, and set the heaviest keys."""
+    tiles = summary.tiles[position]
+    row_ends, column_ends = (
+        np.arange(1, tiles.shape[axis] + 1) * count // tiles.shape[axis]
+        for axis, count in enumerate((queries, keys))
+    )
+    row = np.searchsorted(row_ends, np.arange(queries), side="right")
+    column = np.searchsorted(column_ends, np.arange(keys), side="right")
+    weights = np.array(tiles[np.ix_(row, column)], dtype=np.float32)
+    # No other key of a row is heavier than the lightest of its heaviest keys.
+    top_weights = summary.top_weights[position]
+    weights = np.minimum(weights, top_weights.min(-1, keepdims=True, initial=1))
+    # Unused ranks of a short row hold weight 0 for key 0, which may also have a rank of its own.
+    cells = (np.arange(queries)[:, None], summary.top_keys[position])
+    np.maximum.at(weights, cells, top_weights)
+    return np.asarray(weights)
