@@ -11,7 +11,7 @@ import json
 import re
 from pathlib import Path
 
-_IMPORT = re.compile(r'^import (\{[^}]*\}|\* as \w+) from "\./([\w-]+)\.js";\n', re.MULTILINE)
+_IMPORT = re.compile(r'^import (\{[^}]*\}|\* as \w+) from "\./([\w/]+)\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?:async )?(?:function|class|const|let) (\w+)", re.MULTILINE)
 
 
@@ -21,7 +21,7 @@ def bundle_modules(folder: Path, entry: str) -> str:
     Each module becomes a function that returns its exports, called once, after those it imports.
 
     Args:
-        folder: where the modules are; they import each other by name from the same folder.
+        folder: where the modules are; they import each other by paths relative to it.
         entry: name of the entry module, without ".js".
 
     Raises:
@@ -34,7 +34,7 @@ def bundle_modules(folder: Path, entry: str) -> str:
 
 def module_variable(module: str) -> str:
     """Return the name of the variable that holds a module's exports."""
-    return f"module_{module}"
+    return f"module_{module.replace('/', '_')}"
 
 
 def escape_json(data: object) -> str:
