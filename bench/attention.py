@@ -90,7 +90,7 @@ def additive(seconds: float, out: Path) -> Lines:
 
     def textbook(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         a, b = score.project_queries(q), score.project_keys(k)
-        scores = torch.tanh(a[:, :, None] + b[:, None]) @ score.compare.v
+        scores = torch.tanh(a[:, :, None] + b[:, None]) @ score.pairwise.v
         return scores.softmax(-1) @ v
 
     def both_ways(run: Callable[..., Tensor]) -> tuple[Tensor, ...]:

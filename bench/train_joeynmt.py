@@ -1,8 +1,8 @@
-"""A worker of bench/train.py: JoeyNMT's own TrainManager, in turns.
+"""A worker of bench/train.py: JoeyNMT trains, by its own TrainManager, in turns.
 
     python bench/train_joeynmt.py FOLDER
 
-The folder has train.source, train.target (token ids as words), vocabulary.txt and settings.json.
+The folder has train.source, train.target (tokens as words), vocabulary.txt and sizes.json.
 """
 
 import importlib.metadata
@@ -15,7 +15,7 @@ from typing import Any
 
 from turns import Turns
 
-# JoeyNMT 2.3 imports a backport of what is in the standard library since Python 3.8
+# JoeyNMT 2.3 asks for a package that does what the standard library does since Python 3.8
 sys.modules.setdefault("importlib_metadata", importlib.metadata)
 
 from joeynmt.batch import Batch  # noqa: E402
@@ -26,20 +26,16 @@ from joeynmt.training import TrainManager  # noqa: E402
 NEVER = 10**9
 
 
-def joeynmt_config(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the recipe in JoeyNMT's settings; everything else is at its defaults."""
+def config(folder: Path, sizes: dict[str, Any]) -> dict[str, Any]:
+    """Write the tiny recipe as JoeyNMT's settings; what is not named is its default."""
     side = {
-        "embeddings": {
-            "embedding_dim": settings["width"],
-            "scale": True,
-            "dropout": settings["dropout"],
-        },
+        "embeddings": {"embedding_dim": sizes["width"], "scale": True, "dropout": sizes["dropout"]},
         "type": "transformer",
-        "hidden_size": settings["width"],
-        "ff_size": settings["ffn_width"],
-        "num_layers": settings["layers"],
-        "num_heads": settings["heads"],
-        "dropout": settings["dropout"],
+        "hidden_size": sizes["width"],
+        "ff_size": sizes["hidden"],
+        "num_layers": sizes["layers"],
+        "num_heads": sizes["heads"],
+        "dropout": sizes["dropout"],
         "layer_norm": "post",
     }
     language = {"level": "word", "voc_file": str(folder / "vocabulary.txt"), "max_length": NEVER}
@@ -49,7 +45,7 @@ def joeynmt_config(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
         "use_cuda": False,
         "data": {
             "train": str(folder / "train"),
-            "dev": str(folder / "train"),  # required, but never read
+            "dev": str(folder / "train"),  # asked for, and never read
             "src": {"lang": "source", **language},
             "trg": {"lang": "target", **language},
         },
@@ -58,13 +54,13 @@ def joeynmt_config(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
             "optimizer": "adam",
             "adam_betas": [0.9, 0.98],
             "scheduling": "warmupinversesquareroot",
-            "learning_rate": settings["learning_rate"],
-            "learning_rate_warmup": settings["warmup"],
+            "learning_rate": sizes["rate"],
+            "learning_rate_warmup": sizes["warmup"],
             "learning_rate_min": 0.0,
-            "clip_grad_norm": settings["max_grad_norm"],
-            "label_smoothing": settings["label_smoothing"],
+            "clip_grad_norm": sizes["clip"],
+            "label_smoothing": sizes["smoothing"],
             "batch_type": "token",
-            "batch_size": settings["batch_tokens"],
+            "batch_size": sizes["tokens"],
             "validation_freq": NEVER,
             "epochs": NEVER,
         },
@@ -79,20 +75,20 @@ def joeynmt_config(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-class TurnTakingManager(TrainManager):
-    """JoeyNMT's own loop; it reports each step when the next one begins."""
+class Watched(TrainManager):
+    """JoeyNMT's own loop, which tells of the step before as the next one begins."""
 
-    def __init__(self, **arguments: Any) -> None:
-        super().__init__(**arguments)
+    def train_in_turns(self, data: Any) -> None:
+        """Train until the turns end."""
         self.turns: Turns | None = None
-        self.last_step = 0, 0  # tokens, positions
+        self.train_and_validate(train_data=data, valid_data=data)
 
     def _train_step(self, batch: Batch) -> tuple[float, int]:
         if self.turns is None:
             self.turns = Turns()
-        elif not self.turns.step(*self.last_step):
+        elif not self.turns.step(*self.last):
             os._exit(0)  # the loop's own end would write a checkpoint
-        self.last_step = batch.ntokens, batch.trg.numel()
+        self.last = batch.ntokens, batch.trg.numel()
         return super()._train_step(batch)
 
 
@@ -100,12 +96,11 @@ def main() -> None:
     """Train in turns."""
     logging.disable(logging.INFO)
     folder = Path(sys.argv[1])
-    settings = json.loads((folder / "settings.json").read_text())
-    args = parse_global_args(joeynmt_config(folder, settings))
+    args = parse_global_args(config(folder, json.loads((folder / "sizes.json").read_text())))
     model, data, _, _ = prepare(args, rank=0, mode="train")
-    count = sum(parameter.numel() for parameter in model.parameters())
-    print(f"JoeyNMT: {count:,} parameters", file=sys.stderr)
-    manager = TurnTakingManager(
+    weights = sum(weight.numel() for weight in model.parameters())
+    print(f"JoeyNMT: {weights:,} weights", file=sys.stderr)
+    manager = Watched(
         rank=0,
         model=model,
         model_dir=args.model_dir,
@@ -115,7 +110,7 @@ def main() -> None:
         train_args=args.train,
         dev_args=set_validation_args(args.test),
     )
-    manager.train_and_validate(train_data=data, valid_data=data)
+    manager.train_in_turns(data)
 
 
 if __name__ == "__main__":

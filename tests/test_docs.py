@@ -1,4 +1,4 @@
-"""The documentation's code runs, and its tables and links match the source."""
+"""What the documentation shows must run and be true."""
 
 import dataclasses
 import inspect
@@ -25,9 +25,8 @@ def blocks(name):
     return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / name).read_text(), flags=re.DOTALL)
 
 
-@pytest.mark.train
 @pytest.mark.usefixtures("unchecked")
-def test_tour_runs(tmp_path, monkeypatch):
+def test_every_line_of_the_tour_runs(tmp_path, monkeypatch):
     book = load_phrasebook("fr", train=300, valid=20, test=20)
     monkeypatch.setattr("regard.demo.models.load_phrasebook", lambda _: book)
     monkeypatch.chdir(tmp_path)
@@ -36,12 +35,12 @@ def test_tour_runs(tmp_path, monkeypatch):
     for block in blocks("tour.md"):
         exec(block, names)
     assert names["best"].text and len(names["others"]) == 2
-    kinds = [m.kind for m in names["trace"].maps]
+    kinds = [look.kind for look in names["trace"].maps]
     assert kinds.count("cross") == 2 and len(kinds) == 6  # two layers, three kinds
     assert (tmp_path / "cat.html").exists() and (tmp_path / "cat.json").exists()
 
 
-def test_score_can_be_added_as_documented(tmp_path):
+def test_a_score_is_added_just_as_it_is_told(tmp_path):
     tried, file, line, used = blocks("add-a-score.md")
     exec(tried, {})
     package = tmp_path / "regard"
@@ -65,7 +64,7 @@ def test_score_can_be_added_as_documented(tmp_path):
 
 
 @pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
-def test_links_and_named_files_exist(page):
+def test_every_link_and_every_file_that_is_named_is_there(page):
     text = page.read_text()
     for link in re.findall(r"\]\(([^)#]+)\)", text):
         assert link.startswith("https://") or (page.parent / link).exists(), link
@@ -90,7 +89,7 @@ def settings_rows(section):
 
 
 @pytest.mark.parametrize("name", ["data", "model", "train", "search"])
-def test_settings_page_has_every_setting(name):
+def test_the_page_of_settings_has_every_setting_with_its_default_and_meaning(name):
     page = (ROOT / "docs" / "settings.md").read_text()
     table = page.split(f"\n## {name}:")[1].split("\n## ")[0]
     section = getattr(RunConfig(), name)
@@ -99,7 +98,7 @@ def test_settings_page_has_every_setting(name):
     assert len(rows) == len(dataclasses.fields(section))
 
 
-def test_settings_page_has_the_defaults_by_size():
+def test_the_page_of_settings_tells_the_defaults_by_size():
     page = (ROOT / "docs" / "settings.md").read_text()
     table = page.split("## Defaults by size")[1]
     lines = [line.strip("| ").split(" | ") for line in table.splitlines() if line[:2] == "| "]
@@ -119,7 +118,7 @@ def defaults_by_size():
         yield name, tuple(v if v == "as above" else f"`{json.dumps(v)}`" for v in values)
 
 
-def test_settings_page_examples_are_valid():
+def test_the_settings_that_the_page_shows_are_taken():
     page = (ROOT / "docs" / "settings.md").read_text()
     (file,) = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
     by_file = RunConfig.from_dict(tomllib.loads(file))

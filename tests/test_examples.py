@@ -30,24 +30,24 @@ def run(capsys, monkeypatch, tmp_path):
     return run
 
 
-def test_every_example_has_a_test():
+def test_every_example_is_tested():
     tested = re.findall(r'run\("(\w+)"\)', Path(__file__).read_text())
     assert {path.stem for path in FOLDER.glob("*.py")} == set(tested)
 
 
-def test_look_example_prints_scores_and_masks(run):
+def test_look_shows_scores_and_masks(run):
     told = run("look")
     for title in ("scaled_dot", "cosine", "gaussian", "at itself and the two words before it"):
         assert title in told
-    assert told.endswith("query 5 may not look at key 1: hidden by window(2)\n")
+    assert told.endswith("query 5 may not attend to key 1: masked by window(2)\n")
 
 
-def test_kernel_regression_example_learns_the_best_bandwidth(run):
+def test_a_learned_bandwidth_comes_nearest_to_the_truth(run):
     average, fixed, learned = map(float, re.findall(r"error ([\d.]+)", run("kernel_regression")))
     assert learned < fixed < average
 
 
-def test_reverse_example_learns_antidiagonal_attention(run):
+def test_words_are_reversed_and_the_strongest_looks_are_an_anti_diagonal(run):
     told = run("reverse")
     heard, said = re.search(r"^(.*)  ->  (.*)$", told, flags=re.MULTILINE).groups()
     assert said.split() == heard.split()[::-1]
@@ -57,14 +57,14 @@ def test_reverse_example_learns_antidiagonal_attention(run):
     assert table.argmax(1).tolist() == [4, 3, 2, 1, 0]
 
 
-def test_watch_example_writes_a_page(run, tmp_path):
+def test_torchs_transformer_is_watched_and_a_page_written(run, tmp_path):
     told = run("watch_a_model")
     assert "decoder.layers.1.multihead_attn" in told and "3 × 5" in told
     page = (tmp_path / "watched.html").read_text()
     assert page.startswith("<!DOCTYPE html>") and '"chat"' in page
 
 
-def test_notebook_runs(capsys):
+def test_every_cell_of_the_notebook_runs(capsys):
     notebook = json.loads((FOLDER / "where_does_it_look.ipynb").read_text())
     cells = ["".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code"]
     names: dict[str, object] = {}

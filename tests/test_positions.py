@@ -4,19 +4,20 @@ import math
 import pytest
 import torch
 
+from regard.errors import RegardError
 from regard.positions import ALiBi, Learned, Rotary, Sinusoidal, rotate, sinusoidal
 
 BATCH, HEADS, LENGTH, WIDTH = 2, 3, 5, 12
 
 
 def wave(position, column, width, base=10_000.0):
-    """Compute one number of the table as the paper writes it."""
+    """Compute one entry of the table by the paper's formula."""
     angle = position / base ** (2 * (column // 2) / width)
     return math.cos(angle) if column % 2 else math.sin(angle)
 
 
 @pytest.fixture
-def in_float64():
+def float64_default():
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     yield
@@ -25,54 +26,54 @@ def in_float64():
 
 @pytest.mark.parametrize("width", [1, 2, 7, 12])
 @pytest.mark.parametrize("base", [10_000.0, 100.0])
-def test_waves_are_those_of_the_formula(width, base, in_float64):
+def test_sinusoidal_agrees_with_the_formula(width, base, float64_default):
     table = sinusoidal(LENGTH, width, base=base)
     assert table.shape == (LENGTH, width)
     for position in range(LENGTH):
         for column in range(width):
-            want = wave(position, column, width, base)
-            assert abs(table[position, column].item() - want) < 1e-12
+            expected = wave(position, column, width, base)
+            assert abs(table[position, column].item() - expected) < 1e-12
 
 
-def test_waves_stay_exact_far_out():
-    far = 1_000_000  # in float32, angles of this size would be off by 0.03
-    row = sinusoidal(1, WIDTH, offset=far)
-    want = torch.tensor([[wave(far, column, WIDTH) for column in range(WIDTH)]])
-    torch.testing.assert_close(row, want, atol=1e-6, rtol=0)
+def test_sinusoidal_is_exact_at_a_million_positions():
+    position = 1_000_000  # in float32, angles of this size would be off by 0.03
+    row = sinusoidal(1, WIDTH, offset=position)
+    expected = torch.tensor([[wave(position, column, WIDTH) for column in range(WIDTH)]])
+    torch.testing.assert_close(row, expected, atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("offset", [0, 3, 40])
-def test_waves_from_an_offset_are_a_slice_of_the_longer_table(offset):
+def test_sinusoidal_with_offset_is_a_slice_of_the_table(offset):
     assert sinusoidal(LENGTH, 7, offset).equal(sinusoidal(50, 7)[offset : offset + LENGTH])
 
 
-def test_no_positions_make_an_empty_table():
+def test_sinusoidal_of_no_positions_is_empty():
     assert sinusoidal(0, WIDTH).shape == (0, WIDTH)
 
 
 @pytest.mark.parametrize("shift", [1, 4, 30])
-def test_a_rotation_per_pair_moves_waves_from_one_position_to_another(shift, in_float64):
+def test_rotation_of_each_pair_shifts_sinusoidal_positions(shift, float64_default):
     table = sinusoidal(60, WIDTH)
-    moved = torch.empty(60 - shift, WIDTH)
+    shifted = torch.empty(60 - shift, WIDTH)
     for pair in range(WIDTH // 2):
         angle = shift / 10_000 ** (2 * pair / WIDTH)
-        turn = torch.tensor(
+        rotation = torch.tensor(
             [[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]]
         )
         columns = slice(2 * pair, 2 * pair + 2)
-        moved[:, columns] = table[: 60 - shift, columns] @ turn.T
-    torch.testing.assert_close(moved, table[shift:])
+        shifted[:, columns] = table[: 60 - shift, columns] @ rotation.T
+    torch.testing.assert_close(shifted, table[shift:])
 
 
-def test_tables_grow_and_stay_right():
+def test_growing_table_agrees_with_the_function():
     positions = Sinusoidal(WIDTH)
     for offset, length in ((0, 3), (0, 5), (2, 1), (90, 7), (0, 2), (11, 0), (300, 4)):
         vectors = torch.randn(BATCH, length, WIDTH)
-        want = vectors + sinusoidal(length, WIDTH, offset)
-        assert positions(vectors, offset).equal(want), (offset, length)
+        expected = vectors + sinusoidal(length, WIDTH, offset)
+        assert positions(vectors, offset).equal(expected), (offset, length)
 
 
-def test_a_table_that_another_thread_makes_shorter_is_not_read():
+def test_table_that_another_thread_replaces_is_not_read():
     class Shortened(Sinusoidal):
         def __setattr__(self, name, value):
             super().__setattr__(name, value[:1] if name == "table" else value)
@@ -81,7 +82,7 @@ def test_a_table_that_another_thread_makes_shorter_is_not_read():
     assert torch.equal(waves, sinusoidal(LENGTH, WIDTH))
 
 
-def test_step_by_step_the_table_is_written_only_a_few_times():
+def test_thousand_steps_rebuild_the_table_a_few_times():
     positions, tables = Sinusoidal(WIDTH), []
     for step in range(1000):
         positions(torch.zeros(1, WIDTH), step)
@@ -90,7 +91,7 @@ def test_step_by_step_the_table_is_written_only_a_few_times():
     assert len(tables) <= math.log2(1000) + 1
 
 
-def test_copies_of_a_model_take_over_weights_whatever_it_has_read():
+def test_averaged_model_works_while_the_table_grows():
     model = torch.nn.Sequential(torch.nn.Linear(WIDTH, WIDTH), Sinusoidal(WIDTH))
     mean = torch.optim.swa_utils.AveragedModel(model, use_buffers=True)
     for length in (3, 20):
@@ -99,22 +100,22 @@ def test_copies_of_a_model_take_over_weights_whatever_it_has_read():
     assert torch.equal(mean.module[0].weight, model[0].weight)
 
 
-def test_a_table_made_in_inference_mode_may_be_used_in_any_other():
+def test_table_of_inference_mode_is_no_inference_tensor():
     positions = Sinusoidal(WIDTH)
     with torch.inference_mode():
         positions(torch.zeros(9, WIDTH))
     assert not positions.table.is_inference()
 
 
-def test_a_model_that_was_made_without_numbers_has_the_same_slopes():
+def test_alibi_from_the_meta_device_has_the_same_slopes():
     with torch.device("meta"):
-        empty = ALiBi(HEADS)
-    there = empty.to_empty(device="cpu")
-    assert torch.equal(there.slopes, ALiBi(HEADS).slopes)
-    assert torch.equal(there(3, 3), ALiBi(HEADS)(3, 3))
+        on_meta = ALiBi(HEADS)
+    alibi = on_meta.to_empty(device="cpu")
+    assert torch.equal(alibi.slopes, ALiBi(HEADS).slopes)
+    assert torch.equal(alibi(3, 3), ALiBi(HEADS)(3, 3))
 
 
-def test_waves_are_not_saved_with_the_weights():
+def test_sinusoidal_and_alibi_have_an_empty_state_dict():
     assert not Sinusoidal(WIDTH).state_dict()
     assert not ALiBi(HEADS).state_dict()
 
@@ -124,7 +125,7 @@ def test_adding_positions_keeps_the_dtype(make):
     assert make()(torch.zeros(LENGTH, WIDTH).half()).dtype == torch.float16
 
 
-def test_a_learned_position_is_a_row_of_the_table():
+def test_learned_position_is_a_row_of_the_table():
     positions = Learned(9, WIDTH)
     vectors = torch.randn(BATCH, LENGTH, WIDTH)
     moved = positions(vectors, offset=2)
@@ -132,35 +133,35 @@ def test_a_learned_position_is_a_row_of_the_table():
         torch.testing.assert_close(moved[:, row], vectors[:, row] + positions.table[row + 2])
 
 
-def test_only_positions_that_were_used_learn():
+def test_only_used_positions_get_a_gradient():
     positions = Learned(9, WIDTH)
     positions(torch.zeros(BATCH, LENGTH, WIDTH), offset=2).sum().backward()
     used = positions.table.grad.abs().sum(-1) > 0
     assert used.tolist() == [False] * 2 + [True] * LENGTH + [False] * 2
 
 
-def test_learned_vectors_are_about_as_long_as_one():
+def test_learned_positions_start_with_norms_near_one():
     assert 0.8 < Learned(400, 64).table.norm(dim=-1).mean() < 1.2
 
 
-def test_learned_positions_end_where_their_table_ends():
+def test_position_beyond_the_learned_table_is_refused():
     positions = Learned(9, WIDTH)
     positions(torch.zeros(LENGTH, WIDTH), offset=4)
-    words = r"below 9.*the last is 9; Learned\(10, 12\) or Sinusoidal\(12\) would hold it"
-    with pytest.raises(ValueError, match=words):
+    message = r"below 9.*the last is 9; use Learned\(10, 12\) or Sinusoidal\(12\)"
+    with pytest.raises(RegardError, match=message):
         positions(torch.zeros(LENGTH, WIDTH), offset=5)
 
 
 @pytest.mark.parametrize("make", [Sinusoidal, lambda width: Learned(9, width)])
-def test_vectors_that_do_not_fit_are_refused(make):
-    with pytest.raises(ValueError, match="vectors must have a width of 12, but it is 1"):
-        make(WIDTH)(torch.zeros(LENGTH, 1))  # without a check, one number would be stretched
-    with pytest.raises(ValueError, match="offset must be 0 or more.*but it is -1"):
+def test_vectors_of_another_width_and_negative_offset_are_refused(make):
+    with pytest.raises(RegardError, match="vectors must have a width of 12, but it is 1"):
+        make(WIDTH)(torch.zeros(LENGTH, 1))  # which would be broadcast without a check
+    with pytest.raises(RegardError, match="offset must be 0 or more.*but it is -1"):
         make(WIDTH)(torch.zeros(1, WIDTH), offset=-1)
 
 
-def turned(vector, position, width, interleaved):
-    """Turn pairs as complex numbers, one by one."""
+def rotate_pairs(vector, position, width, interleaved):
+    """Rotate pairs as complex numbers, one by one."""
     result = list(vector)
     for pair in range(width // 2):
         x, y = (2 * pair, 2 * pair + 1) if interleaved else (pair, pair + width // 2)
@@ -172,21 +173,23 @@ def turned(vector, position, width, interleaved):
 
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("width", [2, 8, WIDTH])
-def test_rotary_turns_pairs_by_the_angle_of_their_position(width, interleaved):
+def test_rotary_agrees_with_complex_multiplication(width, interleaved):
     vectors = torch.randn(BATCH, HEADS, LENGTH, WIDTH, dtype=torch.float64)
-    got = Rotary(width, interleaved=interleaved)(vectors, offset=4)
-    for place in torch.cartesian_prod(*map(torch.arange, (BATCH, HEADS, LENGTH))).tolist():
-        want = turned(vectors[tuple(place)].tolist(), place[-1] + 4, width, interleaved)
-        torch.testing.assert_close(got[tuple(place)], torch.tensor(want, dtype=torch.float64))
+    computed = Rotary(width, interleaved=interleaved)(vectors, offset=4)
+    for index in torch.cartesian_prod(*map(torch.arange, (BATCH, HEADS, LENGTH))).tolist():
+        expected = rotate_pairs(vectors[tuple(index)].tolist(), index[-1] + 4, width, interleaved)
+        torch.testing.assert_close(
+            computed[tuple(index)], torch.tensor(expected, dtype=torch.float64)
+        )
 
 
 @pytest.mark.parametrize("interleaved", [False, True])
-def test_dot_products_of_turned_vectors_depend_on_distance_alone(interleaved):
+def test_dot_products_of_rotated_vectors_depend_on_distance_alone(interleaved):
     rotary = Rotary(WIDTH, interleaved=interleaved)
     query, key = torch.randn(2, 1, WIDTH, dtype=torch.float64)
 
-    def score(query_place, key_place):
-        return (rotary(query, query_place) * rotary(key, key_place)).sum()
+    def score(query_position, key_position):
+        return (rotary(query, query_position) * rotary(key, key_position)).sum()
 
     for distance in (0, 1, 6):
         for start in (1, 20, 5000):
@@ -194,65 +197,65 @@ def test_dot_products_of_turned_vectors_depend_on_distance_alone(interleaved):
     assert not torch.isclose(score(6, 0), score(1, 0))
 
 
-def test_turning_keeps_lengths_and_leaves_position_zero():
+def test_rotary_keeps_norms_and_leaves_position_zero_unchanged():
     vectors = torch.randn(BATCH, LENGTH, WIDTH, dtype=torch.float64)
-    got = Rotary(WIDTH)(vectors)
-    torch.testing.assert_close(got.norm(dim=-1), vectors.norm(dim=-1))
-    assert got[:, 0].equal(vectors[:, 0])
+    computed = Rotary(WIDTH)(vectors)
+    torch.testing.assert_close(computed.norm(dim=-1), vectors.norm(dim=-1))
+    assert computed[:, 0].equal(vectors[:, 0])
 
 
-def test_rotary_from_an_offset_is_a_slice_of_the_longer_one():
+def test_rotary_with_offset_is_a_slice_of_the_whole():
     vectors, rotary = torch.randn(BATCH, HEADS, 9, WIDTH), Rotary(WIDTH)
     assert rotary(vectors[..., 4:, :], offset=4).equal(rotary(vectors)[..., 4:, :])
 
 
-def test_rotary_takes_the_place_of_every_vector():
-    vectors, places = torch.randn(2, 5, 6), torch.tensor([3, 0, 3, 3, 7])
-    turned = Rotary(6)(vectors, places)
-    for row, place in enumerate(places.tolist()):
-        alone = Rotary(6)(vectors[:, row : row + 1], place)
-        torch.testing.assert_close(turned[:, row : row + 1], alone)
+def test_rotary_takes_a_tensor_of_positions():
+    vectors, positions = torch.randn(2, 5, 6), torch.tensor([3, 0, 3, 3, 7])
+    rotated = Rotary(6)(vectors, positions)
+    for row, position in enumerate(positions.tolist()):
+        expected = Rotary(6)(vectors[:, row : row + 1], position)
+        torch.testing.assert_close(rotated[:, row : row + 1], expected)
 
 
-def test_rotary_of_part_of_the_width_leaves_the_rest():
+def test_partial_rotary_leaves_the_remaining_components_unchanged():
     vectors = torch.randn(BATCH, LENGTH, WIDTH)
-    got = Rotary(8)(vectors)
-    assert got[..., 8:].equal(vectors[..., 8:])
-    assert got[..., :8].equal(Rotary(8)(vectors[..., :8]))
+    computed = Rotary(8)(vectors)
+    assert computed[..., 8:].equal(vectors[..., 8:])
+    assert computed[..., :8].equal(Rotary(8)(vectors[..., :8]))
 
 
-def test_halves_and_neighbours_are_one_rotation_in_another_order():
+def test_interleaved_rotary_is_a_permutation_of_the_other():
     vectors = torch.randn(BATCH, LENGTH, WIDTH)
     order = torch.arange(WIDTH).reshape(2, -1).T.flatten()  # 0, 6, 1, 7, …
     neighbours = Rotary(WIDTH, interleaved=True)(vectors[..., order])
     torch.testing.assert_close(neighbours, Rotary(WIDTH)(vectors)[..., order])
 
 
-def test_turning_keeps_the_dtype():
+def test_rotary_keeps_the_dtype():
     assert Rotary(WIDTH)(torch.randn(LENGTH, WIDTH).half()).dtype == torch.float16
 
 
-def test_each_sentence_may_be_turned_by_angles_of_its_own():
+def test_rotate_takes_angles_for_each_batch_item():
     vectors = torch.randn(BATCH, LENGTH, WIDTH)
     angles = torch.rand(BATCH, LENGTH, 4)
-    got = rotate(vectors, angles.cos(), angles.sin())
-    for sentence in range(BATCH):
-        alone = rotate(vectors[sentence], angles[sentence].cos(), angles[sentence].sin())
-        assert got[sentence].equal(alone)
+    computed = rotate(vectors, angles.cos(), angles.sin())
+    for item in range(BATCH):
+        expected = rotate(vectors[item], angles[item].cos(), angles[item].sin())
+        assert computed[item].equal(expected)
 
 
-def test_pairs_need_an_even_width():
-    with pytest.raises(ValueError, match="width must be even, to turn pairs, but it is 7"):
+def test_rotary_of_odd_width_is_refused():
+    with pytest.raises(RegardError, match="width must be even, to rotate pairs, but it is 7"):
         Rotary(7)
 
 
-def test_more_cannot_be_turned_than_there_is():
-    with pytest.raises(ValueError, match="turn 14 numbers, but vectors have a width of 12"):
+def test_rotary_wider_than_the_vectors_is_refused():
+    with pytest.raises(RegardError, match="rotate 14 components, but vectors have a width of 12"):
         Rotary(14)(torch.zeros(LENGTH, WIDTH))
 
 
 def published_slopes(heads):
-    """Give the slopes as the paper's own code does, by calling itself for twice the power."""
+    """Compute the slopes as the paper's own code does, by recursion for twice the power."""
     if math.log2(heads).is_integer():
         start = 2 ** (-(2 ** -(math.log2(heads) - 3)))
         return [start * start**i for i in range(heads)]
@@ -260,46 +263,46 @@ def published_slopes(heads):
     return published_slopes(power) + published_slopes(2 * power)[0::2][: heads - power]
 
 
-def test_eight_heads_have_slopes_from_a_half_to_a_256th():
+def test_slopes_of_eight_heads_worked_by_hand():
     assert ALiBi(8).slopes.tolist() == [2.0**-power for power in range(1, 9)]
 
 
 @pytest.mark.parametrize("heads", [1, 2, 3, 6, 7, 12, 16, 20])
-def test_slopes_follow_the_published_rule(heads):
+def test_slopes_agree_with_the_published_code(heads):
     torch.testing.assert_close(ALiBi(heads).slopes, torch.tensor(published_slopes(heads)))
 
 
-def test_the_bias_falls_with_distance_on_both_sides():
+def test_alibi_bias_falls_with_distance_on_both_sides():
     bias = ALiBi(HEADS)(LENGTH, LENGTH)
     assert bias.shape == (1, HEADS, LENGTH, LENGTH)
     slopes = published_slopes(HEADS)
     for head, query, key in torch.cartesian_prod(
         *map(torch.arange, (HEADS, LENGTH, LENGTH))
     ).tolist():
-        want = -slopes[head] * abs(query - key)
-        assert bias[0, head, query, key].item() == pytest.approx(want)
+        expected = -slopes[head] * abs(query - key)
+        assert bias[0, head, query, key].item() == pytest.approx(expected)
     assert bias.equal(bias.mT)
 
 
 @pytest.mark.parametrize("offset", [0, 2, 6])
-def test_the_bias_from_an_offset_has_the_rows_of_the_whole(offset):
+def test_alibi_bias_with_offset_has_the_rows_of_the_whole(offset):
     alibi = ALiBi(HEADS)
     whole = alibi(9, 9)
     assert alibi(3, 9, offset).equal(whole[:, :, offset : offset + 3])
 
 
-def test_the_bias_between_places_is_that_of_the_whole_there():
+def test_alibi_bias_between_positions_agrees_with_the_whole():
     queries, keys = torch.tensor([4, 4, 2]), torch.tensor([[0, 1, 1, 4], [3, 2, 1, 0]])
     whole = ALiBi(3)(5, 5)
-    for row, places in zip(ALiBi(3).at(queries, keys), keys, strict=True):
-        assert torch.equal(row, whole[0, :, queries][..., places])
+    for row, positions in zip(ALiBi(3).between(queries, keys), keys, strict=True):
+        assert torch.equal(row, whole[0, :, queries][..., positions])
 
 
-def test_unequal_lengths_are_asked_where_the_first_query_stands():
-    with pytest.raises(ValueError, match="offset= to say.*5 queries and 7 keys"):
+def test_alibi_of_unequal_lengths_without_offset_is_refused():
+    with pytest.raises(RegardError, match="offset= for the key.*5 queries and 7 keys"):
         ALiBi(HEADS)(5, 7)
 
 
-def test_there_is_one_head_at_least():
-    with pytest.raises(ValueError, match="heads must be 1 or more, but it is 0"):
+def test_alibi_without_heads_is_refused():
+    with pytest.raises(RegardError, match="heads must be 1 or more, but it is 0"):
         ALiBi(0)

@@ -1,20 +1,39 @@
-"""Where a word stands: sinusoidal, learned, rotary and ALiBi positions."""
+"""Position information for attention: sinusoidal, learned, rotary (RoPE) and ALiBi.
+
+`Sinusoidal` and `Learned` add a vector to each embedding, `Rotary` rotates queries and keys, and
+`ALiBi` adds a bias to the scores. All of them take an `offset`, the position of the first vector,
+for incremental decoding.
+"""
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard._support.functorch import in_functorch
+from regard.errors import RegardError
 
 Vectors = Float[Tensor, "*batch position width"]
+
+__all__ = ["ALiBi", "Learned", "Rotary", "Sinusoidal", "rotate", "sinusoidal"]
 
 
 def sinusoidal(
     length: int, width: int, offset: int = 0, base: float = 10_000.0
 ) -> Float[Tensor, "position width"]:
-    """Write positions as waves (Vaswani et al. 2017, section 3.5).
+    """Return sinusoidal position vectors (Vaswani et al. 2017, section 3.5).
 
-    Column 2i holds sin(position / base^(2i/width)), column 2i + 1 the cosine of the same.
+    Column 2i is sin(position / base^(2i/width)), column 2i + 1 the cosine of the same.
+
+    Args:
+        length: number of positions.
+        width: number of columns.
+        offset: the first position.
+        base: the longest wavelength is 2π · base.
+
+    Example:
+        >>> sinusoidal(2, 4)
+        tensor([[0.0000, 1.0000, 0.0000, 1.0000],
+                [0.8415, 0.5403, 0.0100, 0.9999]])
     """
     angles = _angles(torch.arange(offset, offset + length), width, base)
     waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
@@ -22,31 +41,49 @@ def sinusoidal(
 
 
 class Sinusoidal(nn.Module):
-    """Adds waves to vectors, for any length and from any offset."""
+    """Sinusoidal positions, added to vectors; any length and offset (Vaswani et al. 2017).
+
+    Args:
+        width: of the vectors.
+        base: the longest wavelength is 2π · base.
+
+    Example:
+        >>> Sinusoidal(12)(torch.zeros(2, 5, 12), offset=3).shape
+        torch.Size([2, 5, 12])
+    """
 
     def __init__(self, width: int, base: float = 10_000.0) -> None:
         super().__init__()
         self.width = width
         self.base = base
-        # no buffer: it grows, and those of a model's copies are taken to have one size
+        # no buffer: it grows, and buffers of a model's copies are assumed to have one size
         self.table = sinusoidal(0, width, base=base)
 
     def forward(self, vectors: Vectors, offset: int = 0) -> Vectors:
-        """Add to each vector the waves of its position, the first of which is `offset`."""
+        """Add to each vector the waves of its position; `offset` is the first position."""
         _check(vectors, self.width, offset)
         end = offset + vectors.shape[-2]
-        table = self.table  # held here: another thread may put a shorter one in its place
+        table = self.table  # read once: another thread may replace it by a shorter one
         if len(table) < end or table.device != vectors.device:
-            # doubling makes step-by-step decoding write the table a few times, not every step
+            # doubling: step-by-step decoding then rebuilds the table a few times, not every step
             with torch.inference_mode(False):  # it outlives this call
                 table = sinusoidal(2 * end, self.width, base=self.base).to(vectors.device)
-            if not in_functorch():  # which would wrap it for good
+            if not in_functorch():  # whose wrapper of the tensor would stay
                 self.table = table
         return vectors + table[offset:end].to(vectors)
 
 
 class Learned(nn.Module):
-    """Adds a learned vector per position, up to a fixed length (Gehring et al. 2017)."""
+    """A learned vector per position, added to vectors; up to a fixed length (Gehring et al. 2017).
+
+    Args:
+        length: number of positions.
+        width: of the vectors.
+
+    Example:
+        >>> Learned(9, 12).max_length
+        9
+    """
 
     def __init__(self, length: int, width: int) -> None:
         super().__init__()
@@ -54,44 +91,60 @@ class Learned(nn.Module):
         nn.init.normal_(self.table, std=width**-0.5)
 
     @property
-    def longest(self) -> int:
-        """How many positions there are."""
+    def max_length(self) -> int:
+        """The number of positions in the table."""
         return len(self.table)
 
     def forward(self, vectors: Vectors, offset: int = 0) -> Vectors:
-        """Add to each vector the one of its position, the first of which is `offset`."""
+        """Add to each vector that of its position; `offset` is the first position.
+
+        Raises:
+            RegardError: a position is beyond the table.
+        """
         length, width = self.table.shape
         _check(vectors, width, offset)
         end = offset + vectors.shape[-2]
         if end > length:
-            raise ValueError(
+            raise RegardError(
                 f"positions must be below {length}, the length of the learned table, but the "
-                f"last is {end - 1}; Learned({end}, {width}) or Sinusoidal({width}) would hold it"
+                f"last is {end - 1}; use Learned({end}, {width}) or Sinusoidal({width})"
             )
         return vectors + self.table[offset:end]
 
 
 class Rotary(nn.Module):
-    """Turns queries and keys by angles that grow with position (Su et al. 2021).
+    """Rotary position embedding, RoPE (Su et al. 2021): rotates queries and keys by position.
 
-    The dot product of two turned vectors then depends on their distance alone. Pairs of
-    numbers are turned together: the two halves of a vector, or neighbours if `interleaved`.
-    With `width` below that of the vectors, only their first `width` numbers are turned.
+    The dot product of two rotated vectors then depends on their distance alone. Pairs of
+    components are rotated together: component i with i + width / 2, or neighbours if `interleaved`.
+
+    Args:
+        width: number of leading components that are rotated, an even number; the others stay.
+        base: the longest wavelength is 2π · base.
+        interleaved: rotate neighbouring components.
+
+    Raises:
+        RegardError: `width` is odd.
+
+    Example:
+        >>> Rotary(4)(torch.ones(1, 3, 6), offset=2).shape
+        torch.Size([1, 3, 6])
     """
 
     def __init__(self, width: int, base: float = 10_000.0, interleaved: bool = False) -> None:
         super().__init__()
         if width % 2:
-            raise ValueError(f"width must be even, to turn pairs, but it is {width}")
+            raise RegardError(f"width must be even, to rotate pairs, but it is {width}")
         self.width = width
         self.base = base
         self.interleaved = interleaved
 
     def forward(self, vectors: Vectors, offset: int | Int[Tensor, " position"] = 0) -> Vectors:
-        """Turn each vector by the angles of its position.
+        """Rotate each vector by the angles of its position.
 
         Args:
-            offset: the first position, which the others follow, or a tensor of all of them.
+            vectors: (*batch, position, width).
+            offset: the first position, with the others following, or a tensor of all positions.
         """
         if isinstance(offset, Tensor):
             positions = offset
@@ -102,84 +155,114 @@ class Rotary(nn.Module):
 
 
 def rotate(vectors: Vectors, cosines: Tensor, sines: Tensor, interleaved: bool = False) -> Vectors:
-    """Turn the first numbers of each vector, pair by pair, by angles given as cosine and sine.
+    """Rotate the leading components of each vector, pair by pair.
 
-    Cosines and sines are (position, pair), with leading axes that broadcast to the vectors'.
+    Args:
+        vectors: (*batch, position, width).
+        cosines: of the angles, (position, pair), with leading axes that broadcast to the vectors'.
+        sines: of the angles, shaped like the cosines.
+        interleaved: pairs are neighbours instead of the two halves.
+
+    Raises:
+        RegardError: there are more pairs than the vectors have.
+
+    Example:
+        >>> quarter_turn = torch.zeros(1, 1), torch.ones(1, 1)
+        >>> rotate(torch.tensor([[1.0, 0.0]]), *quarter_turn)
+        tensor([[0., 1.]])
     """
-    turned_width = 2 * cosines.shape[-1]
-    if turned_width > vectors.shape[-1]:
-        raise ValueError(
-            f"cosines turn {turned_width} numbers, but vectors have a width of {vectors.shape[-1]}"
+    rotated_width = 2 * cosines.shape[-1]
+    if rotated_width > vectors.shape[-1]:
+        raise RegardError(
+            f"cosines rotate {rotated_width} components, but vectors have a width of "
+            f"{vectors.shape[-1]}"
         )
-    turned, rest = vectors[..., :turned_width], vectors[..., turned_width:]
+    rotated, rest = vectors[..., :rotated_width], vectors[..., rotated_width:]
     pair_axis = -1 if interleaved else -2
-    x, y = turned.unflatten(-1, (-1, 2) if interleaved else (2, -1)).unbind(pair_axis)
+    x, y = rotated.unflatten(-1, (-1, 2) if interleaved else (2, -1)).unbind(pair_axis)
     cosines, sines = cosines.to(vectors.dtype), sines.to(vectors.dtype)
     pairs = torch.stack([x * cosines - y * sines, x * sines + y * cosines], dim=pair_axis)
     return torch.cat([pairs.flatten(-2), rest], dim=-1)
 
 
 class ALiBi(nn.Module):
-    """Lets each head prefer near keys, by a bias that falls with distance (Press et al. 2022).
+    """Attention with linear biases (Press et al. 2022): each head prefers near keys.
 
     Head h of n adds -slope · |query - key| to the scores, with slopes 2^(-8/n), 2^(-16/n), …
+
+    Args:
+        heads: number of heads.
+
+    Raises:
+        RegardError: `heads` is below 1.
+
+    Example:
+        >>> ALiBi(8)(queries=1, keys=3, offset=2)[0, 0]
+        tensor([[-1.0000, -0.5000, -0.0000]])
     """
 
-    here: Tensor
+    _device_tag: Tensor
 
     def __init__(self, heads: int) -> None:
         super().__init__()
-        _check_heads(heads)
+        if heads < 1:
+            raise RegardError(f"heads must be 1 or more, but it is {heads}")
         self.heads = heads
-        # of no size: it tells the device, and has no numbers that an empty copy would lack
-        self.register_buffer("here", torch.empty(0), persistent=False)
+        # an empty buffer follows .to(device), and has no values that a copy from meta would lack
+        self.register_buffer("_device_tag", torch.empty(0), persistent=False)
 
     @property
     def slopes(self) -> Float[Tensor, " head"]:
-        """How fast each head's bias falls."""
-        return _slopes(self.heads, self.here)
+        """How fast each head's bias falls with distance."""
+        return self._device_tag.new_tensor(_slopes(self.heads))
 
     def forward(
         self, queries: int, keys: int, offset: int | None = None
     ) -> Float[Tensor, "1 head query key"]:
-        """Give the bias of so many queries, the first of which stands on key `offset`."""
-        if offset is None and queries != keys:
-            raise ValueError(
-                f"ALiBi needs as many queries as keys, or offset= to say on which key the first "
-                f"query stands, but there are {queries} queries and {keys} keys"
-            )
-        own = torch.arange(queries, device=self.here.device) + (offset or 0)
-        return self.at(own, torch.arange(keys, device=self.here.device)[None])
+        """Return the bias of consecutive queries and keys.
 
-    def at(
-        self, queries: Int[Tensor, " query"], keys: Int[Tensor, "sentence key"]
-    ) -> Float[Tensor, "sentence head query key"]:
-        """Give the bias between queries and keys that stand at these places."""
+        Args:
+            queries: number of queries.
+            keys: number of keys.
+            offset: index of the key at the first query's own position; 0 by default, if there
+                are as many queries as keys.
+
+        Raises:
+            RegardError: the numbers differ, and there is no offset.
+        """
+        if offset is None and queries != keys:
+            raise RegardError(
+                f"ALiBi needs as many queries as keys, or offset= for the key at which the first "
+                f"query is, but there are {queries} queries and {keys} keys"
+            )
+        device = self._device_tag.device
+        query_positions = torch.arange(queries, device=device) + (offset or 0)
+        return self.between(query_positions, torch.arange(keys, device=device)[None])
+
+    def between(
+        self, queries: Int[Tensor, " query"], keys: Int[Tensor, "batch key"]
+    ) -> Float[Tensor, "batch head query key"]:
+        """Return the bias between queries and keys at these positions."""
         distance = queries[:, None] - keys[:, None, None]
         return -self.slopes[:, None, None] * distance.abs()
 
 
-def _check_heads(heads: int) -> None:
-    if heads < 1:
-        raise ValueError(f"heads must be 1 or more, but it is {heads}")
-
-
-def _slopes(heads: int, here: Tensor) -> Tensor:
-    """Space slopes evenly in their logarithm, halfway between for heads past a power of two."""
+def _slopes(heads: int) -> list[float]:
+    """Return slopes evenly spaced in their logarithm; heads past a power of two go halfway."""
     power = 1 << (heads.bit_length() - 1)
     slopes = [2 ** (-8 * (i + 1) / power) for i in range(power)]
-    between = [2 ** (-4 * (2 * i + 1) / power) for i in range(heads - power)]
-    return here.new_tensor(slopes + between)
+    halfway = [2 ** (-4 * (2 * i + 1) / power) for i in range(heads - power)]
+    return slopes + halfway
 
 
 def _angles(positions: Tensor, width: int, base: float) -> Float[Tensor, "position pair"]:
-    """Multiply positions by the frequency of each pair of columns, in float64 for long texts."""
+    """Return position times frequency of each pair of columns, in float64 for long sequences."""
     pairs = torch.arange((width + 1) // 2, dtype=torch.float64, device=positions.device)
     return positions[:, None] * base ** (-2 * pairs / max(width, 1))
 
 
 def _check(vectors: Tensor, width: int, offset: int) -> None:
     if vectors.shape[-1] != width:
-        raise ValueError(f"vectors must have a width of {width}, but it is {vectors.shape[-1]}")
+        raise RegardError(f"vectors must have a width of {width}, but it is {vectors.shape[-1]}")
     if offset < 0:
-        raise ValueError(f"offset must be 0 or more, the first position, but it is {offset}")
+        raise RegardError(f"offset must be 0 or more, the first position, but it is {offset}")

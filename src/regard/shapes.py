@@ -1,15 +1,15 @@
-"""The words for axes. Signatures, einsums and pictures use these and no others.
+"""The names of the axes. Signatures, einsums, JSON and pictures use these and no others.
 
 word     letter   what it counts
-batch    b        sentences side by side
-head     h        attentions in parallel; 1 when there is only one
-query    q        positions that look
-key      k        positions that are looked at
-width    d        numbers in one vector
-value    v        numbers in one value, where that differs from width
+batch    b        batch items, such as sentences
+head     h        attention heads; 1 if there is only one
+query    q        positions that attend
+key      k        positions that are attended to
+width    d        components of one vector
+value    v        components of one value, where that differs from width
 
-Attention speaks of queries and keys. Models speak of target and source words,
-and hand the target over as queries and the source as keys.
+Attention has queries and keys. Models have target and source words, and pass
+the target as queries and the source as keys.
 
 `*batch` stands for any number of leading axes; where there are heads, the head is
 the last of them: `(batch, head, query, width)`.
@@ -22,7 +22,6 @@ from torch import Tensor
 
 Queries: TypeAlias = Float[Tensor, "*batch query width"]
 Keys: TypeAlias = Float[Tensor, "*batch key width"]
-Values: TypeAlias = Float[Tensor, "*batch key value"]
 Scores: TypeAlias = Float[Tensor, "*batch query key"]
 Weights: TypeAlias = Float[Tensor, "*batch query key"]
 Context: TypeAlias = Float[Tensor, "*batch query value"]

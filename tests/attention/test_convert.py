@@ -5,17 +5,18 @@ import torch
 from torch import nn
 
 from regard.attention import MultiHeadAttention
+from regard.errors import RegardError
 from regard.masks import as_mask, causal, from_torch
 from regard.positions import Rotary
 
 BATCH, HEADS, QUERIES, KEYS, WIDTH = 2, 3, 5, 7, 12
 
 
-def make_theirs(**settings):
-    theirs = nn.MultiheadAttention(WIDTH, HEADS, **settings)
-    for parameter in theirs.parameters():
+def make_torch_module(**options):
+    module = nn.MultiheadAttention(WIDTH, HEADS, **options)
+    for parameter in module.parameters():
         nn.init.normal_(parameter, std=0.4)  # biases too: torch starts them at 0
-    return theirs.eval()
+    return module.eval()
 
 
 OPTIONS = [
@@ -24,95 +25,97 @@ OPTIONS = [
         (True, False), (True, False), (None, 8), (None, 4)
     )
 ]
-CHANCE = torch.Generator().manual_seed(0)  # no row is hidden whole, which torch gives NaN for
+RNG = torch.Generator().manual_seed(0)  # no row is fully masked, for which torch returns NaN
 MASKS = {
     "none": {},
-    "boolean": {"attn_mask": torch.rand(QUERIES, KEYS, generator=CHANCE) > 0.7},
+    "boolean": {"attn_mask": torch.rand(QUERIES, KEYS, generator=RNG) > 0.7},
     "float": {
         "attn_mask": torch.zeros(QUERIES, KEYS).masked_fill(torch.eye(5, 7).bool(), -torch.inf)
     },
-    "per head": {"attn_mask": torch.rand(BATCH * HEADS, QUERIES, KEYS, generator=CHANCE) > 0.7},
+    "per head": {"attn_mask": torch.rand(BATCH * HEADS, QUERIES, KEYS, generator=RNG) > 0.7},
     "padding": {"key_padding_mask": torch.tensor([[False] * 7, [False] * 3 + [True] * 4])},
 }
 
 
 @pytest.mark.parametrize("masks", MASKS)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_every_shared_option_agrees_with_torch(options, masks):
-    theirs = make_theirs(**options)
-    ours = MultiHeadAttention.from_torch(theirs)
+def test_from_torch_agrees_with_torch_for_every_option_and_mask(options, masks):
+    module = make_torch_module(**options)
+    converted = MultiHeadAttention.from_torch(module)
     queries = torch.randn(BATCH, QUERIES, WIDTH)
     keys = torch.randn(BATCH, KEYS, options["kdim"] or WIDTH)
     values = torch.randn(BATCH, KEYS, options["vdim"] or WIDTH)
     inputs = [x if options["batch_first"] else x.transpose(0, 1) for x in (queries, keys, values)]
-    context, weights = theirs(*inputs, **MASKS[masks], average_attn_weights=False)
+    context, weights = module(*inputs, **MASKS[masks], average_attn_weights=False)
     context = context if options["batch_first"] else context.transpose(0, 1)
-    looked = ours.look(queries, keys, values, mask=from_torch(**MASKS[masks], heads=HEADS))
-    torch.testing.assert_close(looked.context, context, rtol=0, atol=1e-5)
-    torch.testing.assert_close(looked.weights, weights, rtol=0, atol=1e-5)
+    output = converted.look(queries, keys, values, mask=from_torch(**MASKS[masks], heads=HEADS))
+    torch.testing.assert_close(output.context, context, rtol=0, atol=1e-5)
+    torch.testing.assert_close(output.weights, weights, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_weights_go_to_torch_and_back_unchanged(options):
-    ours = MultiHeadAttention.from_torch(make_theirs(**options))
-    again = MultiHeadAttention.from_torch(ours.to_torch())
+def test_parameters_survive_the_round_trip_to_torch(options):
+    converted = MultiHeadAttention.from_torch(make_torch_module(**options))
+    again = MultiHeadAttention.from_torch(converted.to_torch())
     for (name, one), (_, other) in zip(
-        ours.state_dict().items(), again.state_dict().items(), strict=True
+        converted.state_dict().items(), again.state_dict().items(), strict=True
     ):
         assert torch.equal(one, other), name
 
 
-def test_causal_self_attention_agrees_in_training_and_its_gradients_too():
-    theirs = make_theirs(batch_first=True).train()
-    ours = MultiHeadAttention.from_torch(theirs)
-    assert ours.training
+def test_causal_self_attention_and_its_gradients_agree_with_torch():
+    module = make_torch_module(batch_first=True).train()
+    converted = MultiHeadAttention.from_torch(module)
+    assert converted.training
     rows = torch.randn(BATCH, QUERIES, WIDTH)
-    hidden = ~causal().to_tensor(QUERIES)
-    context, _ = theirs(rows, rows, rows, attn_mask=hidden, is_causal=True, need_weights=False)
-    mine = ours(rows, mask=causal())
-    torch.testing.assert_close(mine, context, rtol=0, atol=1e-5)
-    mine.square().sum().backward()
+    torch_mask = ~causal().to_tensor(QUERIES)
+    context, _ = module(rows, rows, rows, attn_mask=torch_mask, is_causal=True, need_weights=False)
+    computed = converted(rows, mask=causal())
+    torch.testing.assert_close(computed, context, rtol=0, atol=1e-5)
+    computed.square().sum().backward()
     context.square().sum().backward()
     torch.testing.assert_close(
-        torch.cat([ours.query.weight.grad, ours.key.weight.grad, ours.value.weight.grad]),
-        theirs.in_proj_weight.grad,
+        torch.cat(
+            [converted.query.weight.grad, converted.key.weight.grad, converted.value.weight.grad]
+        ),
+        module.in_proj_weight.grad,
         rtol=1e-4,
         atol=1e-5,
     )
 
 
-def test_rows_without_a_batch_agree():
-    theirs = make_theirs()
-    ours = MultiHeadAttention.from_torch(theirs)
+def test_input_without_batch_axis_agrees_with_torch():
+    module = make_torch_module()
+    converted = MultiHeadAttention.from_torch(module)
     rows = torch.randn(QUERIES, WIDTH)
-    context, weights = theirs(rows, rows, rows, average_attn_weights=False)
-    looked = ours.look(rows)
-    torch.testing.assert_close(looked.context, context, rtol=0, atol=1e-5)
-    torch.testing.assert_close(looked.weights, weights, rtol=0, atol=1e-5)
+    context, weights = module(rows, rows, rows, average_attn_weights=False)
+    output = converted.look(rows)
+    torch.testing.assert_close(output.context, context, rtol=0, atol=1e-5)
+    torch.testing.assert_close(output.weights, weights, rtol=0, atol=1e-5)
 
 
-def test_a_row_that_torch_answers_with_nan_is_zeros_here():
-    theirs = make_theirs(batch_first=True)
+def test_fully_masked_query_gets_zeros_where_torch_gives_nan():
+    module = make_torch_module(batch_first=True)
     rows = torch.randn(BATCH, QUERIES, WIDTH)
-    nowhere = torch.ones(QUERIES, QUERIES, dtype=torch.bool).tril()
-    nowhere[0] = False
-    ours = MultiHeadAttention.from_torch(theirs)
-    looked = ours.look(rows, mask=as_mask(nowhere))
-    assert (looked.weights[:, :, 0] == 0).all()
-    torch.testing.assert_close(looked.context[:, 0], ours.out.bias.expand(BATCH, WIDTH))
+    mask = torch.ones(QUERIES, QUERIES, dtype=torch.bool).tril()
+    mask[0] = False
+    converted = MultiHeadAttention.from_torch(module)
+    output = converted.look(rows, mask=as_mask(mask))
+    assert (output.weights[:, :, 0] == 0).all()
+    torch.testing.assert_close(output.context[:, 0], converted.out.bias.expand(BATCH, WIDTH))
 
 
 @pytest.mark.parametrize("option", ["add_bias_kv", "add_zero_attn"])
-def test_keys_that_no_input_has_are_refused(option):
-    with pytest.raises(ValueError, match="add_bias_kv and add_zero_attn"):
+def test_from_torch_refuses_modules_that_add_keys(option):
+    with pytest.raises(RegardError, match="add_bias_kv and add_zero_attn"):
         MultiHeadAttention.from_torch(nn.MultiheadAttention(WIDTH, HEADS, **{option: True}))
 
 
 @pytest.mark.parametrize(
-    "settings",
+    "options",
     [{"score": "cosine"}, {"key_heads": 1}, {"head_width": 8}, {"positions": Rotary(4)}],
     ids=str,
 )
-def test_what_torch_does_not_know_is_not_handed_over(settings):
-    with pytest.raises(ValueError, match="torch's module knows only"):
-        MultiHeadAttention(WIDTH, HEADS, **settings).to_torch()
+def test_to_torch_refuses_options_that_torch_lacks(options):
+    with pytest.raises(RegardError, match="torch's module has only"):
+        MultiHeadAttention(WIDTH, HEADS, **options).to_torch()

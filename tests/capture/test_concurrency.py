@@ -12,7 +12,8 @@ from torch.overrides import _get_current_function_mode_stack
 
 from helpers.watched_models import SelfAttention, sharpen
 from regard import RegardError, watch
-from regard.attention import MultiHeadAttention, observer
+from regard.attention import MultiHeadAttention
+from regard.attention.observer import registered_observers
 
 
 class Attention(nn.Module):
@@ -21,7 +22,7 @@ class Attention(nn.Module):
 
 
 def assert_nothing_is_left_behind():
-    assert observer.present is None
+    assert registered_observers() == ()
     assert eval_frame._stance.stance == "default"
     assert not _get_current_function_mode_stack()
 

@@ -18,7 +18,7 @@ def test_weights_match_the_formulas(pictures):
         KEYS @ query / 2**0.5,
         KEYS @ query / (KEYS.norm(dim=-1) * query.norm()),
         KEYS @ torch.tensor([-query[1], query[0]]),  # a quarter turn to the left
-        hidden.tanh() @ additive.compare.v,
+        hidden.tanh() @ additive.pairwise.v,
         -(KEYS - query).square().sum(-1) / 2,
     ]
     drawn = torch.tensor(pictures["weights"].axes[0].images[0].get_array())

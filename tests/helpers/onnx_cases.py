@@ -1,4 +1,4 @@
-"""Run the ONNX cases of one operator: `python onnx_cases.py Attention` prints who passed."""
+"""Run the ONNX cases of one operator: `python onnx_cases.py Attention` prints which passed."""
 
 import json
 import os
@@ -20,11 +20,11 @@ from regard.attention import KVCache, ScaledDot, look
 from regard.masks import Mask, as_mask, causal, lengths, window
 from regard.positions import rotate
 
-RAW, CAPPED, ADDED, WEIGHED = range(4)  # the values of qk_matmul_output_mode
+RAW, CAPPED, BIASED, SOFTMAX = range(4)  # the values of qk_matmul_output_mode
 
 
 def attention(inputs: dict[str, Tensor], attributes: dict[str, object]) -> dict[str, Tensor]:
-    """Answer one Attention node by `look`, a `Cache` and masks."""
+    """Compute one Attention node by `look`, a `KVCache` and masks."""
     queries, keys, values = (inputs[name] for name in "QKV")
     flat = queries.ndim == 3
     if flat:
@@ -36,45 +36,49 @@ def attention(inputs: dict[str, Tensor], attributes: dict[str, object]) -> dict[
     cache = KVCache()
     if "past_key" in inputs:
         cache = cache.extend(inputs["past_key"], inputs["past_value"])
-    place = len(cache)
+    offset = len(cache)
     cache = cache.extend(keys, values)
     if "nonpad_kv_seqlen" in inputs:
-        place = inputs["nonpad_kv_seqlen"] - queries.shape[-2]
+        offset = inputs["nonpad_kv_seqlen"] - queries.shape[-2]
     score = ScaledDot(attributes.get("scale"), attributes.get("softcap"))
-    mask, bias = masks_and_bias(inputs, attributes, place, len(cache))
+    mask, bias = masks_and_bias(inputs, attributes, offset, len(cache))
     context, weights = look(queries, cache.keys, cache.values, score=score, mask=mask, bias=bias)
     return {
         "Y": rearrange(context, "b h q d -> b q (h d)") if flat else context,
         "present_key": cache.keys,
         "present_value": cache.values,
-        "qk_matmul_output": inside(attributes, score, queries, cache.keys, mask, bias, weights),
+        "qk_matmul_output": intermediate(
+            attributes, score, queries, cache.keys, mask, bias, weights
+        ),
     }
 
 
-def masks_and_bias(inputs, attributes, place, keys) -> tuple[Mask | None, Tensor | None]:
+def masks_and_bias(inputs, attributes, offset, keys) -> tuple[Mask | None, Tensor | None]:
     parts: list[Mask] = []
     bias = None
-    given = inputs.get("attn_mask")
-    if given is not None:
-        if given.ndim == 1:
-            given = given[None]
-        if given.ndim == 3:
-            given = given[None]  # the standard aligns masks from the right: (head, query, key)
-        missing = keys - given.shape[-1]
-        if given.dtype == torch.bool:
-            parts.append(as_mask(torch.nn.functional.pad(given, (0, missing), value=False)))
+    attn_mask = inputs.get("attn_mask")
+    if attn_mask is not None:
+        if attn_mask.ndim == 1:
+            attn_mask = attn_mask[None]
+        if attn_mask.ndim == 3:
+            attn_mask = attn_mask[
+                None
+            ]  # the standard aligns masks from the right: (head, query, key)
+        missing = keys - attn_mask.shape[-1]
+        if attn_mask.dtype == torch.bool:
+            parts.append(as_mask(torch.nn.functional.pad(attn_mask, (0, missing), value=False)))
         else:
-            bias = torch.nn.functional.pad(given, (0, missing), value=-torch.inf)
+            bias = torch.nn.functional.pad(attn_mask, (0, missing), value=-torch.inf)
     if attributes.get("is_causal"):
-        parts.append(causal(align=place))
+        parts.append(causal(align=offset))
     behind, ahead = (attributes.get(f"{side}_window_size", -1) for side in ("left", "right"))
     if behind >= 0 or ahead >= 0:
-        everything = 2 * keys + 1
+        unlimited = 2 * keys + 1
         parts.append(
             window(
-                behind if behind >= 0 else everything,
-                ahead if ahead >= 0 else everything,
-                align=place,
+                behind if behind >= 0 else unlimited,
+                ahead if ahead >= 0 else unlimited,
+                align=offset,
             )
         )
     if "nonpad_kv_seqlen" in inputs:
@@ -85,23 +89,23 @@ def masks_and_bias(inputs, attributes, place, keys) -> tuple[Mask | None, Tensor
     return mask, bias
 
 
-def inside(attributes, score, queries, keys, mask, bias, weights) -> Tensor:
-    """Give what the standard lets one see between the products."""
+def intermediate(attributes, score, queries, keys, mask, bias, weights) -> Tensor:
+    """Return the standard's optional output between the two matrix products."""
     mode = attributes.get("qk_matmul_output_mode", RAW)
-    if mode == WEIGHED:
+    if mode == SOFTMAX:
         return weights
     groups = queries.shape[1] // keys.shape[1]
     scores = score(queries, keys.repeat_interleave(groups, dim=1))
-    if mode == ADDED:
+    if mode == BIASED:
         scores = scores if bias is None else scores + bias
         if mask is not None:
-            may_look = mask.to_tensor(*scores.shape[-2:], batch=tuple(scores.shape[:2]))
-            scores = scores.masked_fill(~may_look, -torch.inf)
+            allowed = mask.to_tensor(*scores.shape[-2:], batch=tuple(scores.shape[:2]))
+            scores = scores.masked_fill(~allowed, -torch.inf)
     return scores.to(queries.dtype)
 
 
 def rotary(inputs: dict[str, Tensor], attributes: dict[str, object]) -> dict[str, Tensor]:
-    """Answer one RotaryEmbedding node by `rotate`."""
+    """Compute one RotaryEmbedding node by `rotate`."""
     vectors, cosines, sines = (inputs[name] for name in ("input", "cos_cache", "sin_cache"))
     flat = vectors.ndim == 3
     if flat:
@@ -109,8 +113,8 @@ def rotary(inputs: dict[str, Tensor], attributes: dict[str, object]) -> dict[str
     if "position_ids" in inputs:
         cosines, sines = cosines[inputs["position_ids"]], sines[inputs["position_ids"]]
     interleaved = bool(attributes.get("interleaved", 0))
-    turned = rotate(vectors, cosines[:, None], sines[:, None], interleaved)
-    return {"output": rearrange(turned, "b h n d -> b n (h d)") if flat else turned}
+    rotated = rotate(vectors, cosines[:, None], sines[:, None], interleaved)
+    return {"output": rearrange(rotated, "b h n d -> b n (h d)") if flat else rotated}
 
 
 def to_torch(array: np.ndarray) -> Tensor:
@@ -126,16 +130,16 @@ def to_numpy(tensor: Tensor) -> np.ndarray:
 
 
 def run(case) -> None:
-    """Raise an AssertionError unless the case's outputs come out, by the standard's own judge."""
+    """Raise an AssertionError unless the outputs agree, by the standard's own comparison."""
     node = case.model.graph.node[0]
     attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-    answer = {"Attention": attention, "RotaryEmbedding": rotary}[node.op_type]
-    for given, wanted in case.data_sets:
+    compute = {"Attention": attention, "RotaryEmbedding": rotary}[node.op_type]
+    for arrays, expected in case.data_sets:
         names = [name for name in node.input if name]
-        inputs = dict(zip(names, map(to_torch, given), strict=True))
-        outputs = answer(inputs, attributes)
-        got = [to_numpy(outputs[name]) for name in node.output if name]
-        Runner.assert_similar_outputs(wanted, got, rtol=case.rtol, atol=case.atol)
+        inputs = dict(zip(names, map(to_torch, arrays), strict=True))
+        outputs = compute(inputs, attributes)
+        computed = [to_numpy(outputs[name]) for name in node.output if name]
+        Runner.assert_similar_outputs(expected, computed, rtol=case.rtol, atol=case.atol)
 
 
 def main(operator: str) -> None:
@@ -143,12 +147,12 @@ def main(operator: str) -> None:
     passed, failed = [], {}
     for case in collect_testcases(operator):
         if len(case.model.graph.node) > 1 or case.model.graph.node[0].op_type != operator:
-            continue  # the same case again, written out in smaller operators
+            continue  # the same case again, decomposed into smaller operators
         try:
             run(case)
             passed.append(case.name)
-        except Exception as problem:
-            failed[case.name] = f"{type(problem).__name__}: {problem}"[:600]
+        except Exception as error:
+            failed[case.name] = f"{type(error).__name__}: {error}"[:600]
     print(json.dumps({"passed": passed, "failed": failed}))
 
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard import masks
+from regard.errors import RegardError
 from regard.masks import (
     AttentionShape,
     Mask,
@@ -19,30 +20,30 @@ from regard.masks import (
 )
 
 BATCH, HEADS, QUERIES, KEYS = 2, 3, 5, 7
-FRAME = AttentionShape(QUERIES, KEYS, (BATCH, HEADS))
+SHAPE = AttentionShape(QUERIES, KEYS, (BATCH, HEADS))
 
 torch.manual_seed(0)
 KINDS = {
-    "behind": causal("last"),
-    "behind_each": causal([4, 1]),
-    "near": window(1, ahead=2, align="first"),
-    "short": lengths([3, 6]),
-    "short_each": lengths(torch.randint(KEYS, (BATCH, QUERIES))),
-    "kept": padding(torch.rand(BATCH, KEYS) > 0.4),
-    "alike": documents(torch.randint(3, (BATCH, QUERIES)), torch.randint(3, (BATCH, KEYS))),
-    "begun": prefix(2),
-    "pairs": as_mask(torch.rand(BATCH, HEADS, QUERIES, KEYS) > 0.4),
+    "causal": causal("last"),
+    "causal_each": causal([4, 1]),
+    "window": window(1, ahead=2, align="first"),
+    "lengths": lengths([3, 6]),
+    "lengths_each": lengths(torch.randint(KEYS, (BATCH, QUERIES))),
+    "padding": padding(torch.rand(BATCH, KEYS) > 0.4),
+    "documents": documents(torch.randint(3, (BATCH, QUERIES)), torch.randint(3, (BATCH, KEYS))),
+    "prefix": prefix(2),
+    "tensor": as_mask(torch.rand(BATCH, HEADS, QUERIES, KEYS) > 0.4),
     "nothing": lengths(0),
     "everything": ~lengths(0),
-    "is_all_true": causal(align=KEYS),
+    "unmasked": causal(align=KEYS),
 }
-WRITTEN = {name: mask.to_tensor(QUERIES, KEYS, (BATCH, HEADS)) for name, mask in KINDS.items()}
-SHOWN = ["causal()", "causal(align='last')", "causal(align=[1, 2])", "window(2, ahead=0)"]
-SHOWN += ["lengths([3, 6])", "prefix(2)"]
+TENSORS = {name: mask.to_tensor(QUERIES, KEYS, (BATCH, HEADS)) for name, mask in KINDS.items()}
+REPRS = ["causal()", "causal(align='last')", "causal(align=[1, 2])", "window(2, ahead=0)"]
+REPRS += ["lengths([3, 6])", "prefix(2)"]
 
 
 def expressions(names):
-    """Join names with & | ~, each part in brackets, so that the text says how they are joined."""
+    """Combine names with & | ~, each operand in brackets."""
     return st.recursive(
         st.sampled_from(sorted(names)),
         lambda part: (
@@ -53,35 +54,34 @@ def expressions(names):
     )
 
 
-def written(mask, frame=FRAME):
-    whole = mask.materialize(frame)
-    rows = frame.queries if frame.row_count is None else frame.row_count
-    return whole.expand(*frame.batch, rows, frame.keys)
+def materialize(mask, shape=SHAPE):
+    rows = shape.queries if shape.row_count is None else shape.row_count
+    return mask.materialize(shape).expand(*shape.batch, rows, shape.keys)
 
 
 @given(expressions(KINDS))
-def test_joined_masks_are_boolean_algebra(text):
+def test_combined_masks_are_boolean_algebra(text):
     mask = eval(text, dict(KINDS))
-    mask.check(FRAME)
-    assert written(mask).equal(eval(text, dict(WRITTEN)))
+    mask.check(SHAPE)
+    assert materialize(mask).equal(eval(text, dict(TENSORS)))
 
 
 @given(expressions(KINDS), st.integers(0, QUERIES - 1), st.data())
-def test_a_part_has_the_rows_of_the_whole(text, first, data):
-    rows = data.draw(st.integers(1, QUERIES - first))
+def test_selected_rows_are_rows_of_the_whole_mask(text, start, data):
+    rows = data.draw(st.integers(1, QUERIES - start))
     mask = eval(text, dict(KINDS))
-    part = written(mask, FRAME.with_rows(first, rows))
-    assert part.equal(written(mask)[..., first : first + rows, :])
+    part = materialize(mask, SHAPE.with_rows(start, rows))
+    assert part.equal(materialize(mask)[..., start : start + rows, :])
 
 
 @given(expressions(KINDS), st.integers(0, QUERIES - 1))
-def test_a_mask_that_says_it_hides_nothing_hides_nothing(text, first):
-    mask, part = eval(text, dict(KINDS)), FRAME.with_rows(first, 1)
-    assert not mask.is_all_true(part) or written(mask, part).all()
+def test_mask_that_is_all_true_materializes_to_true(text, start):
+    mask, part = eval(text, dict(KINDS)), SHAPE.with_rows(start, 1)
+    assert not mask.is_all_true(part) or materialize(mask, part).all()
 
 
-@given(expressions(SHOWN))
-def test_the_repr_reads_like_the_expression_and_can_be_read_back(text):
+@given(expressions(REPRS))
+def test_repr_evaluates_to_the_mask(text):
     mask = eval(text, vars(masks))
     again = eval(repr(mask), vars(masks))
     assert again.to_tensor(KEYS, batch=(BATCH,)).equal(mask.to_tensor(KEYS, batch=(BATCH,)))
@@ -99,7 +99,7 @@ def test_the_repr_reads_like_the_expression_and_can_be_read_back(text):
         "~~causal()",
     ],
 )
-def test_the_repr_has_brackets_only_where_they_are_needed(text):
+def test_repr_has_brackets_only_where_they_are_needed(text):
     assert repr(eval(text, vars(masks))) == text
 
 
@@ -107,63 +107,66 @@ def test_the_repr_has_brackets_only_where_they_are_needed(text):
     expressions(KINDS),
     st.tuples(*(st.integers(0, size - 1) for size in (BATCH, HEADS, QUERIES, KEYS))),
 )
-def test_explain_agrees_with_what_is_written_out(text, pair):
-    sentence, head, query, key = pair
+def test_explain_agrees_with_the_materialized_mask(text, pair):
+    batch, head, query, key = pair
     mask = eval(text, dict(KINDS))
-    said = mask.explain(query, key, batch=sentence, head=head, offset=KEYS - QUERIES)
-    look = "may look" if written(mask)[pair] else "may not look"
-    assert said.startswith(f"query {query} {look} at key {key}")
+    sentence = mask.explain(query, key, batch=batch, head=head, offset=KEYS - QUERIES)
+    verb = "may attend" if materialize(mask)[pair] else "may not attend"
+    assert sentence.startswith(f"query {query} {verb} to key {key}")
 
 
-def test_explain_names_every_part_that_hides():
+def test_explain_names_every_operand_of_and_that_masks():
     parts = [causal(), lengths([3, 2]), ~window(0), documents([0, 0, 1, 1, 0])]
     mask = parts[0] & parts[1] & (parts[2] & parts[3])
     alone = {repr(part): part.to_tensor(5, batch=(BATCH,)) for part in parts}
-    for sentence, query, key in product(range(BATCH), range(5), range(5)):
-        hiding = [name for name, seen in alone.items() if not seen[sentence, query, key]]
-        said = mask.explain(query, key, batch=sentence)
-        _, _, named = said.partition(": hidden by ")
-        assert named == " and ".join(hiding), said
+    for batch, query, key in product(range(BATCH), range(5), range(5)):
+        masking = [name for name, tensor in alone.items() if not tensor[batch, query, key]]
+        sentence = mask.explain(query, key, batch=batch)
+        _, _, names = sentence.partition(": masked by ")
+        assert names == " and ".join(masking), sentence
 
 
-def test_explain_names_a_choice_or_a_refusal_as_a_whole():
+def test_explain_names_or_and_not_as_a_whole():
     either = causal() | prefix(2)
-    assert either.explain(0, 2).endswith("hidden by causal() | prefix(2)")
+    assert either.explain(0, 2).endswith("masked by causal() | prefix(2)")
     neither = ~(causal() | prefix(2))
-    assert neither.explain(0, 1).endswith("hidden by ~(causal() | prefix(2))")
+    assert neither.explain(0, 1).endswith("masked by ~(causal() | prefix(2))")
 
 
 @pytest.mark.parametrize("axes", [2, 3, 4])
-def test_explain_finds_a_pair_in_a_plain_tensor(axes):
-    shape, place = {
+def test_explain_indexes_a_tensor_mask(axes):
+    shape, index = {
         2: ((QUERIES, KEYS), (4, 6)),
         3: ((BATCH, QUERIES, KEYS), (1, 4, 6)),
         4: ((BATCH, HEADS, QUERIES, KEYS), (1, 2, 4, 6)),
     }[axes]
     pairs = torch.ones(shape).bool()
-    pairs[place] = False
+    pairs[index] = False
     mask = as_mask(pairs)
-    assert mask.explain(4, 6, batch=1, head=2).endswith(f"hidden by {mask!r}")
-    assert mask.explain(4, 5, batch=1, head=2) == "query 4 may look at key 5"
+    assert mask.explain(4, 6, batch=1, head=2).endswith(f"masked by {mask!r}")
+    assert mask.explain(4, 5, batch=1, head=2) == "query 4 may attend to key 5"
 
 
 @pytest.mark.parametrize(
-    ("place", "words"),
+    ("index", "message"),
     [
-        ({"query": 5, "key": 0}, r"query must be from 0 to 4 in mask\(2 × 1 × 5 × 7\), not 5"),
+        (
+            {"query": 5, "key": 0},
+            r"query must be from 0 to 4 in mask\(2 × 1 × 5 × 7\), but it is 5",
+        ),
         ({"query": 0, "key": 7}, "key must be from 0 to 6 in"),
         ({"query": 0, "key": 0, "batch": 2}, "batch must be from 0 to 1 in"),
-        ({"query": -1, "key": 0}, "query must be from 0 to 4 in .*, not -1"),
+        ({"query": -1, "key": 0}, "query must be from 0 to 4 in .*, but it is -1"),
     ],
 )
-def test_explain_says_which_pairs_there_are(place, words):
+def test_explain_refuses_an_index_out_of_range(index, message):
     mask = as_mask(torch.ones(BATCH, 1, QUERIES, KEYS).bool())
-    with pytest.raises(ValueError, match=words):
-        (mask & prefix(KEYS)).explain(**place)
-    assert mask.explain(0, 0, head=9) == "query 0 may look at key 0", "one head stands for all"
+    with pytest.raises(RegardError, match=message):
+        (mask & prefix(KEYS)).explain(**index)
+    assert mask.explain(0, 0, head=9) == "query 0 may attend to key 0", "one head holds for all"
 
 
-PLAIN = [  # the scores' batch axes, the mask's shape, and where the mask keeps a pair's place
+TENSOR_SHAPES = [  # the scores' batch axes, the mask's shape, and a pair's index in the mask
     ((), (5, 7), lambda at: at),
     ((2,), (5, 7), lambda at: at[1:]),
     ((2,), (2, 5, 7), lambda at: at),
@@ -178,15 +181,15 @@ PLAIN = [  # the scores' batch axes, the mask's shape, and where the mask keeps 
 ]
 
 
-@pytest.mark.parametrize(("batch", "shape", "place"), PLAIN)
-def test_a_plain_tensor_lines_up_with_the_scores(batch, shape, place):
+@pytest.mark.parametrize(("batch", "shape", "index"), TENSOR_SHAPES)
+def test_tensor_mask_is_aligned_with_the_scores(batch, shape, index):
     pairs = torch.rand(shape) > 0.5
-    seen = as_mask(pairs).to_tensor(QUERIES, KEYS, batch)
+    allowed = as_mask(pairs).to_tensor(QUERIES, KEYS, batch)
     for at in product(*map(range, (*batch, QUERIES, KEYS))):
-        assert seen[at] == pairs[place(at)], at
+        assert allowed[at] == pairs[index(at)], at
 
 
-def test_tensors_may_stand_on_either_side():
+def test_tensor_may_be_either_operand():
     pairs = torch.rand(KEYS, KEYS) > 0.5
     behind = torch.ones(KEYS, KEYS).tril().bool()
     assert (causal() & pairs).to_tensor(KEYS).equal(behind & pairs)
@@ -197,102 +200,102 @@ def test_tensors_may_stand_on_either_side():
     assert repr(causal() | pairs) == "causal() | mask(7 × 7)"
 
 
-def test_a_mask_is_taken_as_it_is():
+def test_as_mask_returns_a_mask_unchanged():
     mask = causal()
     assert as_mask(mask) is mask
 
 
-JOINS = [as_mask, lambda x: causal() & x, lambda x: x & causal(), lambda x: x | causal()]
-JOINS += [lambda x: causal() | x]
+OPERATIONS = [as_mask, lambda x: causal() & x, lambda x: x & causal(), lambda x: x | causal()]
+OPERATIONS += [lambda x: causal() | x]
 
 
-@pytest.mark.parametrize("join", JOINS)
+@pytest.mark.parametrize("combine", OPERATIONS)
 @pytest.mark.parametrize(
-    ("mask", "words"),
+    ("mask", "message"),
     [
-        (torch.zeros(5, 7), "mask must be boolean.*but it is torch.float32.*go in as bias="),
-        (torch.ones(5, 7).long(), r"mask must be boolean.*torch.int64; mask\.bool\(\) would do"),
+        (torch.zeros(5, 7), "mask must be boolean.*but it is torch.float32.*as bias="),
+        (torch.ones(5, 7).long(), r"mask must be boolean.*torch.int64; pass mask\.bool\(\)"),
         ([[True]], r"mask must be a mask or a boolean tensor.*is a list; regard\.masks has"),
     ],
     ids=["float", "int", "list"],
 )
-def test_what_is_not_boolean_is_refused(join, mask, words, unchecked):
-    with pytest.raises(TypeError, match=words):
-        join(mask)
+def test_mask_that_is_not_boolean_is_refused(combine, mask, message, unchecked):
+    with pytest.raises(TypeError, match=message):
+        combine(mask)
 
 
 @pytest.mark.parametrize(
-    ("shape", "batch", "words"),
+    ("shape", "batch", "message"),
     [
         ((7,), (), r"mask must have 2 axes.*\(7,\); the scores are \(5, 7\)"),
         ((2, 5, 7), (), "mask must have 2 axes"),
         ((2, 3, 5, 7), (2,), "mask must have 2 or 3 axes"),
         ((1, 2, 3, 5, 7), (2, 3), "mask must have 2 or 3 or 4 axes"),
         ((7, 5), (2, 3), r"broadcast to \(2, 3, 5, 7\).*\(7, 5\)"),
-        ((2, 7), (2, 3), r"broadcast to.*\(batch, key\) mask goes in as padding\(keep\)"),
+        ((2, 7), (2, 3), r"broadcast to.*pass a \(batch, key\) mask as padding\(keep\)"),
         ((3, 5, 7), (2, 3), r"broadcast to \(2, 3, 5, 7\).*\(3, 5, 7\)"),
     ],
 )
 @pytest.mark.parametrize("wrap", [as_mask, lambda x: ~as_mask(x), lambda x: prefix(1) | x])
-def test_a_tensor_that_does_not_line_up_is_refused(wrap, shape, batch, words):
-    with pytest.raises(ValueError, match=words):
+def test_tensor_mask_of_a_wrong_shape_is_refused(wrap, shape, batch, message):
+    with pytest.raises(RegardError, match=message):
         wrap(torch.ones(shape).bool()).to_tensor(QUERIES, KEYS, batch)
 
 
 class Even(Mask):
-    """Even keys only; as a reader might add a kind of mask."""
+    """A user's mask: even keys only."""
 
-    def materialize(self, frame):
-        return frame.key_positions() % 2 == 0
+    def materialize(self, shape):
+        return shape.key_positions() % 2 == 0
 
     def __repr__(self):
         return "Even()"
 
 
-def test_a_new_kind_of_mask_needs_nothing_but_on():
-    want = torch.ones(KEYS, KEYS).tril().bool() & (torch.arange(KEYS) % 2 == 0)
-    assert (causal() & Even()).to_tensor(KEYS).equal(want)
-    assert (causal() & Even()).explain(3, 1).endswith("hidden by Even()")
+def test_custom_mask_needs_only_materialize():
+    expected = torch.ones(KEYS, KEYS).tril().bool() & (torch.arange(KEYS) % 2 == 0)
+    assert (causal() & Even()).to_tensor(KEYS).equal(expected)
+    assert (causal() & Even()).explain(3, 1).endswith("masked by Even()")
 
 
-def test_a_mask_that_does_not_say_who_may_look_is_refused():
-    with pytest.raises(TypeError, match="Mask does not say who may look; write its `on`"):
+def test_mask_without_materialize_asks_for_it():
+    with pytest.raises(NotImplementedError, match="Mask must implement materialize"):
         Mask().to_tensor(KEYS)
 
 
-class Unwritable(Mask):
-    """A mask that hides nothing, and must not be asked for its pairs."""
+class AllTrue(Mask):
+    """A mask that is all true, and cannot be materialized."""
 
-    def is_all_true(self, frame):
+    def is_all_true(self, shape):
         return True
 
 
-@pytest.mark.parametrize(
-    "join", [lambda mask: Unwritable() & mask, lambda mask: mask & Unwritable()]
-)
-def test_a_part_that_hides_nothing_is_never_written_out(join):
-    assert join(window(1)).to_tensor(KEYS).equal(window(1).to_tensor(KEYS))
+@pytest.mark.parametrize("combine", [lambda mask: AllTrue() & mask, lambda mask: mask & AllTrue()])
+def test_operand_that_is_all_true_is_not_materialized(combine):
+    assert combine(window(1)).to_tensor(KEYS).equal(window(1).to_tensor(KEYS))
 
 
-def test_joined_masks_hide_nothing_when_their_parts_do_not():
-    frame = AttentionShape(KEYS, KEYS)
-    clear, hiding = Unwritable(), causal()
-    assert (clear & clear).is_all_true(frame)
-    assert not (clear & hiding).is_all_true(frame)
-    assert not (hiding & clear).is_all_true(frame)
-    assert (clear | hiding).is_all_true(frame)
-    assert (hiding | clear).is_all_true(frame)
-    assert not (hiding | hiding).is_all_true(frame)
-    assert not (~clear).is_all_true(frame)
+def test_is_all_true_follows_the_operators():
+    shape = AttentionShape(KEYS, KEYS)
+    true, other = AllTrue(), causal()
+    assert (true & true).is_all_true(shape)
+    assert not (true & other).is_all_true(shape)
+    assert not (other & true).is_all_true(shape)
+    assert (true | other).is_all_true(shape)
+    assert (other | true).is_all_true(shape)
+    assert not (other | other).is_all_true(shape)
+    assert not (~true).is_all_true(shape)
 
 
-def test_written_out_in_full_a_mask_has_the_shape_of_the_scores():
+def test_to_tensor_has_the_shape_of_the_scores():
     assert prefix(1).to_tensor(5).shape == (5, 5)
     assert prefix(1).to_tensor(5, 7).shape == (5, 7)
     assert prefix(1).to_tensor(5, 7, (2, 3)).shape == (2, 3, 5, 7)
 
 
-@pytest.mark.parametrize("join", [lambda a, b: a and b, lambda a, b: a or b, lambda a, b: not a])
-def test_words_that_would_lose_a_part_of_a_mask_are_refused(join):
-    with pytest.raises(TypeError, match=r"causal\(\) is neither true nor false.*&, \| and ~ join"):
-        join(causal(), lengths([3, 2]))
+@pytest.mark.parametrize("combine", [lambda a, b: a and b, lambda a, b: a or b, lambda a, b: not a])
+def test_truth_value_of_a_mask_is_refused(combine):
+    with pytest.raises(
+        TypeError, match=r"causal\(\) has no truth value.*combine masks with &, \| and ~"
+    ):
+        combine(causal(), lengths([3, 2]))

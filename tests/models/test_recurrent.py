@@ -71,7 +71,7 @@ def test_keys_are_projected_once_per_source(monkeypatch):
     def refuse(*_):
         raise AssertionError("keys were projected again")
 
-    monkeypatch.setattr(model.score.project_keys, "forward", refuse)
+    monkeypatch.setattr(model.score.key_projection, "forward", refuse)
     assert model.decode(random_tokens(TARGET), encoded).shape == (BATCH, TARGET, WIDTH)
 
 

@@ -1,4 +1,4 @@
-"""Attention under the transforms of torch.func, against loops and differences."""
+"""Attention under the transforms of torch.func, against loops and finite differences."""
 
 from copy import deepcopy
 
@@ -7,15 +7,24 @@ import torch
 from torch.autograd import forward_ad
 from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 
-from regard.attention import Additive, Bilinear, KVCache, MultiHeadAttention, attend, look, weights
-from regard.attention.scores.kernels import Kernel, epanechnikov
+from regard.attention import (
+    Additive,
+    Bilinear,
+    Kernel,
+    KVCache,
+    MultiHeadAttention,
+    attend,
+    look,
+    weights,
+)
+from regard.attention.scores import epanechnikov
 from regard.masks import causal
 from regard.positions import Sinusoidal
 
-MANY, BATCH, LENGTH, WIDTH = 3, 2, 4, 6
+SAMPLES, BATCH, LENGTH, WIDTH = 3, 2, 4, 6
 STEP = 1e-5
 
-# torch's own, of its first forward derivative
+# raised by torch at its first forward-mode derivative
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")
 
 
@@ -28,7 +37,7 @@ def _scores():
         "additive": Additive(WIDTH, WIDTH, 5).double(),
         "bilinear": Bilinear(WIDTH, WIDTH).double(),
         "epanechnikov": Kernel(epanechnikov, 9.0),
-        "a function": lambda queries, keys: (queries @ keys.mT).tanh(),
+        "function": lambda queries, keys: (queries @ keys.mT).tanh(),
     }
 
 
@@ -43,7 +52,7 @@ def _calls():
     calls["attend, causal"] = lambda q, k, v: attend(q, k, v, mask=causal())
     calls["look, causal"] = lambda q, k, v: torch.cat(look(q, k, v, mask=causal()), dim=-1)
     heads = MultiHeadAttention(WIDTH, 2).double()
-    calls["heads"] = lambda q, k, v: heads(q, k, v)
+    calls["multihead"] = lambda q, k, v: heads(q, k, v)
     return calls
 
 
@@ -53,88 +62,88 @@ def call(request):
 
 
 @pytest.fixture
-def given():
-    return [torch.randn(MANY, BATCH, LENGTH, WIDTH, dtype=torch.float64) for _ in range(3)]
+def inputs():
+    return [torch.randn(SAMPLES, BATCH, LENGTH, WIDTH, dtype=torch.float64) for _ in range(3)]
 
 
-def test_mapped_it_gives_what_a_loop_gives(call, given):
-    want = torch.stack([call(*one) for one in zip(*given, strict=True)])
-    torch.testing.assert_close(vmap(call)(*given), want)
+def test_vmap_agrees_with_a_loop(call, inputs):
+    expected = torch.stack([call(*one) for one in zip(*inputs, strict=True)])
+    torch.testing.assert_close(vmap(call)(*inputs), expected)
 
 
-def test_mapped_over_queries_alone_it_gives_what_a_loop_gives(call, given):
-    queries, keys, values = given[0], given[1][0], given[2][0]
-    want = torch.stack([call(one, keys, values) for one in queries])
-    torch.testing.assert_close(vmap(call, in_dims=(0, None, None))(queries, keys, values), want)
+def test_vmap_over_queries_alone_agrees_with_a_loop(call, inputs):
+    queries, keys, values = inputs[0], inputs[1][0], inputs[2][0]
+    expected = torch.stack([call(one, keys, values) for one in queries])
+    torch.testing.assert_close(vmap(call, in_dims=(0, None, None))(queries, keys, values), expected)
 
 
-def test_forward_derivatives_are_those_of_small_steps(call, given):
-    ways = [torch.randn_like(numbers) for numbers in given]
-    _, slope = jvp(call, tuple(given), tuple(ways))
-    ahead, back = (
-        call(*(x + sign * STEP * way for x, way in zip(given, ways, strict=True)))
+def test_jvp_agrees_with_finite_differences(call, inputs):
+    tangents = [torch.randn_like(x) for x in inputs]
+    _, slope = jvp(call, tuple(inputs), tuple(tangents))
+    forward, backward = (
+        call(*(x + sign * STEP * t for x, t in zip(inputs, tangents, strict=True)))
         for sign in (1, -1)
     )
-    torch.testing.assert_close(slope, (ahead - back) / (2 * STEP), atol=1e-7, rtol=1e-6)
+    torch.testing.assert_close(slope, (forward - backward) / (2 * STEP), atol=1e-7, rtol=1e-6)
 
     with forward_ad.dual_level():
-        duals = [forward_ad.make_dual(x, way) for x, way in zip(given, ways, strict=True)]
+        duals = [forward_ad.make_dual(x, t) for x, t in zip(inputs, tangents, strict=True)]
         tangent = forward_ad.unpack_dual(call(*duals)).tangent
     torch.testing.assert_close(tangent, slope)
 
 
-def test_gradients_sample_by_sample_are_those_of_a_backward_pass(call, given):
+def test_per_sample_gradients_agree_with_a_backward_pass(call, inputs):
     def loss(*one):
         return call(*one).square().sum()
 
-    queries = given[0].clone().requires_grad_()
-    total = sum(loss(*one) for one in zip(queries, *given[1:], strict=True))
-    (want,) = torch.autograd.grad(total, queries)
-    torch.testing.assert_close(vmap(grad(loss))(*given), want)
+    queries = inputs[0].clone().requires_grad_()
+    total = sum(loss(*one) for one in zip(queries, *inputs[1:], strict=True))
+    (expected,) = torch.autograd.grad(total, queries)
+    torch.testing.assert_close(vmap(grad(loss))(*inputs), expected)
 
 
 @pytest.mark.filterwarnings("ignore:.*batching rule for .*attention_for_cpu_backward")
-def test_jacobians_agree_backwards_and_forwards(call, given):
-    first = [numbers[0] for numbers in given]
+def test_reverse_and_forward_jacobians_agree(call, inputs):
+    first = [x[0] for x in inputs]
     backwards, forwards = jacrev(call)(*first), jacfwd(call)(*first)
     torch.testing.assert_close(backwards, forwards)
 
 
-def test_second_derivatives_are_those_of_small_steps(call, given):
-    queries, keys, values = (numbers[0] for numbers in given)
+def test_second_derivatives_agree_with_finite_differences(call, inputs):
+    queries, keys, values = (x[0] for x in inputs)
 
     def loss(queries):
         return call(queries, keys, values).square().sum()
 
-    way = torch.randn_like(queries)
-    got = (hessian(loss)(queries) * way).flatten(3).sum(dim=-1)
-    ahead, back = (grad(loss)(queries + sign * STEP * way) for sign in (1, -1))
-    torch.testing.assert_close(got, (ahead - back) / (2 * STEP), atol=1e-6, rtol=1e-5)
+    direction = torch.randn_like(queries)
+    computed = (hessian(loss)(queries) * direction).flatten(3).sum(dim=-1)
+    forward, backward = (grad(loss)(queries + sign * STEP * direction) for sign in (1, -1))
+    torch.testing.assert_close(computed, (forward - backward) / (2 * STEP), atol=1e-6, rtol=1e-5)
 
 
-def test_a_mask_may_be_mapped_too(given):
-    masks = torch.rand(MANY, LENGTH, LENGTH) > 0.4
-    got = vmap(lambda q, k, v, mask: attend(q, k, v, mask=mask))(*given, masks)
-    want = [attend(q, k, v, mask=m) for q, k, v, m in zip(*given, masks, strict=True)]
-    torch.testing.assert_close(got, torch.stack(want))
+def test_vmap_over_masks_agrees_with_a_loop(inputs):
+    masks = torch.rand(SAMPLES, LENGTH, LENGTH) > 0.4
+    computed = vmap(lambda q, k, v, mask: attend(q, k, v, mask=mask))(*inputs, masks)
+    expected = [attend(q, k, v, mask=m) for q, k, v, m in zip(*inputs, masks, strict=True)]
+    torch.testing.assert_close(computed, torch.stack(expected))
 
 
-def test_second_derivatives_exist_where_a_query_lies_on_a_key(given):
-    rows, values, way = (numbers[0] for numbers in given)
+def test_second_derivatives_exist_where_a_query_equals_a_key(inputs):
+    rows, values, direction = (x[0] for x in inputs)
     for loss in (
         lambda x: attend(x, score="gaussian").square().sum(),
         lambda x: attend(x, rows, values, score="gaussian").square().sum(),
         lambda x: weights(x, rows, score="gaussian").square().sum(),
     ):
-        ahead, back = (grad(loss)(rows + sign * STEP * way) for sign in (1, -1))
-        want = (ahead - back) / (2 * STEP)
-        got = (hessian(loss)(rows) * way).flatten(3).sum(dim=-1)
-        torch.testing.assert_close(got, want, atol=1e-6, rtol=1e-5)
-        twice = grad(lambda x, loss=loss: jvp(loss, (x,), (way,))[1])(rows)
-        torch.testing.assert_close(twice, want, atol=1e-6, rtol=1e-5)
+        forward, backward = (grad(loss)(rows + sign * STEP * direction) for sign in (1, -1))
+        expected = (forward - backward) / (2 * STEP)
+        computed = (hessian(loss)(rows) * direction).flatten(3).sum(dim=-1)
+        torch.testing.assert_close(computed, expected, atol=1e-6, rtol=1e-5)
+        twice = grad(lambda x, loss=loss: jvp(loss, (x,), (direction,))[1])(rows)
+        torch.testing.assert_close(twice, expected, atol=1e-6, rtol=1e-5)
 
 
-def test_steps_over_a_cache_are_transformed_as_the_whole_is(given):
+def test_transformed_steps_with_a_cache_agree_with_one_pass(inputs):
     heads = MultiHeadAttention(WIDTH, 2).double()
 
     def steps(rows):
@@ -147,15 +156,15 @@ def test_steps_over_a_cache_are_transformed_as_the_whole_is(given):
     def whole(rows):
         return heads(rows, mask=causal())
 
-    rows, way = given[0], given[1]
+    rows, direction = inputs[0], inputs[1]
     torch.testing.assert_close(vmap(steps)(rows), vmap(whole)(rows))
-    for got, want in zip(
-        *(jvp(call, (rows[0],), (way[0],)) for call in (steps, whole)), strict=True
+    for computed, expected in zip(
+        *(jvp(call, (rows[0],), (direction[0],)) for call in (steps, whole)), strict=True
     ):
-        torch.testing.assert_close(got, want)
+        torch.testing.assert_close(computed, expected)
 
 
-def test_a_model_stays_its_own_after_a_transform():
+def test_sinusoidal_table_is_no_wrapper_after_a_transform():
     positions = Sinusoidal(WIDTH)
     grad(lambda rows: positions(rows).square().sum())(torch.randn(1, LENGTH, WIDTH))
     assert torch.equal(deepcopy(positions).table, positions.table)

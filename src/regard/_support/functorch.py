@@ -1,4 +1,4 @@
-"""What `torch.func` does to a computation: its transforms know plain steps, not every kernel."""
+"""Detection of `torch.func` transforms, under which in-place writes and some kernels fail."""
 
 import torch
 from torch._C import _functorch
@@ -6,16 +6,16 @@ from torch.autograd import forward_ad
 
 
 def in_functorch() -> bool:
-    """Tell whether a transform is at work: then nothing may be written over."""
+    """Return whether a transform of `torch.func` is active: then nothing may be overwritten."""
     if torch.compiler.is_compiling():
         return False
     return _functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
 
 
 def in_vmap_or_jvp() -> bool:
-    """Tell whether there is one that fused kernels do not know: `vmap`, forward derivatives."""
+    """Return whether a transform is active that fused kernels lack: `vmap` or forward-mode AD."""
     if not in_functorch():
         return False
     stack = _functorch.get_interpreter_stack() or ()
-    known = _functorch.TransformType.Grad
-    return forward_ad._current_level >= 0 or any(each.key() != known for each in stack)
+    is_other = any(level.key() != _functorch.TransformType.Grad for level in stack)
+    return forward_ad._current_level >= 0 or is_other

@@ -1,34 +1,76 @@
-"""Attention: queries look at keys and gather their values.
+"""Attention: score → softmax → weighted sum, where only the score differs between mechanisms.
 
-What a layer costs over n words of width d, next to recurrence and a convolution of k words
-(Vaswani et al. 2017, table 1); `complexity_table(n, d, k)` gives the numbers:
+How the files work together: `functional` has `attend`, `weights` and `look`. Each call is checked
+by `call`, which makes it an `AttentionCall`; `functional` chooses one of the three `backends`
+(fused, blockwise, dense), and `observer` lets others see the call. `scores` holds one file for each
+formula. `multihead` puts heads around any score, with `kv_cache` for incremental decoding and
+`beam_cache` for beams that share one cache. `kernel_regression` is attention without a network,
+`convert` exchanges parameters with torch, and `complexity` compares costs:
 
-mechanism       work    steps  longest path
-self-attention  n² d    1      1
-recurrence      n d²    n      n
-convolution     k n d²  1      n / k
+    mechanism       operations  sequential  max path length
+    self-attention  n² d        1           1
+    recurrence      n d²        n           n
+    convolution     k n d²      1           n / k
+
+for a layer over n positions of width d, with kernels of k (Vaswani et al. 2017, table 1).
 """
 
-from regard.attention.beam_cache import BeamTree as BeamTree
-from regard.attention.complexity import Cost as Cost
-from regard.attention.complexity import complexity as complexity
-from regard.attention.complexity import complexity_table as complexity_table
-from regard.attention.functional import AttentionOutput as AttentionOutput
-from regard.attention.functional import attend as attend
-from regard.attention.functional import look as look
-from regard.attention.functional import weights as weights
-from regard.attention.kernel_regression import NadarayaWatson as NadarayaWatson
-from regard.attention.kv_cache import KeyValues as KeyValues
-from regard.attention.kv_cache import KVCache as KVCache
-from regard.attention.multihead import MultiHeadAttention as MultiHeadAttention
-from regard.attention.scores.additive import Additive as Additive
-from regard.attention.scores.base import DotProductForm as DotProductForm
-from regard.attention.scores.bilinear import Bilinear as Bilinear
-from regard.attention.scores.cosine import Cosine as Cosine
-from regard.attention.scores.dot import Dot as Dot
-from regard.attention.scores.dot import ScaledDot as ScaledDot
-from regard.attention.scores.gaussian import Gaussian as Gaussian
-from regard.attention.scores.kernels import Kernel as Kernel
-from regard.attention.scores.registry import SCORE_NAMES as SCORE_NAMES
-from regard.attention.scores.registry import Score as Score
-from regard.attention.scores.registry import make_score as make_score
+from regard.attention.backends import BACKENDS, Backend, BackendName
+from regard.attention.beam_cache import BeamTree
+from regard.attention.call import AttentionCall
+from regard.attention.complexity import LayerCost, complexity, complexity_table
+from regard.attention.functional import AttentionOutput, attend, look, weights
+from regard.attention.kernel_regression import KERNELS, NadarayaWatson
+from regard.attention.kv_cache import KeyValues, KVCache
+from regard.attention.multihead import MultiHeadAttention
+from regard.attention.observer import Observer, register_observer
+from regard.attention.scores import (
+    SCORE_NAMES,
+    Additive,
+    Bilinear,
+    Cosine,
+    Dot,
+    DotProductForm,
+    FunctionScore,
+    Gaussian,
+    Kernel,
+    ScaledDot,
+    Score,
+    get_score,
+    make_score,
+)
+
+__all__ = [
+    "BACKENDS",
+    "KERNELS",
+    "SCORE_NAMES",
+    "Additive",
+    "AttentionCall",
+    "AttentionOutput",
+    "Backend",
+    "BackendName",
+    "BeamTree",
+    "Bilinear",
+    "Cosine",
+    "Dot",
+    "DotProductForm",
+    "FunctionScore",
+    "Gaussian",
+    "KVCache",
+    "Kernel",
+    "KeyValues",
+    "LayerCost",
+    "MultiHeadAttention",
+    "NadarayaWatson",
+    "Observer",
+    "ScaledDot",
+    "Score",
+    "attend",
+    "complexity",
+    "complexity_table",
+    "get_score",
+    "look",
+    "make_score",
+    "register_observer",
+    "weights",
+]

@@ -1,50 +1,89 @@
-"""What a layer costs as texts grow: self-attention, recurrence and convolution."""
+"""The cost of a layer as sequences grow: self-attention, recurrence and convolution."""
 
 from math import ceil
 from typing import NamedTuple
 
+from regard.errors import RegardError
 
-class Cost(NamedTuple):
-    """One layer over n words of width d: multiplications, and what must wait for what."""
+
+class LayerCost(NamedTuple):
+    """The cost of one layer over n positions of width d (Vaswani et al. 2017, table 1).
+
+    Attributes:
+        mechanism: self-attention, recurrence or convolution.
+        operations: multiplications, up to a constant factor.
+        sequential_operations: operations that must follow one another.
+        max_path_length: layers or steps between the two positions that are farthest apart.
+    """
 
     mechanism: str
-    work: int  # multiplications, up to a constant
-    steps: int  # operations that must follow one another
-    path: int  # layers or steps between the two words that are farthest apart
+    operations: int
+    sequential_operations: int
+    max_path_length: int
 
 
 FORMULAS = (
-    ("mechanism", "work", "steps", "longest path"),
+    ("mechanism", "operations", "sequential", "max path length"),
     ("self-attention", "n² d", "1", "1"),
     ("recurrence", "n d²", "n", "n"),
     ("convolution", "k n d²", "1", "n / k"),
 )
 
 
-def complexity(n: int, d: int, k: int = 3) -> tuple[Cost, Cost, Cost]:
-    """Count work, sequential steps and longest path (Vaswani et al. 2017, table 1).
+def complexity(n: int, d: int, k: int = 3) -> tuple[LayerCost, LayerCost, LayerCost]:
+    """Count operations, sequential operations and path length (Vaswani et al. 2017, table 1).
 
-    n words of width d; a convolution reads k words at a time, and layers of it bring words
-    together that are n / k such steps apart.
+    Args:
+        n: number of positions.
+        d: width.
+        k: kernel size of the convolution; layers of it connect positions that are n / k such
+            steps apart.
+
+    Returns:
+        The cost of self-attention, recurrence and convolution.
+
+    Raises:
+        RegardError: a number is below 1.
+
+    Example:
+        >>> [cost.operations for cost in complexity(n=100, d=10)]
+        [100000, 10000, 30000]
     """
     for name, number in (("n", n), ("d", d), ("k", k)):
         if number < 1:
-            raise ValueError(f"{name} must be 1 or more, but it is {number}")
+            raise RegardError(f"{name} must be 1 or more, but it is {number}")
     return (
-        Cost("self-attention", work=n * n * d, steps=1, path=1),
-        Cost("recurrence", work=n * d * d, steps=n, path=n),
-        Cost("convolution", work=k * n * d * d, steps=1, path=ceil(n / k)),
+        LayerCost("self-attention", n * n * d, sequential_operations=1, max_path_length=1),
+        LayerCost("recurrence", n * d * d, sequential_operations=n, max_path_length=n),
+        LayerCost(
+            "convolution", k * n * d * d, sequential_operations=1, max_path_length=ceil(n / k)
+        ),
     )
 
 
 def complexity_table(n: int | None = None, d: int | None = None, k: int = 3) -> str:
-    """Write the costs as a table: as formulas, or as numbers for given n, d and k."""
+    """Return the costs as a table, of formulas or of numbers.
+
+    Args:
+        n: number of positions; without it and `d`, the table has formulas.
+        d: width.
+        k: kernel size of the convolution.
+
+    Raises:
+        RegardError: only one of `n` and `d` is given, or a number is below 1.
+
+    Example:
+        >>> print(complexity_table(512, 64))
+        mechanism       operations  sequential  max path length
+        self-attention  16,777,216  1           1
+        recurrence      2,097,152   512         512
+        convolution     6,291,456   1           171
+    """
     if (n is None) != (d is None):
-        raise ValueError(f"numbers need both n and d, but n is {n} and d is {d}")
+        raise RegardError(f"the table needs both n and d, or neither, but n is {n} and d is {d}")
     rows: list[tuple[str, ...]] = list(FORMULAS)
     if n is not None and d is not None:
-        costs = complexity(n, d, k)
-        rows[1:] = [(c.mechanism, f"{c.work:,}", f"{c.steps:,}", f"{c.path:,}") for c in costs]
-    sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(map(str.ljust, row, sizes)).rstrip() for row in rows)
+        rows[1:] = [(cost.mechanism, *(f"{x:,}" for x in cost[1:])) for cost in complexity(n, d, k)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
     return "\n".join(lines)

@@ -1,27 +1,26 @@
-"""The one door: attend, weights and look, and which backend is taken."""
+"""attend, weights and look: attention as functions, and the choice of backend."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from regard._support.functorch import in_vmap_or_jvp
-from regard.attention.backends import blockwise, dense, fused
+from regard.attention.backends import BACKENDS, BackendName, blockwise, dense
 from regard.attention.call import AttentionCall, prepare_call
-from regard.attention.observer import told
-from regard.attention.scores.base import folds
-from regard.attention.scores.registry import Score
-from regard.masks.base import Mask
-
-BackendName = Literal["fused", "blockwise", "dense"]
-BACKENDS = ("fused", "blockwise", "dense")
-_ATTEND = {"fused": fused.attend, "blockwise": blockwise.attend, "dense": dense.attend}
-
-STREAM_FROM = 2**22  # scores; below this many (16 MiB in float32) one dense block is faster
+from regard.attention.observer import run_observed
+from regard.attention.scores import Score, ScoreFunction
+from regard.errors import RegardError
+from regard.masks import Mask
 
 
 class AttentionOutput(NamedTuple):
-    """What attention gathered, and where it looked."""
+    """What `look` returns.
+
+    Attributes:
+        context: (*batch, query, value): the values, summed by their weights.
+        weights: (*batch, query, key), before dropout: a row sums to 1, or to 0 if the query is
+            fully masked.
+    """
 
     context: Tensor
     weights: Tensor
@@ -32,46 +31,84 @@ def attend(
     keys: Tensor | None = None,
     values: Tensor | None = None,
     *,
-    score: str | Score = "scaled_dot",
+    score: str | Score | ScoreFunction = "scaled_dot",
     mask: Mask | Tensor | None = None,
     bias: Tensor | None = None,
     dropout: float = 0.0,
     offset: int | None = None,
     backend: BackendName | None = None,
 ) -> Tensor:
-    """Let queries look at keys and gather their values.
-
-    Queries are (*batch, query, width), keys (*batch, key, width) and values
-    (*batch, key, value width), with heads, if any, at axis -3. Queries alone look at
-    themselves; keys without values are their own values; one axis fewer makes a single query.
+    """Return softmax(score(queries, keys) + bias) · values: the context of every query.
 
     Args:
-        score: a name of the table, a score module, or any function (queries, keys) -> scores. It
-            is given some of the queries at a time, and must score each pair by itself.
-        mask: True where a query may look; see `regard.masks`.
-        bias: numbers to add to the scores, shaped like a mask.
-        dropout: the share of weights to drop, always: a module passes 0 when it is not training.
-        offset: the key on which the first query stands, when earlier keys come from a cache.
-        backend: "fused", "blockwise" or "dense", to overrule the choice by size and score.
+        queries: (*batch, query, width), with heads, if any, at axis -3. With one axis fewer than
+            the keys it is a single query, and the context has no query axis.
+        keys: (*batch, key, width); the queries by default, which is self-attention.
+        values: (*batch, key, value width); the keys by default.
+        score: a name of `regard.attention.SCORE_NAMES`, a `Score`, or any function (queries, keys)
+            -> scores. It receives some of the queries at a time, and must score each pair by
+            itself.
+        mask: True where a query may attend: a mask of `regard.masks` or a boolean tensor.
+        bias: added to the scores, shaped like a mask.
+        dropout: probability of dropping a weight, applied always: a module passes 0 in
+            evaluation mode.
+        offset: index of the key at the first query's own position, when earlier keys come from a
+            cache.
+        backend: "fused", "blockwise" or "dense"; chosen by score and size by default.
+
+    Returns:
+        The context, (*batch, query, value width). A fully masked query gets zeros.
+
+    Raises:
+        RegardError: a shape, a name or a number does not fit.
+        TypeError: an argument has a wrong type or dtype.
+
+    Example:
+        >>> import torch
+        >>> from regard.masks import causal
+        >>> words = torch.randn(2, 5, 12)
+        >>> attend(words, score="cosine", mask=causal()).shape
+        torch.Size([2, 5, 12])
     """
     _check_dropout(dropout)
-    job = prepare_call(queries, keys, values, score, mask, bias, offset)
-    chosen = _choose(job, backend)
-    return job.restore_shape(told(job, lambda: _ATTEND[chosen](job, dropout)))
+    call = prepare_call(queries, keys, values, score, mask, bias, offset)
+    chosen = BACKENDS[_choose_backend(call, backend)]
+    return call.restore_shape(run_observed(call, lambda: chosen.attend(call, dropout)))
 
 
 def weights(
     queries: Tensor,
     keys: Tensor | None = None,
     *,
-    score: str | Score = "scaled_dot",
+    score: str | Score | ScoreFunction = "scaled_dot",
     mask: Mask | Tensor | None = None,
     bias: Tensor | None = None,
     offset: int | None = None,
 ) -> Tensor:
-    """Tell where queries look: one weight per head, query and key, each row summing to 1 or 0."""
-    job = prepare_call(queries, keys, None, score, mask, bias, offset)
-    return job.restore_shape(_weights(job))
+    """Return the attention weights, softmax(score(queries, keys) + bias).
+
+    Args:
+        queries: as for `attend`.
+        keys: as for `attend`.
+        score: as for `attend`.
+        mask: as for `attend`.
+        bias: as for `attend`.
+        offset: as for `attend`.
+
+    Returns:
+        (*batch, query, key): each row sums to 1, or to 0 if the query is fully masked.
+
+    Raises:
+        RegardError: a shape, a name or a number does not fit.
+        TypeError: an argument has a wrong type or dtype.
+
+    Example:
+        >>> import torch
+        >>> weights(torch.zeros(1, 2), torch.zeros(4, 2))
+        tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
+    """
+    call = prepare_call(queries, keys, None, score, mask, bias, offset)
+    return call.restore_shape(blockwise.weights(call))
 
 
 def look(
@@ -79,61 +116,63 @@ def look(
     keys: Tensor | None = None,
     values: Tensor | None = None,
     *,
-    score: str | Score = "scaled_dot",
+    score: str | Score | ScoreFunction = "scaled_dot",
     mask: Mask | Tensor | None = None,
     bias: Tensor | None = None,
     dropout: float = 0.0,
     offset: int | None = None,
     backend: BackendName | None = None,
 ) -> AttentionOutput:
-    """Attend, and tell where: the context is `attend`'s own, bit for bit.
+    """Return the context and the weights. The context is `attend`'s own, bit for bit.
 
-    The weights are those before dropout.
+    Takes the arguments of `attend` and raises the same errors.
+
+    Returns:
+        An `AttentionOutput(context, weights)`, with the weights before dropout.
+
+    Example:
+        >>> import torch
+        >>> output = look(torch.randn(2, 5, 12))
+        >>> output.context.shape, output.weights.shape
+        (torch.Size([2, 5, 12]), torch.Size([2, 5, 5]))
     """
     _check_dropout(dropout)
-    job = prepare_call(queries, keys, values, score, mask, bias, offset)
-    chosen = _choose(job, backend)
-    context, looks = told(job, lambda: _looked(job, chosen, dropout))
-    return AttentionOutput(job.restore_shape(context), job.restore_shape(looks))
+    call = prepare_call(queries, keys, values, score, mask, bias, offset)
+    name = _choose_backend(call, backend)
+    context, computed = run_observed(call, lambda: _look(call, name, dropout))
+    return AttentionOutput(call.restore_shape(context), call.restore_shape(computed))
 
 
-def _looked(job: AttentionCall, backend: BackendName, dropout: float) -> tuple[Tensor, Tensor]:
-    if backend == "dense":
-        looks = dense.weights(job)
-        return dense.gather(job, looks, dropout), looks.to(job.queries.dtype)
-    with job.preserve_rng():
-        looks = _weights(job)
-    return _ATTEND[backend](job, dropout), looks
+def _look(call: AttentionCall, name: BackendName, dropout: float) -> tuple[Tensor, Tensor]:
+    if name == "dense":  # which needs the weights anyway
+        return dense.look(call, dropout)
+    backend = BACKENDS[name]
+    with call.preserve_rng():
+        computed = backend.weights(call)
+    return backend.attend(call, dropout), computed
 
 
-def _weights(job: AttentionCall) -> Tensor:
-    """Weigh all pairs at once, or block by block where many would be moved through memory."""
-    if _few(job) or job.needs_grad():
-        return dense.weights(job).to(job.queries.dtype)
-    return blockwise.weights(job)
-
-
-def _few(job: AttentionCall) -> bool:
-    return torch.Size(job.shape.score_shape).numel() < STREAM_FROM
-
-
-def _choose(job: AttentionCall, backend: BackendName | None) -> BackendName:
-    """Take the fused path for a score that folds; else hold all scores, unless they are many."""
-    folded = folds(job.score)
-    if backend is None:
+def _choose_backend(call: AttentionCall, name: BackendName | None) -> BackendName:
+    """Return fused for a dot product; else dense, unless there are too many scores to hold."""
+    is_dot_product = call.score.is_dot_product
+    if name is None:
         if in_vmap_or_jvp():
             return "dense"
-        return "fused" if folded else "dense" if _few(job) else "blockwise"
-    if backend not in BACKENDS:
-        raise ValueError(
-            f"path must be one of {', '.join(BACKENDS)}, or None, but it is {backend!r}"
+        if is_dot_product:
+            return "fused"
+        return "dense" if dense.has_few_scores(call) else "blockwise"
+    if name not in BACKENDS:
+        raise RegardError(
+            f"backend must be one of {', '.join(BACKENDS)}, or None, but it is {name!r}"
         )
-    if backend == "fused" and not folded:
-        name = getattr(job.score, "__name__", type(job.score).__name__)
-        raise ValueError(f"{name} does not fold into a dot product; backend=None would do")
-    return backend
+    if name == "fused" and not is_dot_product:
+        raise RegardError(
+            f"{call.score.display_name} does not fold into a dot product, so backend='fused' "
+            "cannot be used; backend=None chooses another"
+        )
+    return name
 
 
 def _check_dropout(dropout: float) -> None:
     if not 0 <= dropout <= 1:
-        raise ValueError(f"dropout must be a share from 0 to 1, but it is {dropout}")
+        raise RegardError(f"dropout must be a probability from 0 to 1, but it is {dropout}")

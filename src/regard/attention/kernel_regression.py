@@ -1,8 +1,8 @@
-"""Nadaraya-Watson kernel regression: attention over the points that were seen, without training.
+"""Nadaraya-Watson kernel regression: attention over training points, without a network.
 
-The prediction at x is the mean of the seen y, weighed by how near their x is: queries are the
-new x, keys the seen x and values the seen y. The bandwidth is fixed, or learned by predicting
-each seen point from all the others.
+The prediction at x is the mean of the training y, weighted by how near their x is: queries are the
+new x, keys the training x and values the training y. The bandwidth is fixed, or learned by
+leave-one-out prediction of each training point from all the others.
 """
 
 from collections.abc import Sequence
@@ -12,18 +12,18 @@ import torch
 from torch import Tensor
 from torch.nn.functional import mse_loss
 
-from regard.attention.functional import BackendName, attend, weights
-from regard.attention.scores.gaussian import Gaussian
-from regard.attention.scores.kernels import Kernel, boxcar, epanechnikov, triangular, uniform
-from regard.errors import unknown_name
-from regard.masks.positional import window
+from regard.attention.backends import BackendName
+from regard.attention.functional import attend, weights
+from regard.attention.scores import Gaussian, Kernel, boxcar, epanechnikov, triangular, uniform
+from regard.errors import RegardError, unknown_name
+from regard.masks import window
 
-Numbers = Tensor | Sequence[float] | Sequence[Sequence[float]]
+Points = Tensor | Sequence[float] | Sequence[Sequence[float]]
 
 PROFILES = {"boxcar": boxcar, "triangular": triangular, "epanechnikov": epanechnikov}
 KERNELS = ("average", "gaussian", *PROFILES)
 
-FOLD_UP_TO = 256  # bandwidths between points; farther apart, the folded square loses digits
+MAX_FOLDED_BANDWIDTHS = 256  # between points; farther apart, the expanded square loses digits
 
 
 class NadarayaWatson:
@@ -33,7 +33,15 @@ class NadarayaWatson:
         kernel: "gaussian", "boxcar", "triangular", "epanechnikov", or "average", which weighs
             all points alike and so predicts the mean of y everywhere.
         bandwidth: how far a point's influence reaches; where learning starts, if learnable.
-        learned: whether `fit` learns the bandwidth.
+        learnable: whether `fit` learns the bandwidth.
+
+    Raises:
+        RegardError: there is no such kernel, or it has no bandwidth to learn.
+
+    Example:
+        >>> model = NadarayaWatson("boxcar", bandwidth=1.0).fit([0.0, 1.0, 5.0], [2.0, 4.0, 9.0])
+        >>> model.predict([0.5, 5.0])
+        tensor([3., 9.])
     """
 
     def __init__(
@@ -42,7 +50,7 @@ class NadarayaWatson:
         if kernel not in KERNELS:
             raise unknown_name("kernel", kernel, KERNELS)
         if learnable and kernel == "average":
-            raise ValueError("the average of all points has no bandwidth to learn")
+            raise RegardError("the average of all points has no bandwidth to learn")
         self.kernel = kernel
         self.learnable = learnable
         self.score: Gaussian | Kernel
@@ -50,67 +58,101 @@ class NadarayaWatson:
             self.score = Gaussian(bandwidth, learnable)
         else:
             self.score = Kernel(PROFILES.get(kernel, uniform), bandwidth, learnable)
-        self._seen: tuple[Tensor, Tensor] | None = None
-        self._flat = False  # y had one axis, so predictions have one
+        self._points: tuple[Tensor, Tensor] | None = None
+        self._is_scalar = False  # y had one axis, so predictions have one
 
     @property
     def bandwidth(self) -> float:
-        """How far a point's influence reaches, as it is now."""
+        """How far a point's influence reaches, at present."""
         return self.score.bandwidth.item()
 
-    def fit(self, x: Numbers, y: Numbers) -> "NadarayaWatson":
-        """Keep the points, (point,) or (point, width) each, and learn the bandwidth if asked to."""
-        keys, values = _rows("x", x), _rows("y", y).to(_rows("x", x).dtype)
+    def fit(self, x: Points, y: Points) -> "NadarayaWatson":
+        """Store the points, and learn the bandwidth if it is learnable.
+
+        Args:
+            x: (point,) or (point, width).
+            y: (point,) or (point, width).
+
+        Returns:
+            The model itself.
+
+        Raises:
+            RegardError: there are no points, not equally many, or some are not finite.
+        """
+        keys, values = _as_rows("x", x), _as_rows("y", y).to(_as_rows("x", x).dtype)
         if len(keys) != len(values):
-            raise ValueError(
-                f"x and y must have as many points, but have {len(keys)}, {len(values)}"
+            raise RegardError(
+                f"x and y must have equally many points, but have {len(keys)} and {len(values)}"
             )
         if not len(keys):
-            raise ValueError("x and y must have one point or more, but there is none")
-        self._flat = torch.as_tensor(y).ndim == 1
+            raise RegardError("x and y must have one point or more, but there is none")
+        self._is_scalar = torch.as_tensor(y).ndim == 1
         with torch.inference_mode(False), torch.enable_grad():
             keys, values = keys.clone(), values.clone()  # the caller may change theirs
-            self._seen = keys, values
+            self._points = keys, values
             if self.learnable:
-                self._learn(keys, values)
+                self._learn_bandwidth(keys, values)
         return self
 
     @torch.no_grad()
-    def predict(self, x: Numbers) -> Tensor:
-        """Predict y at each x; where a kernel that ends sees no point, that is 0."""
-        queries, (keys, values) = self._queries(x), self._points()
-        predicted = attend(
-            queries, keys, values, score=self.score, backend=self._backend(queries, keys)
-        )
-        return predicted.squeeze(-1) if self._flat else predicted
+    def predict(self, x: Points) -> Tensor:
+        """Predict y at each x.
+
+        Args:
+            x: (query,) or (query, width).
+
+        Returns:
+            (query,) or (query, width), as y was; 0 where a kernel of finite support reaches no
+            point.
+
+        Raises:
+            RegardError: `fit` has not been called, or the width differs.
+        """
+        queries, (keys, values) = self._queries(x), self._fitted_points()
+        backend = self._choose_backend(queries, keys)
+        predicted = attend(queries, keys, values, score=self.score, backend=backend)
+        return predicted.squeeze(-1) if self._is_scalar else predicted
 
     @torch.no_grad()
-    def weights(self, x: Numbers) -> Tensor:
-        """Tell how much each seen point counts in the prediction at each x: (query, key)."""
-        return weights(self._queries(x), self._points()[0], score=self.score)
+    def weights(self, x: Points) -> Tensor:
+        """Return the weight of each training point in the prediction at each x.
 
-    def _learn(self, keys: Tensor, values: Tensor) -> None:
-        """Start from the best of a coarse scan, because the error may have several valleys."""
+        Args:
+            x: (query,) or (query, width).
+
+        Returns:
+            (query, key).
+
+        Raises:
+            RegardError: `fit` has not been called, or the width differs.
+        """
+        return weights(self._queries(x), self._fitted_points()[0], score=self.score)
+
+    def _learn_bandwidth(self, keys: Tensor, values: Tensor) -> None:
+        """Minimise the leave-one-out error: the best of a coarse scan, then L-BFGS.
+
+        The scan is needed because the error may have several local minima.
+        """
         log = self.score._bandwidth.log
-        assert log is not None, "only a learned bandwidth is learned"
+        assert log is not None, "only a learnable bandwidth is learned"
         start = log.detach().clone()
 
         def error() -> Tensor:
-            # each point is hidden from itself, or the narrowest bandwidth would always win
-            others, backend = ~window(0), self._backend(keys, keys)
-            guesses = attend(keys, keys, values, score=self.score, mask=others, backend=backend)
-            return mse_loss(guesses, values)
+            # each point is masked from itself, or the narrowest bandwidth would always win
+            others, backend = ~window(0), self._choose_backend(keys, keys)
+            predicted = attend(keys, keys, values, score=self.score, mask=others, backend=backend)
+            return mse_loss(predicted, values)
 
         def error_at(octave: float) -> float:
             with torch.no_grad():
                 log.copy_(start + octave * torch.tensor(2.0).log())
                 return error().item()
 
-        # from the middle outwards: where nothing can be learned, the start stays
+        # from the start outwards: where nothing can be learned, the start stays
         extent = (_extent(keys) / log.exp()).log2().item()  # -inf if all points are one
-        across = [extent - half / 2 for half in range(33) if abs(extent - half / 2) > 8]
+        beyond = [extent - half / 2 for half in range(33) if abs(extent - half / 2) > 8]
         octaves = [half / 2 for half in range(-16, 17)]
-        best = min(sorted([*octaves, *filter(isfinite, across)], key=abs), key=error_at)
+        best = min(sorted([*octaves, *filter(isfinite, beyond)], key=abs), key=error_at)
         error_at(best)
         optimizer = torch.optim.LBFGS([log], max_iter=50, line_search_fn="strong_wolfe")
 
@@ -122,28 +164,28 @@ class NadarayaWatson:
 
         optimizer.step(closure)
 
-    def _backend(self, queries: Tensor, keys: Tensor) -> BackendName | None:
-        far = _extent(torch.cat([queries, keys])) > FOLD_UP_TO * self.score.bandwidth
-        return "blockwise" if far else None
+    def _choose_backend(self, queries: Tensor, keys: Tensor) -> BackendName | None:
+        extent = _extent(torch.cat([queries, keys]))
+        is_far = extent > MAX_FOLDED_BANDWIDTHS * self.score.bandwidth
+        return "blockwise" if is_far else None
 
-    def _points(self) -> tuple[Tensor, Tensor]:
-        if self._seen is None:
-            raise ValueError("there is nothing to predict from before fit(x, y)")
-        return self._seen
+    def _fitted_points(self) -> tuple[Tensor, Tensor]:
+        if self._points is None:
+            raise RegardError("the model has no points yet; call fit(x, y) first")
+        return self._points
 
-    def _queries(self, x: Numbers) -> Tensor:
-        keys, _ = self._points()
-        queries = _rows("x", x).to(keys.dtype)
+    def _queries(self, x: Points) -> Tensor:
+        keys, _ = self._fitted_points()
+        queries = _as_rows("x", x).to(keys.dtype)
         if queries.shape[-1] != keys.shape[-1]:
-            raise ValueError(
-                f"x must have {keys.shape[-1]} numbers a point, as in fit, but it has "
-                f"{queries.shape[-1]}"
+            raise RegardError(
+                f"x must have a width of {keys.shape[-1]}, as in fit, but it is {queries.shape[-1]}"
             )
         return queries
 
 
 def _extent(rows: Tensor) -> Tensor:
-    """Measure how far apart points may be: the diagonal of the box around them."""
+    """Return an upper bound of the points' distances: the diagonal of their bounding box."""
     if not rows.numel():
         return rows.new_zeros(())
     ends = rows.aminmax(dim=0)
@@ -151,14 +193,14 @@ def _extent(rows: Tensor) -> Tensor:
     return diagonal
 
 
-def _rows(name: str, numbers: Numbers) -> Tensor:
-    """Take (point,) or (point, width) as (point, width)."""
-    rows = torch.as_tensor(numbers)
+def _as_rows(name: str, points: Points) -> Tensor:
+    """Return (point,) or (point, width) as (point, width)."""
+    rows = torch.as_tensor(points)
     rows = rows if rows.is_floating_point() else rows.to(torch.get_default_dtype())
     if rows.ndim not in (1, 2):
-        raise ValueError(
+        raise RegardError(
             f"{name} must be (point,) or (point, width), but its shape is {tuple(rows.shape)}"
         )
     if not rows.isfinite().all():
-        raise ValueError(f"{name} must hold finite numbers only, but one is NaN or infinite")
+        raise RegardError(f"{name} must be finite, but it has NaN or infinite values")
     return rows[:, None] if rows.ndim == 1 else rows

@@ -1,4 +1,4 @@
-"""What is looked at: projected keys and values, kept once or growing step by step."""
+"""Projected keys and values: computed once (`KeyValues`), or growing step by step (`KVCache`)."""
 
 from threading import Lock
 from typing import NamedTuple
@@ -7,154 +7,203 @@ import torch
 from torch import Tensor
 
 from regard._support.functorch import in_functorch
+from regard.errors import RegardError
 
-_CLAIMS = Lock()  # of all rooms: threads may go on from one cache, and a claim is short
+_lock = Lock()  # of all buffers: threads may extend one cache, and a reservation is short
 
 
 class KeyValues(NamedTuple):
-    """Keys and values, projected and parted into heads: (batch, key head, key, width)."""
+    """Keys and values, projected and split into heads: (batch, key head, key, width).
+
+    `MultiHeadAttention.project_kv` returns them, to be attended to many times in place of keys.
+    """
 
     keys: Tensor
     values: Tensor
 
-    def reorder(self, sentences: Tensor) -> "KeyValues":
-        """Pick sentences by number: a beam that survives may come from another's place."""
-        return KeyValues(self.keys[sentences], self.values[sentences])
+    def reorder(self, indices: Tensor) -> "KeyValues":
+        """Select batch items by index, any of them several times.
+
+        Args:
+            indices: (new batch,) of batch items.
+
+        Example:
+            >>> memory = KeyValues(torch.zeros(2, 3, 7, 4), torch.zeros(2, 3, 7, 4))
+            >>> memory.reorder(torch.tensor([1, 1, 0])).keys.shape
+            torch.Size([3, 3, 7, 4])
+        """
+        return KeyValues(self.keys[indices], self.values[indices])
 
 
 class KVCache:
-    """A memory that grows: `extend` returns the longer cache and leaves this one as it was.
+    """Keys and values of the positions so far: `extend` returns a longer cache, this one stays.
 
-    The rows lie in room with some to spare, doubled when it is full, so that a step copies
-    only what is new. Caches grown from the same one share what they have in common; the
-    second to extend it moves to room of its own.
+    The rows are in a buffer with spare capacity, doubled when it is full, so that a step copies
+    only the new rows. Caches extended from the same one share what they have in common; the second
+    to extend it moves to a buffer of its own.
+
+    Args:
+        keys: (batch, key head, key, width) to start with; none by default.
+        values: (batch, key head, key, width), given if and only if keys are.
+
+    Raises:
+        RegardError: only one of both is given, or their shapes do not agree.
+
+    Example:
+        >>> cache = KVCache()
+        >>> longer = cache.extend(torch.zeros(2, 3, 1, 4), torch.zeros(2, 3, 1, 4))
+        >>> len(cache), len(longer)
+        (0, 1)
     """
 
     def __init__(self, keys: Tensor | None = None, values: Tensor | None = None) -> None:
         if (keys is None) != (values is None):
-            raise ValueError("a cache starts with keys and values, or with neither, but one came")
-        self._room = None if keys is None or values is None else _Room(keys, values)
-        self._length = 0 if self._room is None else self._room.used
+            raise RegardError(
+                "a cache needs both keys and values, or neither, but only one was given"
+            )
+        self._buffer = None if keys is None or values is None else _Buffer(keys, values)
+        self._length = 0 if self._buffer is None else self._buffer.used
 
     def __len__(self) -> int:
         return self._length
 
     @property
     def keys(self) -> Tensor:
-        """The keys so far."""
-        return self._filled().keys[..., : self._length, :]
+        """The keys so far, (batch, key head, key, width)."""
+        return self._filled_buffer().keys[..., : self._length, :]
 
     @property
     def values(self) -> Tensor:
-        """The values so far."""
-        return self._filled().values[..., : self._length, :]
+        """The values so far, (batch, key head, key, width)."""
+        return self._filled_buffer().values[..., : self._length, :]
 
     def extend(self, keys: Tensor, values: Tensor) -> "KVCache":
-        """Add rows, (batch, key head, new, width), behind those that are there."""
-        if self._room is None:
+        """Return a cache with more rows at the end.
+
+        Args:
+            keys: (batch, key head, new key, width).
+            values: (batch, key head, new key, width).
+
+        Raises:
+            RegardError: the shapes do not fit those in the cache.
+        """
+        if self._buffer is None:
             return KVCache(keys, values)
-        room, end = self._room, self._length + keys.shape[-2]
-        room.check(keys, values)
-        learning = any(rows.requires_grad for rows in (keys, values, room.keys, room.values))
-        if in_functorch() or (torch.is_grad_enabled() and learning):
-            # rows written into the room would not carry a gradient
+        buffer, end = self._buffer, self._length + keys.shape[-2]
+        buffer.check(keys, values)
+        tensors = (keys, values, buffer.keys, buffer.values)
+        needs_grad = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+        if in_functorch() or needs_grad:
+            # rows written into the buffer would not carry a gradient
             return KVCache(torch.cat([self.keys, keys], -2), torch.cat([self.values, values], -2))
-        if not room.claimed(self._length, end):
-            room = _Room.of(self.keys, self.values, size=2 * end)
-            room.used = end
-        room.write(self._length, keys, values)
-        return _cache(room, end)
+        if not buffer.try_reserve(self._length, end):
+            buffer = _Buffer.copy_of(self.keys, self.values, capacity=2 * end)
+            buffer.used = end
+        buffer.write(self._length, keys, values)
+        return _make_cache(buffer, end)
 
-    def reorder(self, sentences: Tensor) -> "KVCache":
-        """Pick sentences by number: a beam that survives may come from another's place."""
-        if self._room is None:
+    def reorder(self, indices: Tensor) -> "KVCache":
+        """Select batch items by index, as after a step of beam search.
+
+        Args:
+            indices: (new batch,) of batch items, any of them several times.
+        """
+        if self._buffer is None:
             return self
-        return _cache(_Room.of(self.keys, self.values, self._room.size, sentences), len(self))
+        capacity = self._buffer.capacity
+        return _make_cache(_Buffer.copy_of(self.keys, self.values, capacity, indices), len(self))
 
-    def select(self, sentences: Tensor, keys: Tensor) -> "KVCache":
-        """Pick sentences by number, and of each some keys, (sentence, key): the others are gone."""
+    def select(self, indices: Tensor, keys: Tensor) -> "KVCache":
+        """Select batch items by index, and some keys of each; drop the others.
+
+        Args:
+            indices: (new batch,) of batch items.
+            keys: (new batch, new key), for each of them the indices of the keys to keep.
+        """
         heads = torch.arange(self.keys.shape[1], device=keys.device)
-        places = sentences[:, None, None], heads[:, None], keys[:, None]
+        index = indices[:, None, None], heads[:, None], keys[:, None]
         count = keys.shape[1]
-        room = _Room.of(self.keys[places], self.values[places], size=2 * count)
-        return _cache(room, count)
+        buffer = _Buffer.copy_of(self.keys[index], self.values[index], capacity=2 * count)
+        return _make_cache(buffer, count)
 
-    def _filled(self) -> "_Room":
-        if self._room is None:
-            raise ValueError("the cache is empty: it has no keys and values before it is extended")
-        return self._room
+    def _filled_buffer(self) -> "_Buffer":
+        if self._buffer is None:
+            raise RegardError("the cache is empty: extend it before reading keys and values")
+        return self._buffer
 
     def __repr__(self) -> str:
-        use = "empty" if self._room is None else f"{len(self)} of {self._room.size} rows in use"
-        return f"Cache({use})"
+        if self._buffer is None:
+            return "KVCache(empty)"
+        return f"KVCache({len(self)} of {self._buffer.capacity} rows used)"
 
 
-def _cache(room: "_Room", length: int) -> KVCache:
+def _make_cache(buffer: "_Buffer", length: int) -> KVCache:
     cache = KVCache()
-    cache._room, cache._length = room, length
+    cache._buffer, cache._length = buffer, length
     return cache
 
 
-class _Room:
-    """Rows of keys and values, the first `used` of them filled."""
+class _Buffer:
+    """Preallocated rows of keys and values, the first `used` of which are filled."""
 
     def __init__(self, keys: Tensor, values: Tensor) -> None:
-        _check_pairs(keys, values)
+        _check_shapes(keys, values)
         self.keys, self.values = keys, values
-        self.used = self.size = keys.shape[-2]
+        self.used = self.capacity = keys.shape[-2]
 
     @classmethod
-    def of(
-        cls, keys: Tensor, values: Tensor, size: int, sentences: Tensor | None = None
-    ) -> "_Room":
-        """Copy rows, or the rows of some sentences, to room for `size` of them."""
-        room = cls(*(_copied(rows, size, sentences) for rows in (keys, values)))
-        room.used = keys.shape[-2]
-        return room
+    def copy_of(
+        cls, keys: Tensor, values: Tensor, capacity: int, indices: Tensor | None = None
+    ) -> "_Buffer":
+        """Copy rows, of all or of the selected batch items, to a buffer of this capacity."""
+        buffer = cls(*(_copy_rows(rows, capacity, indices) for rows in (keys, values)))
+        buffer.used = keys.shape[-2]
+        return buffer
 
-    def claimed(self, start: int, end: int) -> bool:
-        """Claim the rows from start to end for one cache; say whether nobody else has them.
+    def try_reserve(self, start: int, end: int) -> bool:
+        """Reserve the rows from start to end for one cache; return False if they are taken.
 
-        What is of inference mode may not be written outside of it, and is nobody's then.
+        Inference tensors cannot be written outside inference mode: such a buffer counts as full.
         """
-        closed = self.keys.is_inference() and not torch.is_inference_mode_enabled()
-        with _CLAIMS:
-            free = self.used == start and self.size >= end and not closed
-            self.used = end if free else self.used
-        return free
+        is_read_only = self.keys.is_inference() and not torch.is_inference_mode_enabled()
+        with _lock:
+            is_free = self.used == start and self.capacity >= end and not is_read_only
+            self.used = end if is_free else self.used
+        return is_free
 
     def check(self, keys: Tensor, values: Tensor) -> None:
-        """Raise unless new rows have the batch, heads and width of those that are there."""
-        _check_pairs(keys, values)
+        """Raise unless new rows have the batch, heads and width of those in the buffer."""
+        _check_shapes(keys, values)
         for name, rows, new in (("keys", self.keys, keys), ("values", self.values, values)):
-            wanted = (*rows.shape[:-2], new.shape[-2], rows.shape[-1])
-            if new.shape != wanted:
-                raise ValueError(
-                    f"{name} must have the shape {wanted} to follow those in the cache, "
+            expected = (*rows.shape[:-2], new.shape[-2], rows.shape[-1])
+            if new.shape != expected:
+                raise RegardError(
+                    f"{name} must have the shape {expected} to extend the cache, "
                     f"but it is {tuple(new.shape)}"
                 )
 
     def write(self, start: int, keys: Tensor, values: Tensor) -> None:
+        """Write rows into spare capacity, from `start` on."""
         end = start + keys.shape[-2]
-        # no one sees the spare rows yet, so what autograd saved of the others stays true
+        # .data: nothing reads the spare rows yet, so what autograd saved of the others stays valid
         self.keys.data[..., start:end, :] = keys
         self.values.data[..., start:end, :] = values
 
 
-def _check_pairs(keys: Tensor, values: Tensor) -> None:
+def _check_shapes(keys: Tensor, values: Tensor) -> None:
     if keys.shape[:-1] != values.shape[:-1]:
-        raise ValueError(
-            "keys and values must be as many, in as many heads and sentences, but their shapes "
-            f"are {tuple(keys.shape)} and {tuple(values.shape)}"
+        raise RegardError(
+            "keys and values must agree in batch, heads and number of keys, but their shapes are "
+            f"{tuple(keys.shape)} and {tuple(values.shape)}"
         )
 
 
-def _copied(rows: Tensor, size: int, sentences: Tensor | None) -> Tensor:
-    batch = len(rows) if sentences is None else len(sentences)
-    room = rows.new_empty(batch, *rows.shape[1:-2], size, rows.shape[-1])
-    used = room[..., : rows.shape[-2], :]
-    if sentences is None or rows.requires_grad:
-        used.copy_(rows if sentences is None else rows[sentences])
+def _copy_rows(rows: Tensor, capacity: int, indices: Tensor | None) -> Tensor:
+    batch = len(rows) if indices is None else len(indices)
+    buffer = rows.new_empty(batch, *rows.shape[1:-2], capacity, rows.shape[-1])
+    filled = buffer[..., : rows.shape[-2], :]
+    if indices is None or rows.requires_grad:
+        filled.copy_(rows if indices is None else rows[indices])
     else:
-        torch.index_select(rows, 0, sentences, out=used)
-    return room
+        torch.index_select(rows, 0, indices, out=filled)
+    return buffer

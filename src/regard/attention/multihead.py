@@ -1,34 +1,59 @@
-"""Heads around any score: several attentions side by side, each in a space of its own."""
+"""Multi-head attention around any score, with grouped-query heads and a KV cache."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from einops import rearrange
 from torch import Tensor, nn
 
-from regard.attention.axes import Axes
 from regard.attention.beam_cache import BeamTree
 from regard.attention.call import prepare_bias
 from regard.attention.functional import AttentionOutput, attend, look
 from regard.attention.kv_cache import KeyValues, KVCache
-from regard.attention.scores.registry import Score, make_score
-from regard.masks.base import Mask
-from regard.masks.positional import causal
+from regard.attention.scores import Score, ScoreFunction, as_score, make_score
+from regard.errors import RegardError
+from regard.masks import Mask, causal
 from regard.positions import ALiBi, Rotary
 
 
 class MultiHeadAttention(nn.Module):
     """Multi-head attention (Vaswani et al. 2017, section 3.2.2) around any score.
 
-    `attention(x)` is self-attention, `attention(x, y)` looks from x at y. With fewer
-    `key_heads` than heads, query head h reads key head h // (heads / key_heads).
+    head_h = attend(Q W_h, K U_g, V Z_g) and the output is [head_1 … head_H] O, where query head h
+    reads key head g = h // (heads / key_heads):
+
+        query heads  0 1 2 3 4 5 6 7      heads = 8
+                     └─┴─┴─┘ └─┴─┴─┘
+        key heads       0       1         key_heads = 2 (num_kv_heads elsewhere)
+
+    As many key heads as heads is multi-head attention (MHA), fewer is grouped-query attention
+    (GQA, Ainslie et al. 2023), one is multi-query attention (MQA, Shazeer 2019). Fewer key heads
+    make a smaller KV cache.
+
+    `attention(x)` is self-attention, `attention(x, y)` attends from x to y (cross-attention).
 
     Args:
-        width: of the queries, and of the result.
+        width: of the queries and of the output; `embed_dim` or `d_model` elsewhere.
+        heads: number of query heads.
+        score: a name of `regard.attention.SCORE_NAMES`, a `Score`, or any function of queries and
+            keys.
+        key_heads: number of key and value heads, a divisor of `heads`; as many by default.
         head_width: of one head; width / heads by default.
-        key_width: of the keys that come in, if it differs from the queries'.
-        value_width: of the values that come in, if it differs from the keys'.
-        positions: Rotary turns queries and keys, ALiBi adds to the scores.
+        key_width: of the keys that come in; `width` by default.
+        value_width: of the values that come in; as the keys by default.
+        bias: whether the projections have a bias.
+        dropout: of attention weights, while training.
+        positions: `Rotary` rotates queries and keys, `ALiBi` adds a bias to the scores.
+
+    Raises:
+        RegardError: the numbers of heads do not divide, or no score has this name.
+
+    Example:
+        >>> attention = MultiHeadAttention(12, heads=6, key_heads=2)  # GQA
+        >>> attention(torch.randn(2, 5, 12), mask=causal()).shape
+        torch.Size([2, 5, 12])
+        >>> attention.look(torch.randn(2, 5, 12), torch.randn(2, 7, 12)).weights.shape
+        torch.Size([2, 6, 5, 7])
     """
 
     def __init__(
@@ -36,7 +61,7 @@ class MultiHeadAttention(nn.Module):
         width: int,
         heads: int = 8,
         *,
-        score: str | Score = "scaled_dot",
+        score: str | Score | ScoreFunction = "scaled_dot",
         key_heads: int | None = None,
         head_width: int | None = None,
         key_width: int | None = None,
@@ -61,7 +86,7 @@ class MultiHeadAttention(nn.Module):
             if bias:
                 nn.init.zeros_(projection.bias)
         widths = (self.head_width, self.head_width)
-        self.score = make_score(score, widths) if isinstance(score, str) else score
+        self.score = make_score(score, widths) if isinstance(score, str) else as_score(score)
         self.dropout = dropout
         self.positions = positions
 
@@ -74,11 +99,27 @@ class MultiHeadAttention(nn.Module):
         mask: Mask | Tensor | None = None,
         bias: Tensor | None = None,
     ) -> Tensor:
-        """Attend with every head, and join what they gathered."""
-        axes = Axes.of(queries, keys)
-        looking, memory = self._looking(queries, axes), self._memory(queries, keys, values, axes)
-        context = attend(looking, *memory, mask=mask, **self._settings(looking, memory, bias))
-        return axes.drop(self._joined(context))
+        """Return the output of attention with every head.
+
+        Args:
+            queries: (batch, query, width), or without the batch axis; without the query axis it
+                is a single query.
+            keys: (batch, key, key_width), or what `project_kv` returned; the queries by default.
+            values: (batch, key, value_width); the keys by default.
+            mask: True where a query may attend.
+            bias: added to the scores, shaped like a mask.
+
+        Returns:
+            (batch, query, width), with the axes of the queries.
+
+        Raises:
+            RegardError: a shape does not fit.
+        """
+        dims = _BatchDims.infer(queries, keys)
+        split = self._project_queries(queries, dims)
+        memory = self._memory(queries, keys, values, dims)
+        context = attend(split, *memory, mask=mask, **self._call_arguments(split, memory, bias))
+        return dims.squeeze(self._merge_heads(context))
 
     def look(
         self,
@@ -89,96 +130,141 @@ class MultiHeadAttention(nn.Module):
         mask: Mask | Tensor | None = None,
         bias: Tensor | None = None,
     ) -> AttentionOutput:
-        """Attend, and tell where: weights are per head, (batch, head, query, key), undropped."""
-        axes = Axes.of(queries, keys)
-        looking, memory = self._looking(queries, axes), self._memory(queries, keys, values, axes)
-        context, looks = look(looking, *memory, mask=mask, **self._settings(looking, memory, bias))
-        return AttentionOutput(axes.drop(self._joined(context)), axes.drop(looks))
+        """Return the output, as `forward` does, and the attention weights.
+
+        Takes the arguments of `forward`.
+
+        Returns:
+            An `AttentionOutput`, with the weights of every head, (batch, head, query, key), before
+            dropout.
+        """
+        dims = _BatchDims.infer(queries, keys)
+        split = self._project_queries(queries, dims)
+        memory = self._memory(queries, keys, values, dims)
+        context, weights = look(
+            split, *memory, mask=mask, **self._call_arguments(split, memory, bias)
+        )
+        return AttentionOutput(dims.squeeze(self._merge_heads(context)), dims.squeeze(weights))
 
     def project_kv(
         self, keys: Tensor, values: Tensor | None = None, offset: int | Tensor = 0
     ) -> KeyValues:
-        """Project keys and values once, to be looked at again and again in place of keys.
+        """Project keys and values once, to be passed to `forward` many times in place of keys.
 
         Args:
-            offset: the position of the first key, or a tensor of every key's.
+            keys: (batch, key, key_width).
+            values: (batch, key, value_width); the keys by default.
+            offset: position of the first key, or a tensor of every key's, for rotary positions.
+
+        Returns:
+            `KeyValues`, each (batch, key head, key, head_width).
         """
-        split = self._parted("keys", self.key, keys, offset)
-        project = getattr(self.score, "project_keys", None)
         values = keys if values is None else values
         return KeyValues(
-            split if project is None else project(split),
-            self._parted("values", self.value, values),
+            self.score.project_keys(self._split_heads("keys", self.key, keys, offset)),
+            self._split_heads("values", self.value, values),
         )
 
     def step(
         self, queries: Tensor, cache: KVCache, *, mask: Mask | Tensor | None = None
     ) -> tuple[Tensor, KVCache]:
-        """Attend from new positions to themselves and all before; return the longer cache too.
+        """Attend from new positions to themselves and all before them: incremental decoding.
 
-        The mask speaks of all keys so far and is causal by default.
+        Args:
+            queries: (batch, new position, width).
+            cache: keys and values of the positions so far; `KVCache()` at first.
+            mask: over all keys so far; causal by default.
+
+        Returns:
+            The output (batch, new position, width), and the longer cache.
+
+        Example:
+            >>> attention, cache = MultiHeadAttention(12, heads=3), KVCache()
+            >>> output, cache = attention.step(torch.randn(2, 4, 12), cache)
+            >>> output, cache = attention.step(torch.randn(2, 1, 12), cache)
+            >>> output.shape, len(cache)
+            (torch.Size([2, 1, 12]), 5)
         """
         offset = len(cache)
         cache = cache.extend(*self.project_kv(queries, offset=offset))
         memory = KeyValues(cache.keys, cache.values)
-        looking = self._looking(queries, Axes(), offset)
-        settings = self._settings(looking, memory, None, offset)
-        context = attend(looking, *memory, mask=causal() if mask is None else mask, **settings)
-        return self._joined(context), cache
+        split = self._project_queries(queries, _BatchDims(), offset)
+        arguments = self._call_arguments(split, memory, None, offset)
+        context = attend(split, *memory, mask=causal() if mask is None else mask, **arguments)
+        return self._merge_heads(context), cache
 
     def attend_beams(
-        self, queries: Tensor, cache: KVCache, branches: BeamTree
+        self, queries: Tensor, cache: KVCache, tree: BeamTree
     ) -> tuple[Tensor, KVCache]:
-        """Attend from continuations side by side, each to itself and its own past.
+        """Attend from the beams of each batch item, each to itself and its own past.
 
-        Queries are (sentence, continuation, width), and the branches have grown by them already.
+        Args:
+            queries: (batch, beam, width), the newest position of each beam.
+            cache: the keys and values of all beams so far.
+            tree: which beam sees which key; it has grown by these queries already.
+
+        Returns:
+            The output (batch, beam, width), and the longer cache.
         """
         start = len(cache)
-        here = branches.positions.new_full(queries.shape[1:2], branches.steps - 1)
-        cache = cache.extend(*self.project_kv(queries, offset=here))
+        position = tree.positions.new_full(queries.shape[1:2], tree.steps - 1)
+        cache = cache.extend(*self.project_kv(queries, offset=position))
         memory = KeyValues(cache.keys, cache.values)
-        looking = self._looking(queries, Axes(), here)
-        # whoever is alone stands on the last key
-        offset = start if branches.mask is None else None
-        settings = self._settings(looking, memory, None, offset, (here, branches.positions))
-        context = attend(looking, *memory, mask=branches.mask, **settings)
-        return self._joined(context), cache
+        split = self._project_queries(queries, _BatchDims(), position)
+        # the query of a single beam is at the last key, so that its offset is known
+        offset = start if tree.mask is None else None
+        arguments = self._call_arguments(split, memory, None, offset, (position, tree.positions))
+        context = attend(split, *memory, mask=tree.mask, **arguments)
+        return self._merge_heads(context), cache
 
     @classmethod
-    def from_torch(cls, theirs: nn.MultiheadAttention) -> "MultiHeadAttention":
-        """Take over the weights of torch's multi-head attention."""
+    def from_torch(cls, module: nn.MultiheadAttention) -> "MultiHeadAttention":
+        """Return a module with the parameters of torch's, which gives the same output.
+
+        Raises:
+            RegardError: torch's module adds keys (`add_bias_kv`, `add_zero_attn`).
+        """
         from regard.attention.convert import from_torch
 
-        return from_torch(theirs)
+        return from_torch(module)
 
     def to_torch(self) -> nn.MultiheadAttention:
-        """Hand the weights over to torch's multi-head attention."""
+        """Return torch's module with these parameters, `batch_first`, which gives the same output.
+
+        Raises:
+            RegardError: the module has a score, heads or positions that torch's does not have.
+        """
         from regard.attention.convert import to_torch
 
         return to_torch(self)
 
-    def _looking(self, queries: Tensor, axes: Axes, offset: int | Tensor = 0) -> Tensor:
-        looking = self._parted("queries", self.query, axes.add(queries), offset)
-        project = getattr(self.score, "project_queries", None)
-        return looking if project is None else project(looking)
+    def _project_queries(
+        self, queries: Tensor, dims: "_BatchDims", offset: int | Tensor = 0
+    ) -> Tensor:
+        rows = dims.expand_queries(queries)
+        return self.score.project_queries(self._split_heads("queries", self.query, rows, offset))
 
     def _memory(
-        self, queries: Tensor, keys: Tensor | KeyValues | None, values: Tensor | None, axes: Axes
+        self,
+        queries: Tensor,
+        keys: Tensor | KeyValues | None,
+        values: Tensor | None,
+        dims: "_BatchDims",
     ) -> KeyValues:
         if isinstance(keys, KeyValues):
             if values is not None:
-                raise ValueError("a memory has values of its own, but values= came with it")
-            return KeyValues(axes.batched(keys.keys), axes.batched(keys.values))
+                raise RegardError("KeyValues have values of their own, but values= was also given")
+            return KeyValues(dims.expand_keys(keys.keys), dims.expand_keys(keys.values))
         keys = queries if keys is None else keys
         values = keys if values is None else values
-        return self.project_kv(axes.batched(keys), axes.batched(values))
+        return self.project_kv(dims.expand_keys(keys), dims.expand_keys(values))
 
-    def _parted(
+    def _split_heads(
         self, name: str, projection: nn.Linear, rows: Tensor, offset: int | Tensor | None = None
     ) -> Tensor:
-        """Project rows, part them into heads, and turn those that have a place to be turned by."""
+        """Project rows and split them into heads; rotate them if they have an offset."""
         if rows.shape[-1] != projection.in_features:
-            raise ValueError(
+            raise RegardError(
                 f"{name} must have a width of {projection.in_features}, "
                 f"but their shape is {tuple(rows.shape)}"
             )
@@ -187,45 +273,102 @@ class MultiHeadAttention(nn.Module):
             split = self.positions(split, offset)
         return split
 
-    def _settings(
+    def _merge_heads(self, context: Tensor) -> Tensor:
+        """Concatenate the heads and apply the output projection."""
+        merged = rearrange(context, "... h q d -> ... q (h d)")
+        return self.out(merged)  # type: ignore[no-any-return]
+
+    def _call_arguments(
         self,
-        looking: Tensor,
+        queries: Tensor,
         memory: KeyValues,
         bias: Tensor | None,
         offset: int | None = None,
         positions: tuple[Tensor, Tensor] | None = None,
     ) -> dict[str, Any]:
+        """Return the keyword arguments of `attend`.
+
+        Args:
+            queries: projected and split into heads, as the memory is.
+            memory: projected keys and values.
+            bias: the caller's.
+            offset: index of the key at the first query's own position.
+            positions: of queries and keys, where they are not consecutive.
+        """
         if isinstance(self.positions, ALiBi):
-            counts = looking.shape[-2], memory.keys.shape[-2]
-            near = self.positions
-            nearness = near(*counts, offset) if positions is None else near.at(*positions)
-            more = looking.ndim - nearness.ndim  # batch axes; one fewer for a sentence alone
-            nearness = nearness[0] if more < 0 else nearness[(None,) * more]
-            batch = torch.broadcast_shapes(looking.shape[:-3], memory.keys.shape[:-3])
-            scores = (*batch, looking.shape[-3], *counts)
-            bias = nearness if bias is None else nearness + prepare_bias(bias, scores)
+            bias = self._alibi_bias(self.positions, queries, memory, bias, offset, positions)
         return {
-            "score": getattr(self.score, "compare", self.score),
+            "score": self.score.pairwise,
             "bias": bias,
             "dropout": self.dropout if self.training else 0.0,
             "offset": offset,
         }
 
-    def _joined(self, context: Tensor) -> Tensor:
-        joined = rearrange(context, "... h q d -> ... q (h d)")
-        return self.out(joined)  # type: ignore[no-any-return]
+    def _alibi_bias(
+        self,
+        alibi: ALiBi,
+        queries: Tensor,
+        memory: KeyValues,
+        bias: Tensor | None,
+        offset: int | None,
+        positions: tuple[Tensor, Tensor] | None,
+    ) -> Tensor:
+        counts = queries.shape[-2], memory.keys.shape[-2]
+        distance = alibi(*counts, offset) if positions is None else alibi.between(*positions)
+        missing_axes = queries.ndim - distance.ndim  # batch axes; one too many without a batch
+        distance = distance[0] if missing_axes < 0 else distance[(None,) * missing_axes]
+        if bias is None:
+            return distance
+        batch = torch.broadcast_shapes(queries.shape[:-3], memory.keys.shape[:-3])
+        return distance + prepare_bias(bias, (*batch, queries.shape[-3], *counts))
+
+
+class _BatchDims(NamedTuple):
+    """Which axes the caller's queries lack: they are inserted before the call, removed after."""
+
+    single_query: bool = False
+    unbatched: bool = False
+
+    @classmethod
+    def infer(cls, queries: Tensor, keys: Tensor | KeyValues | None) -> "_BatchDims":
+        """Compare queries with keys; None for self-attention."""
+        if keys is None:
+            axes = queries.ndim
+        else:
+            axes = keys.keys.ndim - 1 if isinstance(keys, KeyValues) else keys.ndim
+        if axes < 2 or queries.ndim not in (axes, axes - 1):
+            raise RegardError(
+                "queries must be (batch, query, width), with one axis fewer for a single query, "
+                f"but their shape is {tuple(queries.shape)} and the keys have {axes} axes"
+            )
+        return cls(single_query=queries.ndim == axes - 1, unbatched=axes == 2)
+
+    def expand_queries(self, queries: Tensor) -> Tensor:
+        """Insert the query axis and the batch axis."""
+        return self.expand_keys(queries.unsqueeze(-2) if self.single_query else queries)
+
+    def expand_keys(self, rows: Tensor) -> Tensor:
+        """Insert the batch axis."""
+        return rows[None] if self.unbatched else rows
+
+    def squeeze(self, rows: Tensor) -> Tensor:
+        """Remove the inserted axes."""
+        rows = rows.squeeze(-2) if self.single_query else rows
+        return rows[0] if self.unbatched else rows
 
 
 def _check_heads(width: int, heads: int, key_heads: int, head_width: int | None) -> None:
     if heads < 1 or key_heads < 1:
-        raise ValueError(f"heads must be 1 or more, but there are {heads}, of keys {key_heads}")
+        raise RegardError(
+            f"heads and key_heads must be 1 or more, but they are {heads} and {key_heads}"
+        )
     if head_width is None and width % heads:
-        raise ValueError(
+        raise RegardError(
             f"width must be a multiple of heads, but {width} / {heads} leaves {width % heads}; "
-            f"{width - width % heads or heads} would fit, or head_width= says how wide a head is"
+            f"{width - width % heads or heads} would work, or pass head_width="
         )
     if heads % key_heads:
-        raise ValueError(
+        raise RegardError(
             f"heads must be a multiple of key_heads, but {heads} / {key_heads} leaves "
             f"{heads % key_heads}"
         )

@@ -1,17 +1,70 @@
-"""Who is told of each attention as it happens: nobody, or `regard.watch`."""
+"""Observers of attention: functions that are called around every attention call."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock
 from typing import TypeVar
 
 from regard.attention.call import AttentionCall
 
-Outcome = TypeVar("Outcome")
+Result = TypeVar("Result")
 
-present: Callable[[AttentionCall, Callable[[], object]], object] | None = None
-"""Called in place of an attention, with the job and a function that does it; returns its result."""
+Observer = Callable[[AttentionCall, Callable[[], object]], object]
+"""Called as `observer(call, run)` in place of the call; returns what `run()` returns."""
+
+_lock = Lock()
+_observers: tuple[Observer, ...] = ()  # replaced as a whole, so that readers need no lock
 
 
-def told(job: AttentionCall, run: Callable[[], Outcome]) -> Outcome:
-    """Do what is to be done, with whoever is present looking on."""
-    witness = present  # once: it may leave in another thread meanwhile
-    return run() if witness is None else witness(job, run)  # type: ignore[return-value]
+@contextmanager
+def register_observer(observer: Observer) -> Iterator[None]:
+    """Call `observer(call, run)` around every call of `attend` and `look`, in all threads.
+
+    With several observers, the one registered last is the outermost.
+
+    Args:
+        observer: receives the checked call and a function that runs it, and must return what
+            that function returns.
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import attend
+        >>> def print_shape(call, run):
+        ...     print(call.shape.score_shape)
+        ...     return run()
+        >>> with register_observer(print_shape):
+        ...     context = attend(torch.randn(2, 5, 12))
+        (2, 5, 5)
+    """
+    global _observers
+    with _lock:
+        _observers = (*_observers, observer)
+    try:
+        yield
+    finally:
+        with _lock:
+            remaining = list(_observers)
+            remaining.remove(observer)
+            _observers = tuple(remaining)
+
+
+def registered_observers() -> tuple[Observer, ...]:
+    """Return the observers that are registered at present, in the order they came."""
+    return _observers
+
+
+def run_observed(call: AttentionCall, run: Callable[[], Result]) -> Result:
+    """Run the call, notifying registered observers."""
+    observers = _observers  # read once: an observer may leave in another thread meanwhile
+    if not observers:
+        return run()
+    wrapped: Callable[[], object] = run
+    for observer in observers:
+        wrapped = _wrap(observer, call, wrapped)
+    return wrapped()  # type: ignore[return-value]
+
+
+def _wrap(
+    observer: Observer, call: AttentionCall, run: Callable[[], object]
+) -> Callable[[], object]:
+    return lambda: observer(call, run)

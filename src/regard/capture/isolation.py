@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.jit import ScriptModule
 
+from regard.attention import FunctionScore
+
 try:  # private names of torch; without them other modes see what capturing computes
     from torch._C import _len_torch_dispatch_stack
     from torch._ops import _len_torch_dispatch_stack_pre_dispatch
@@ -52,6 +54,8 @@ def side_effect_free_copy(score: Callable[..., Tensor]) -> Callable[..., Tensor]
     The copy of a module, or of the module that a method is bound to, shares parameters but has
     buffers and attributes of its own and runs no hooks. A plain function is returned as it is.
     """
+    if isinstance(score, FunctionScore) and not isinstance(score.function, nn.Module):
+        return FunctionScore(side_effect_free_copy(score.function))
     if isinstance(score, nn.Module):
         return _copy_module(score, {})
     owner = getattr(score, "__self__", None)

@@ -18,7 +18,8 @@ from torch.overrides import (
 )
 
 from regard._support.functorch import in_functorch
-from regard.attention.call import AttentionCall
+from regard.attention import AttentionCall
+from regard.attention.scores import as_score
 from regard.capture.call_site import ModuleNames
 from regard.capture.calls import CapturedCall, FlexCall, SDPACall, capture_regard_call
 from regard.capture.capture import Capture
@@ -141,7 +142,8 @@ class CaptureMode(TorchFunctionMode):
         if self._paused():
             return run()
         with isolated(), self._never_fail():
-            call = replace(call, score=side_effect_free_copy(call.score))  # its state before
+            # a copy, with the state that it has before the call
+            call = replace(call, score=as_score(side_effect_free_copy(call.score)))
         self._in_regard_call = True
         try:
             result = run()

@@ -8,10 +8,7 @@ from threading import Lock, get_ident
 
 import torch
 
-from regard.attention import observer
-from regard.attention.call import AttentionCall
-
-Observer = Callable[[AttentionCall, Callable[[], object]], object]
+from regard.attention import AttentionCall, Observer, register_observer
 
 _lock = Lock()
 _observers: list[tuple[int, Observer]] = []  # with their threads, in the order of registration
@@ -25,7 +22,7 @@ def registered(on_regard_call: Observer) -> Iterator[None]:
     with _lock:
         if not _observers:
             _restore.enter_context(torch.compiler.set_stance("force_eager"))
-            observer.present = _notify
+            _restore.enter_context(register_observer(_notify))
         _observers.append(entry)
     try:
         yield
@@ -33,7 +30,6 @@ def registered(on_regard_call: Observer) -> Iterator[None]:
         with _lock:
             _observers.remove(entry)
             if not _observers:
-                observer.present = None
                 _restore.close()
 
 

@@ -7,8 +7,17 @@ from starlette.exceptions import HTTPException
 from torch import Tensor, nn
 
 from regard import masks
-from regard.attention import Additive, Bilinear, Gaussian, Kernel, ScaledDot, look, make_score
-from regard.attention.kernel_regression import KERNELS, PROFILES
+from regard.attention import (
+    KERNELS,
+    Additive,
+    Bilinear,
+    Gaussian,
+    Kernel,
+    ScaledDot,
+    look,
+    make_score,
+)
+from regard.attention.kernel_regression import PROFILES
 from regard.explorer.schemas import (
     LIMITS,
     AttendRequest,
@@ -139,9 +148,9 @@ def _make_score(
     if isinstance(score, Bilinear):
         parameters["W"] = score.matrix.tolist()
     if isinstance(score, Additive):
-        parameters["W"] = score.project_queries.weight.tolist()
-        parameters["U"] = score.project_keys.weight.tolist()
-        parameters["v"] = score.compare.v.tolist()
+        parameters["W"] = score.query_projection.weight.tolist()
+        parameters["U"] = score.key_projection.weight.tolist()
+        parameters["v"] = score.pairwise.v.tolist()
     return score, parameters
 
 

@@ -34,10 +34,10 @@ def draw() -> dict[str, Figure]:
     costs = [complexity(length, WIDTH, KERNEL_SIZE) for length in LENGTHS]
     for kind, (name, layer) in enumerate(layers().items()):
         line, size = LINES[name], {"markersize": 8 - 2 * kind}  # equal counts overlap
-        work_at.loglog(LENGTHS, [cost[kind].work for cost in costs], line, **size, label=name)
+        work_at.loglog(LENGTHS, [cost[kind].operations for cost in costs], line, **size, label=name)
         time_at.loglog(LENGTHS, [1000 * seconds(layer, length) for length in LENGTHS], line, **size)
-        steps_at.loglog(LENGTHS, [cost[kind].steps for cost in costs], line, **size)
-        path_at.loglog(LENGTHS, [cost[kind].path for cost in costs], line, **size)
+        steps_at.loglog(LENGTHS, [cost[kind].sequential_operations for cost in costs], line, **size)
+        path_at.loglog(LENGTHS, [cost[kind].max_path_length for cost in costs], line, **size)
     work_at.set(title=f"operations: multiplications (d = {WIDTH}, k = {KERNEL_SIZE})")
     time_at.set(title="measured: CPU milliseconds, one thread")
     steps_at.set(title="sequential steps", xlabel="sequence length n")

@@ -1,4 +1,4 @@
-"""A mask as an expression: written out only where a path needs it, joined with & | ~."""
+"""The `Mask` base class: an expression that is materialized where it is needed, with & | ~."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -6,63 +6,117 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from regard.masks.shape import AttentionShape, broadcasts
+from regard.errors import RegardError
+from regard.masks.shape import AttentionShape, is_broadcastable
 
-PAIR = ("batch", "head", "query", "key")
-"""What `explain` counts, in the order of the axes."""
-Pair = tuple[int, int, int, int]
+AXES = ("batch", "head", "query", "key")
+"""The axes that `explain` indexes, in their order."""
+PairIndex = tuple[int, int, int, int]
+"""Indices of batch item, head, query and key."""
 
 
 class Mask:
-    """An expression that says which query may look at which key."""
+    """A lazy boolean mask: which query may attend to which key.
 
-    def materialize(self, frame: AttentionShape) -> Tensor:
-        """Write the mask out for a frame, as booleans that broadcast to it."""
-        raise TypeError(f"{type(self).__name__} does not say who may look; write its `on`")
+    Masks are combined with `&`, `|` and `~`, and stay expressions until a backend materializes
+    them. A subclass implements `materialize`, and `check` if it can fail to fit a call.
 
-    def check(self, frame: AttentionShape) -> None:
-        """Raise a ValueError if the mask does not fit the frame."""
+    Example:
+        >>> from regard.masks import causal, lengths
+        >>> mask = causal() & lengths([3, 2])
+        >>> mask
+        causal() & lengths([3, 2])
+        >>> mask.to_tensor(queries=3, batch=(2,))[1].int()
+        tensor([[1, 0, 0],
+                [1, 1, 0],
+                [1, 1, 0]], dtype=torch.int32)
+    """
 
-    def is_all_true(self, frame: AttentionShape) -> bool:
-        """Tell, without writing the mask out, that every query sees every key."""
+    def materialize(self, shape: AttentionShape) -> Tensor:
+        """Return the mask of the selected rows as a boolean tensor that broadcasts to them."""
+        raise NotImplementedError(f"{type(self).__name__} must implement materialize(shape)")
+
+    def check(self, shape: AttentionShape) -> None:
+        """Raise a RegardError if the mask does not fit the shape."""
+
+    def is_all_true(self, shape: AttentionShape) -> bool:
+        """Return whether every pair is known to be allowed, without materializing the mask."""
+        return False
+
+    def is_causal(self, shape: AttentionShape) -> bool:
+        """Return whether the mask is known to be torch's `is_causal`: key index <= query index."""
         return False
 
     def to_tensor(
         self, queries: int, keys: int | None = None, batch: tuple[int, ...] = ()
     ) -> Tensor:
-        """Write the mask out in full, to be looked at."""
-        frame = AttentionShape(queries, queries if keys is None else keys, batch)
-        self.check(frame)
-        return self.materialize(frame).expand(frame.score_shape)
+        """Return the whole mask as a boolean tensor.
+
+        Args:
+            queries: number of queries.
+            keys: number of keys; as many as queries by default.
+            batch: sizes of the axes before (query, key). From two on, the last is the head.
+
+        Returns:
+            (*batch, query, key), True where a query may attend.
+
+        Raises:
+            RegardError: the mask does not fit these sizes.
+
+        Example:
+            >>> from regard.masks import causal
+            >>> causal().to_tensor(2)
+            tensor([[ True, False],
+                    [ True,  True]])
+        """
+        shape = AttentionShape(queries, queries if keys is None else keys, batch)
+        self.check(shape)
+        return self.materialize(shape).expand(shape.score_shape)
 
     def explain(
         self, query: int, key: int, *, batch: int = 0, head: int = 0, offset: int = 0
     ) -> str:
-        """Say whether a query may look at a key, and if not, which parts of the mask hide it.
+        """Return a sentence: whether a query may attend to a key, and if not, what masks it.
 
-        Queries and keys are taken to be as many, unless `offset` says on which key the first
-        query stands.
+        Args:
+            query: index of the query.
+            key: index of the key.
+            batch: index of the batch item.
+            head: index of the head.
+            offset: index of the key at the first query's own position; queries and keys are
+                assumed to be equally many by default.
+
+        Raises:
+            RegardError: an index is out of range.
+
+        Example:
+            >>> from regard.masks import causal, lengths
+            >>> (causal() & lengths([3, 2])).explain(query=0, key=2, batch=1)
+            'query 0 may not attend to key 2: masked by causal() and lengths([3, 2])'
         """
         queries = max(query, key - offset) + 1
-        frame = AttentionShape(queries, queries + offset, (batch + 1, head + 1), offset)
-        hiding = " and ".join(map(repr, self._hiding(frame, (batch, head, query, key))))
-        if not hiding:
-            return f"query {query} may look at key {key}"
-        return f"query {query} may not look at key {key}: hidden by {hiding}"
+        shape = AttentionShape(queries, queries + offset, (batch + 1, head + 1), offset)
+        masking = " and ".join(map(repr, self._masking(shape, (batch, head, query, key))))
+        if not masking:
+            return f"query {query} may attend to key {key}"
+        return f"query {query} may not attend to key {key}: masked by {masking}"
 
-    def _hiding(self, frame: AttentionShape, pair: Pair) -> Iterator["Mask"]:
-        if not self._shows(frame, pair):
+    def _masking(self, shape: AttentionShape, pair: PairIndex) -> Iterator["Mask"]:
+        """Yield the parts of the expression that mask a pair."""
+        if not self._allows(shape, pair):
             yield self
 
-    def _shows(self, frame: AttentionShape, pair: Pair) -> bool:
-        may_look = self.materialize(frame)
-        axes = may_look.ndim
-        for word, place, size in zip(PAIR[-axes:], pair[-axes:], may_look.shape, strict=True):
-            if place < 0 or (size != 1 and place >= size):
-                raise ValueError(f"{word} must be from 0 to {size - 1} in {self!r}, not {place}")
-            # an axis of size one holds for every place along it
-            may_look = may_look[0 if size == 1 else place]
-        return bool(may_look)
+    def _allows(self, shape: AttentionShape, pair: PairIndex) -> bool:
+        allowed = self.materialize(shape)
+        axes = allowed.ndim
+        for name, index, size in zip(AXES[-axes:], pair[-axes:], allowed.shape, strict=True):
+            if index < 0 or (size != 1 and index >= size):
+                raise RegardError(
+                    f"{name} must be from 0 to {size - 1} in {self!r}, but it is {index}"
+                )
+            # an axis of size one holds for every index along it
+            allowed = allowed[0 if size == 1 else index]
+        return bool(allowed)
 
     def __and__(self, other: "Mask | Tensor") -> "Mask":
         return _And(self, as_mask(other))
@@ -81,79 +135,90 @@ class Mask:
 
     def __bool__(self) -> bool:
         raise TypeError(
-            f"{self!r} is neither true nor false, so `and`, `or` and `not` would lose a part of "
-            "it; &, | and ~ join masks"
+            f"{self!r} has no truth value, so `and`, `or` and `not` would drop a part of it; "
+            "combine masks with &, | and ~"
         )
 
 
 def as_mask(mask: Mask | Tensor) -> Mask:
-    """Take a mask as it is, and a boolean tensor as a mask."""
+    """Return a mask as it is, and a boolean tensor as a mask.
+
+    Args:
+        mask: a mask, or a boolean tensor (query, key), (batch, query, key) or
+            (batch, head, query, key), True where a query may attend.
+
+    Raises:
+        TypeError: it is neither.
+
+    Example:
+        >>> as_mask(torch.ones(5, 7).bool())
+        mask(5 × 7)
+    """
     if isinstance(mask, Mask):
         return mask
     if isinstance(mask, Tensor):
-        return _Plain(boolean("mask", mask))
+        return _TensorMask(check_boolean("mask", mask))
     raise TypeError(
         f"mask must be a mask or a boolean tensor, but it is a {type(mask).__name__}; "
         "regard.masks has causal(), lengths(...), padding(...) and more"
     )
 
 
-def boolean(name: str, mask: Tensor) -> Tensor:
-    """Refuse a mask that is not boolean, and say what would do."""
+def check_boolean(name: str, mask: Tensor) -> Tensor:
+    """Return the mask if it is boolean, and raise a TypeError with a hint otherwise."""
     if mask.dtype == torch.bool:
         return mask
     if mask.is_floating_point():
         raise TypeError(
-            f"{name} must be boolean, True where a query may look, but it is {mask.dtype}; "
-            "numbers to add to the scores go in as bias="
+            f"{name} must be boolean, True where a query may attend, but it is {mask.dtype}; "
+            "pass what is to be added to the scores as bias="
         )
     raise TypeError(
-        f"{name} must be boolean, True where a query may look, but it is {mask.dtype}; "
-        f"{name}.bool() would do if 1 means may look"
+        f"{name} must be boolean, True where a query may attend, but it is {mask.dtype}; "
+        f"pass {name}.bool() if 1 means may attend"
     )
 
 
-def size(numbers: Tensor) -> str:
-    """Say how large a tensor is, in a mask's repr."""
-    sizes = " × ".join(map(str, numbers.shape))
-    return f"{sizes} numbers" if numbers.ndim == 1 else sizes
+def format_sizes(tensor: Tensor) -> str:
+    """Format the sizes of a tensor, for a mask's repr."""
+    sizes = " × ".join(map(str, tensor.shape))
+    return f"{sizes} values" if tensor.ndim == 1 else sizes
 
 
-def shown(numbers: Tensor) -> str:
-    """Write a few numbers out, in a mask's repr; of many, say only how many."""
-    few = numbers.ndim < 2 and numbers.numel() <= 8
-    return str(numbers.tolist()) if few else size(numbers)
+def format_values(tensor: Tensor) -> str:
+    """Format up to eight values of a tensor, or the sizes of a larger one, for a mask's repr."""
+    is_short = tensor.ndim < 2 and tensor.numel() <= 8
+    return str(tensor.tolist()) if is_short else format_sizes(tensor)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class _Plain(Mask):
-    may_look: Tensor
+class _TensorMask(Mask):
+    allowed: Tensor
 
-    def materialize(self, frame: AttentionShape) -> Tensor:
-        may_look = self.may_look.to(frame.device)
-        if may_look.ndim > 2 and may_look.ndim == len(frame.batch) + 1:
-            may_look = may_look.unsqueeze(-3)  # (batch, query, key): the same for every head
-        return frame.slice_rows(may_look)
+    def materialize(self, shape: AttentionShape) -> Tensor:
+        allowed = self.allowed.to(shape.device)
+        if allowed.ndim > 2 and allowed.ndim == len(shape.batch) + 1:
+            allowed = allowed.unsqueeze(-3)  # (batch, query, key): the same for every head
+        return shape.slice_rows(allowed)
 
-    def check(self, frame: AttentionShape) -> None:
-        axes = len(frame.score_shape)
-        allowed = {2, axes - 1, axes} if axes >= 4 else {2, axes}
-        if self.may_look.ndim not in allowed:
-            raise ValueError(
-                f"mask must have {' or '.join(map(str, sorted(allowed)))} axes, the last two "
-                f"(query, key), but its shape is {tuple(self.may_look.shape)}; "
-                f"the scores are {frame.score_shape}"
+    def check(self, shape: AttentionShape) -> None:
+        axes = len(shape.score_shape)
+        permitted = {2, axes - 1, axes} if axes >= 4 else {2, axes}
+        actual = tuple(self.allowed.shape)
+        if len(actual) not in permitted:
+            raise RegardError(
+                f"mask must have {' or '.join(map(str, sorted(permitted)))} axes, the last two "
+                f"(query, key), but its shape is {actual}; the scores are {shape.score_shape}"
             )
-        if not broadcasts(
-            self.materialize(replace(frame, row_start=0, row_count=None)).shape, frame.score_shape
-        ):
-            raise ValueError(
-                f"mask must broadcast to {frame.score_shape}, but its shape is "
-                f"{tuple(self.may_look.shape)}; a (batch, key) mask goes in as padding(keep)"
+        all_rows = self.materialize(replace(shape, row_start=0, row_count=None))
+        if not is_broadcastable(all_rows.shape, shape.score_shape):
+            raise RegardError(
+                f"mask must broadcast to {shape.score_shape}, but its shape is {actual}; "
+                "pass a (batch, key) mask as padding(keep)"
             )
 
     def __repr__(self) -> str:
-        return f"mask({size(self.may_look)})"
+        return f"mask({format_sizes(self.allowed)})"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -161,26 +226,26 @@ class _And(Mask):
     left: Mask
     right: Mask
 
-    def materialize(self, frame: AttentionShape) -> Tensor:
-        if self.left.is_all_true(frame):
-            return self.right.materialize(frame)
-        if self.right.is_all_true(frame):
-            return self.left.materialize(frame)
-        return self.left.materialize(frame) & self.right.materialize(frame)
+    def materialize(self, shape: AttentionShape) -> Tensor:
+        if self.left.is_all_true(shape):
+            return self.right.materialize(shape)
+        if self.right.is_all_true(shape):
+            return self.left.materialize(shape)
+        return self.left.materialize(shape) & self.right.materialize(shape)
 
-    def check(self, frame: AttentionShape) -> None:
-        self.left.check(frame)
-        self.right.check(frame)
+    def check(self, shape: AttentionShape) -> None:
+        self.left.check(shape)
+        self.right.check(shape)
 
-    def is_all_true(self, frame: AttentionShape) -> bool:
-        return self.left.is_all_true(frame) and self.right.is_all_true(frame)
+    def is_all_true(self, shape: AttentionShape) -> bool:
+        return self.left.is_all_true(shape) and self.right.is_all_true(shape)
 
-    def _hiding(self, frame: AttentionShape, pair: Pair) -> Iterator[Mask]:
-        yield from self.left._hiding(frame, pair)
-        yield from self.right._hiding(frame, pair)
+    def _masking(self, shape: AttentionShape, pair: PairIndex) -> Iterator[Mask]:
+        yield from self.left._masking(shape, pair)
+        yield from self.right._masking(shape, pair)
 
-    def _shows(self, frame: AttentionShape, pair: Pair) -> bool:
-        return self.left._shows(frame, pair) and self.right._shows(frame, pair)
+    def _allows(self, shape: AttentionShape, pair: PairIndex) -> bool:
+        return self.left._allows(shape, pair) and self.right._allows(shape, pair)
 
     def __repr__(self) -> str:
         parts = (self.left, self.right)
@@ -192,18 +257,18 @@ class _Or(Mask):
     left: Mask
     right: Mask
 
-    def materialize(self, frame: AttentionShape) -> Tensor:
-        return self.left.materialize(frame) | self.right.materialize(frame)
+    def materialize(self, shape: AttentionShape) -> Tensor:
+        return self.left.materialize(shape) | self.right.materialize(shape)
 
-    def check(self, frame: AttentionShape) -> None:
-        self.left.check(frame)
-        self.right.check(frame)
+    def check(self, shape: AttentionShape) -> None:
+        self.left.check(shape)
+        self.right.check(shape)
 
-    def is_all_true(self, frame: AttentionShape) -> bool:
-        return self.left.is_all_true(frame) or self.right.is_all_true(frame)
+    def is_all_true(self, shape: AttentionShape) -> bool:
+        return self.left.is_all_true(shape) or self.right.is_all_true(shape)
 
-    def _shows(self, frame: AttentionShape, pair: Pair) -> bool:
-        return self.left._shows(frame, pair) or self.right._shows(frame, pair)
+    def _allows(self, shape: AttentionShape, pair: PairIndex) -> bool:
+        return self.left._allows(shape, pair) or self.right._allows(shape, pair)
 
     def __repr__(self) -> str:
         return f"{self.left!r} | {self.right!r}"
@@ -213,15 +278,15 @@ class _Or(Mask):
 class _Not(Mask):
     inner: Mask
 
-    def materialize(self, frame: AttentionShape) -> Tensor:
-        return ~self.inner.materialize(frame)
+    def materialize(self, shape: AttentionShape) -> Tensor:
+        return ~self.inner.materialize(shape)
 
-    def check(self, frame: AttentionShape) -> None:
-        self.inner.check(frame)
+    def check(self, shape: AttentionShape) -> None:
+        self.inner.check(shape)
 
-    def _shows(self, frame: AttentionShape, pair: Pair) -> bool:
-        return not self.inner._shows(frame, pair)
+    def _allows(self, shape: AttentionShape, pair: PairIndex) -> bool:
+        return not self.inner._allows(shape, pair)
 
     def __repr__(self) -> str:
-        joined = isinstance(self.inner, _And | _Or)
-        return f"~({self.inner!r})" if joined else f"~{self.inner!r}"
+        is_compound = isinstance(self.inner, _And | _Or)
+        return f"~({self.inner!r})" if is_compound else f"~{self.inner!r}"

@@ -1,4 +1,4 @@
-"""Masks by distance: causal looks back, window looks near."""
+"""Masks by position: causal and sliding window."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,43 +7,82 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from regard.masks.base import Mask, shown
+from regard.errors import RegardError
+from regard.masks.base import Mask, format_values
 from regard.masks.shape import AttentionShape
 
 Align = Literal["first", "last"] | int | Sequence[int] | Tensor | None
-"""Where the first query stands among the keys: on the first key; so that the last query
-stands on the last key; on a given key; or on one key per sentence."""
+"""At which key the first query is: "first", the first key; "last", such that the last query is at
+the last key; the index of a key; or one index per batch item. None: the call's offset, or the first
+key if there are as many queries as keys."""
 
 
 def causal(align: Align = None) -> Mask:
-    """Let each query look at the keys up to its own position."""
-    return _Causal(_checked(align))
+    """Allow each query to attend to the keys up to its own position.
+
+    Args:
+        align: at which key the first query is, if queries and keys differ in number and no cache
+            says so: "first", "last", an index, or one index per batch item.
+
+    Raises:
+        RegardError: `align` is none of these; or later, in a call that it does not fit.
+
+    Example:
+        >>> causal().to_tensor(3).int()
+        tensor([[1, 0, 0],
+                [1, 1, 0],
+                [1, 1, 1]], dtype=torch.int32)
+        >>> causal(align="last").to_tensor(queries=1, keys=3)
+        tensor([[True, True, True]])
+    """
+    return _Causal(_check_align(align))
 
 
 def window(behind: int, ahead: int | None = None, align: Align = None) -> Mask:
-    """Let each query look at most `behind` keys back and `ahead` keys on (as many, by default)."""
-    for name, reach in (("behind", behind), ("ahead", ahead)):
-        if reach is not None and reach < 0:
-            raise ValueError(f"{name} must be 0 or more, but it is {reach}; 0 sees only itself")
-    return _Window(behind, behind if ahead is None else ahead, _checked(align))
+    """Allow each query to attend to keys near its own position: local attention.
+
+    Args:
+        behind: number of keys before the query's own position.
+        ahead: number of keys after it; as many as behind by default.
+        align: as for `causal`.
+
+    Raises:
+        RegardError: `behind` or `ahead` is negative, or `align` is invalid.
+
+    Example:
+        >>> window(1, ahead=0).to_tensor(3).int()
+        tensor([[1, 0, 0],
+                [1, 1, 0],
+                [0, 1, 1]], dtype=torch.int32)
+    """
+    for name, count in (("behind", behind), ("ahead", ahead)):
+        if count is not None and count < 0:
+            raise RegardError(
+                f"{name} must be 0 or more, but it is {count}; 0 allows the query's own key alone"
+            )
+    return _Window(behind, behind if ahead is None else ahead, _check_align(align))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class _Causal(Mask):
     align: Align
 
-    def materialize(self, frame: AttentionShape) -> Tensor:
-        return frame.key_positions() <= frame.query_positions() + offset("causal", self, frame)
+    def materialize(self, shape: AttentionShape) -> Tensor:
+        return shape.key_positions() <= shape.query_positions() + _first_key("causal", self, shape)
 
-    def check(self, frame: AttentionShape) -> None:
-        _check_align("causal", self, frame)
+    def check(self, shape: AttentionShape) -> None:
+        _check_fits("causal", self, shape)
 
-    def is_all_true(self, frame: AttentionShape) -> bool:
-        start = offset("causal", self, frame)
-        return isinstance(start, int) and start + frame.row_start >= frame.keys - 1
+    def is_all_true(self, shape: AttentionShape) -> bool:
+        start = _first_key("causal", self, shape)
+        return isinstance(start, int) and start + shape.row_start >= shape.keys - 1
+
+    def is_causal(self, shape: AttentionShape) -> bool:
+        start = _first_key("causal", self, shape)
+        return isinstance(start, int) and start == 0
 
     def __repr__(self) -> str:
-        return f"causal({_shown(self.align)})"
+        return f"causal({_format_align(self.align)})"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -52,52 +91,45 @@ class _Window(Mask):
     ahead: int
     align: Align
 
-    def materialize(self, frame: AttentionShape) -> Tensor:
-        own_place = frame.query_positions() + offset("window", self, frame)
-        distance = frame.key_positions() - own_place
+    def materialize(self, shape: AttentionShape) -> Tensor:
+        own_positions = shape.query_positions() + _first_key("window", self, shape)
+        distance = shape.key_positions() - own_positions
         return (distance >= -self.behind) & (distance <= self.ahead)
 
-    def check(self, frame: AttentionShape) -> None:
-        _check_align("window", self, frame)
+    def check(self, shape: AttentionShape) -> None:
+        _check_fits("window", self, shape)
 
     def __repr__(self) -> str:
         ahead = "" if self.ahead == self.behind else f"ahead={self.ahead}"
-        return f"window({', '.join(filter(None, (str(self.behind), ahead, _shown(self.align))))})"
+        parts = (str(self.behind), ahead, _format_align(self.align))
+        return f"window({', '.join(filter(None, parts))})"
 
 
-def is_plain_causal(mask: Mask | None, frame: AttentionShape) -> bool:
-    """Tell whether the mask is just `causal()` with its corner at the first key."""
-    if not isinstance(mask, _Causal):
-        return False
-    start = offset("causal", mask, frame)
-    return isinstance(start, int) and start == 0
-
-
-def offset(word: str, mask: _Causal | _Window, frame: AttentionShape) -> int | Tensor:
-    """Find the key on which the first query stands."""
+def _first_key(name: str, mask: _Causal | _Window, shape: AttentionShape) -> int | Tensor:
+    """Return the index of the key at the first query's own position."""
     align = mask.align
     if isinstance(align, Tensor):
-        return frame.insert_head_axis(align, own_axes=0)[..., None, None]
+        return shape.insert_head_axis(align, own_axes=0)[..., None, None]
     if align == "last":
-        return frame.keys - frame.queries
-    if align == "first" or (align is None and frame.offset is None):
-        if align is None and frame.queries != frame.keys:
-            raise ValueError(
-                f"{word}() needs as many queries as keys, or align= to say how they line up, but "
-                f"there are {frame.queries} queries and {frame.keys} keys; align='first' puts the "
+        return shape.keys - shape.queries
+    if align == "first" or (align is None and shape.offset is None):
+        if align is None and shape.queries != shape.keys:
+            raise RegardError(
+                f"{name}() needs as many queries as keys, or align= to say how they line up, but "
+                f"there are {shape.queries} queries and {shape.keys} keys; align='first' puts the "
                 "first query on the first key, align='last' the last query on the last key"
             )
         return 0
-    return frame.offset if align is None else align  # type: ignore[return-value]
+    return shape.offset if align is None else align  # type: ignore[return-value]
 
 
-def _check_align(word: str, mask: _Causal | _Window, frame: AttentionShape) -> None:
+def _check_fits(name: str, mask: _Causal | _Window, shape: AttentionShape) -> None:
     if isinstance(mask.align, Tensor):
-        frame.check_sizes("align", mask.align)
-    offset(word, mask, frame)
+        shape.check_sizes("align", mask.align)
+    _first_key(name, mask, shape)
 
 
-def _checked(align: Align) -> Align:
+def _check_align(align: Align) -> Align:
     if isinstance(align, list | tuple):
         align = torch.as_tensor(align)
     if isinstance(align, Tensor):
@@ -105,12 +137,12 @@ def _checked(align: Align) -> Align:
             return align
     elif align is None or isinstance(align, int) or align in ("first", "last"):
         return align
-    raise ValueError(
-        f"align must be 'first', 'last', a key's number or one per sentence, but it is {align!r}"
+    raise RegardError(
+        f"align must be 'first', 'last', a key's index or one per batch item, but it is {align!r}"
     )
 
 
-def _shown(align: Align) -> str:
+def _format_align(align: Align) -> str:
     if align is None:
         return ""
-    return f"align={shown(align) if isinstance(align, Tensor) else repr(align)}"
+    return f"align={format_values(align) if isinstance(align, Tensor) else repr(align)}"

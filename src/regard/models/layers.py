@@ -50,7 +50,7 @@ class Embedding(nn.Module):
     @property
     def max_length(self) -> int | None:
         """Number of tokens that have a position; None if unlimited."""
-        return self.positions.longest if isinstance(self.positions, Learned) else None
+        return self.positions.max_length if isinstance(self.positions, Learned) else None
 
     def forward(
         self, tokens: Int[Tensor, "batch position"], offset: int = 0

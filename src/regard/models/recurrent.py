@@ -70,8 +70,8 @@ class RecurrentModel(Seq2SeqModel):
         self.init_projection = nn.Linear(width, width)
         self.score = make_score(score, (width, 2 * width))
         # a score that compares vectors of one width needs both directions projected to it
-        equal = getattr(self.score, "widths", None) == "equal"
-        self.key_projection = nn.Linear(2 * width, width, bias=False) if equal else None
+        needs_projection = self.score.needs_equal_widths
+        self.key_projection = nn.Linear(2 * width, width, bias=False) if needs_projection else None
         self.decoder = nn.GRU(3 * width, width, layers, batch_first=True, dropout=between)
         self.pre_output = nn.Linear(4 * width, width)
         self.output_projection = (
@@ -174,19 +174,17 @@ class RecurrentModel(Seq2SeqModel):
     def _project_keys(self, states: Tensor) -> Tensor:
         if self.key_projection is not None:
             return self.key_projection(states)  # type: ignore[no-any-return]
-        project = getattr(self.score, "project_keys", None)
-        return states if project is None else project(states)
+        return self.score.project_keys(states)
 
     def _attend(
         self, queries: Tensor, source: EncodedSource, return_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
         """Attend to the source; return the context, and the weights if they are asked for."""
-        project = getattr(self.score, "project_queries", None)
-        queries = queries if project is None else project(queries)
+        queries = self.score.project_queries(queries)
         (key_values,) = source.key_values
         mask = source.mask if self.use_attention else _last_token(source.mask)
         options: dict[str, Any] = {
-            "score": getattr(self.score, "compare", self.score),
+            "score": self.score.pairwise,
             "mask": padding(mask),
         }
         if return_weights:

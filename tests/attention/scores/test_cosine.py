@@ -3,21 +3,22 @@ import torch
 from torch.nn.functional import cosine_similarity
 
 from regard.attention import Cosine, attend, weights
+from regard.errors import RegardError
 
 
-def test_scores_are_torchs_cosine_over_the_temperature():
+def test_scores_are_torchs_cosine_similarity_over_the_temperature():
     queries, keys = torch.randn(2, 5, 12), torch.randn(2, 7, 12)
-    theirs = cosine_similarity(queries[:, :, None], keys[:, None], dim=-1)
-    torch.testing.assert_close(Cosine(temperature=0.1)(queries, keys), theirs / 0.1)
+    expected = cosine_similarity(queries[:, :, None], keys[:, None], dim=-1)
+    torch.testing.assert_close(Cosine(temperature=0.1)(queries, keys), expected / 0.1)
 
 
-def test_length_does_not_matter():
+def test_weights_are_invariant_to_the_norms():
     queries, keys = torch.randn(2, 5, 12), torch.randn(2, 7, 12)
-    longer = weights(1000 * queries, keys * torch.rand(2, 7, 1).add(0.1), score="cosine")
-    torch.testing.assert_close(longer, weights(queries, keys, score="cosine"))
+    scaled = weights(1000 * queries, keys * torch.rand(2, 7, 1).add(0.1), score="cosine")
+    torch.testing.assert_close(scaled, weights(queries, keys, score="cosine"))
 
 
-def test_a_vector_of_zeros_has_cosine_zero_and_a_finite_gradient():
+def test_zero_vector_has_cosine_zero_and_a_finite_gradient():
     queries = torch.zeros(3, 4, requires_grad=True)
     keys = torch.randn(6, 4)
     context = attend(queries, keys, score="cosine")
@@ -26,14 +27,14 @@ def test_a_vector_of_zeros_has_cosine_zero_and_a_finite_gradient():
     assert queries.grad.isfinite().all()
 
 
-def test_a_lower_temperature_looks_more_sharply():
+def test_lower_temperature_gives_sharper_weights():
     queries, keys = torch.randn(5, 12), torch.randn(7, 12)
     sharp, soft = (weights(queries, keys, score=Cosine(t)).amax(-1) for t in (0.05, 5.0))
     assert (sharp > soft).all()
     assert torch.allclose(soft, torch.tensor(1 / 7), atol=0.05)
 
 
-def test_a_learned_temperature_moves_and_stays_above_zero():
+def test_learnable_temperature_is_learned_and_stays_above_zero():
     queries, keys, values = torch.randn(5, 12), torch.randn(7, 12), torch.randn(7, 3)
     score = Cosine(temperature=1.0, learnable=True)
     optimizer = torch.optim.SGD(score.parameters(), lr=50.0)
@@ -45,13 +46,13 @@ def test_a_learned_temperature_moves_and_stays_above_zero():
     assert 0 < score.temperature.item() < 0.2
 
 
-def test_a_fixed_temperature_is_exact_and_not_learned():
+def test_fixed_temperature_is_exact_and_no_parameter():
     score = Cosine(temperature=0.1).double()
     assert score.temperature.item() == 0.1
     assert list(score.parameters()) == []
 
 
 @pytest.mark.parametrize("temperature", [0.0, -2.0, float("nan"), float("inf")])
-def test_a_temperature_that_is_not_a_positive_number_is_refused(temperature):
-    with pytest.raises(ValueError, match=f"temperature must be a finite number.*{temperature}"):
+def test_temperature_that_is_not_above_zero_is_refused(temperature):
+    with pytest.raises(RegardError, match=f"temperature must be finite and above 0.*{temperature}"):
         Cosine(temperature)

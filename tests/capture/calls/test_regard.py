@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from regard import masks, weights
-from regard.attention import SCORE_NAMES, make_score
+from regard.attention import SCORE_NAMES, DotProductForm, Score, make_score
 from regard.attention.call import prepare_call
 from regard.capture.calls import CapturedCall, SDPACall, capture_regard_call
 
@@ -93,17 +93,17 @@ def test_mask_and_bias_make_keys_fully_masked():
     assert capture_call(rows, rows, additive).fully_masked_keys() is None
 
 
-class HalvedDot:
-    """A user's score that folds into a pair of tensors, without a scale."""
+class HalvedDot(Score):
+    """A user's score that folds into a dot product without scale."""
 
-    def __call__(self, queries, keys):
+    def forward(self, queries, keys):
         return (queries / 2) @ keys.mT
 
     def fold(self, queries, keys):
-        return queries / 2, keys
+        return DotProductForm(queries / 2, keys)
 
 
-def test_score_that_folds_into_two_tensors_is_enough():
+def test_custom_score_that_folds_has_its_own_weights():
     queries, keys = torch.randn(2, 3, 5, 12), torch.randn(2, 3, 7, 12)
     computed = capture_call(queries, keys, HalvedDot()).weights(ALL, [0, 1, 2], ALL)
     torch.testing.assert_close(computed, weights(queries, keys, score=HalvedDot()))

@@ -1,83 +1,108 @@
-"""Attention in three plain steps: score, weigh, gather."""
+"""Attention in three plain steps over all pairs at once: score, softmax, weighted sum."""
 
 import torch
 from torch import Tensor
-from torch.nn.functional import dropout as drop
+from torch.nn.functional import dropout as apply_dropout
 
 from regard._support.functorch import in_functorch
 from regard._support.precision import no_autocast, upcast
 from regard.attention.call import AttentionCall, stack_groups, unstack_groups
-from regard.attention.scores.base import DotProductForm, folds
-from regard.attention.scores.dot import dots
-from regard.masks.shape import AttentionShape, broadcasts
+from regard.attention.scores.dot import dot_products
+from regard.errors import RegardError
+from regard.masks import AttentionShape, is_broadcastable
 from regard.shapes import Context, Scores, Weights
 
-
-def attend(job: AttentionCall, dropout: float) -> Context:
-    """Gather the values by the weights of all pairs at once."""
-    return gather(job, weights(job), dropout)
+MAX_SCORES = 2**22  # 16 MiB in float32; below this many, one dense block is the fastest
 
 
-def weights(job: AttentionCall) -> Weights:
-    """Score all pairs and weigh them."""
-    return weigh(job, score(job, job.queries), job.shape)
+def attend(call: AttentionCall, dropout: float) -> Context:
+    """Return the context from the weights of all pairs."""
+    return weighted_sum(call, _weights(call), dropout)
 
 
-def score(job: AttentionCall, queries: Tensor) -> Scores:
-    """Compare some of the job's queries with all its keys."""
-    rows = stack_groups(queries, job.groups)
-    if in_functorch() and folds(job.score):
-        scores = _through_fold(job, rows)
+def weights(call: AttentionCall) -> Weights:
+    """Return the attention weights of all pairs, in the dtype of the queries."""
+    return _weights(call).to(call.queries.dtype)
+
+
+def look(call: AttentionCall, dropout: float) -> tuple[Context, Weights]:
+    """Return context and weights, which are computed once."""
+    computed = _weights(call)
+    return weighted_sum(call, computed, dropout), computed.to(call.queries.dtype)
+
+
+def has_few_scores(call: AttentionCall) -> bool:
+    """Return whether all scores may well be held at once."""
+    return torch.Size(call.shape.score_shape).numel() < MAX_SCORES
+
+
+def score(call: AttentionCall, queries: Tensor) -> Scores:
+    """Score some of the call's queries against all its keys."""
+    rows = stack_groups(queries, call.groups)
+    if in_functorch() and call.score.is_dot_product:
+        scores = _score_by_fold(call, rows)
     else:
-        scores = _fitting(job.score(rows, job.keys), (*rows.shape[:-1], job.keys.shape[-2]))
-    return unstack_groups(upcast(scores), job.groups)  # a caller's function may give half precision
+        shape = (*rows.shape[:-1], call.keys.shape[-2])
+        scores = _expand_scores(call.score(rows, call.keys), shape)
+    # a caller's function may return half precision
+    return unstack_groups(upcast(scores), call.groups)
 
 
-def _through_fold(job: AttentionCall, queries: Tensor) -> Scores:
-    """Compare by the dot product that a score folds into, which has every derivative.
+def softmax(call: AttentionCall, scores: Scores, shape: AttentionShape) -> Weights:
+    """Add the bias, apply the mask and normalise; a fully masked row becomes zeros.
 
-    What it leaves out is the same for all keys, so softmax does not see it.
+    Args:
+        scores: of the rows that `shape` selects; they may be overwritten.
+        shape: the call's shape, or some rows of it.
     """
-    folded = DotProductForm(*job.score.fold(queries, job.keys))  # type: ignore[attr-defined]
-    scores = folded.scale * dots(folded.queries, folded.keys)
-    return scores if folded.key_bias is None else scores + folded.key_bias[..., None, :]
+    if call.bias is not None:
+        scores = scores + shape.slice_rows(call.bias).to(scores.dtype)
+    if call.mask is not None:
+        scores = scores.masked_fill(~call.mask.materialize(shape), -torch.inf)
+    if scores.shape[-1] == 0 or has_finite_scores(call):
+        # these scores belong to this call alone, so they may be overwritten without a gradient
+        needs_grad = call.needs_grad() or scores.requires_grad
+        return torch.softmax(scores, dim=-1, out=None if needs_grad else scores)
+    # softmax of nothing but -inf is NaN, in the gradient too; such a row must read as "no weight"
+    is_masked = scores.amax(dim=-1, keepdim=True) == -torch.inf
+    return scores.masked_fill(is_masked, 0.0).softmax(dim=-1).masked_fill(is_masked, 0.0)
 
 
-def _fitting(scores: Tensor, wanted: tuple[int, ...]) -> Tensor:
-    """Stretch axes of size one; refuse what is no score for each query and key."""
-    if scores.shape == wanted:
-        return scores
-    if not (scores.ndim == len(wanted) and broadcasts(tuple(scores.shape), wanted)):
-        raise ValueError(
-            f"score must give a number for each query and key, {wanted}, where heads that share "
-            f"keys are below each other, but the shape is {tuple(scores.shape)}"
-        )
-    return scores.expand(wanted).contiguous()  # which may be written over
-
-
-def weigh(job: AttentionCall, scores: Scores, frame: AttentionShape) -> Weights:
-    """Turn scores into looks: each row sums to one, and a row that may look nowhere is zeros."""
-    if job.bias is not None:
-        scores = scores + frame.slice_rows(job.bias).to(scores.dtype)
-    if job.mask is not None:
-        scores = scores.masked_fill(~job.mask.materialize(frame), -torch.inf)
-    if scores.shape[-1] == 0 or is_plain(job):
-        # such scores are nobody else's, so they may be written over where no gradient needs them
-        learning = job.needs_grad() or scores.requires_grad
-        return torch.softmax(scores, dim=-1, out=None if learning else scores)
-    # softmax of nothing but -inf is NaN, in the gradient too; such a row must read as "no look"
-    nowhere = scores.amax(dim=-1, keepdim=True) == -torch.inf
-    return scores.masked_fill(nowhere, 0.0).softmax(dim=-1).masked_fill(nowhere, 0.0)
-
-
-def gather(job: AttentionCall, weights: Weights, dropout: float) -> Context:
-    """Mix the values by their weights, some of the weights dropped."""
-    weights = stack_groups(drop(weights, dropout) if dropout else weights, job.groups)
+def weighted_sum(call: AttentionCall, weights: Weights, dropout: float) -> Context:
+    """Sum the values by their weights, after dropout."""
+    weights = stack_groups(apply_dropout(weights, dropout) if dropout else weights, call.groups)
     with no_autocast(weights):
-        context = torch.einsum("...qk,...kv->...qv", weights, upcast(job.values))
-    return unstack_groups(context, job.groups).to(job.values.dtype)
+        context = torch.einsum("...qk,...kv->...qv", weights, upcast(call.values))
+    return unstack_groups(context, call.groups).to(call.values.dtype)
 
 
-def is_plain(job: AttentionCall) -> bool:
-    """Tell whether no score can be -inf: nothing is hidden or added to a dot product."""
-    return job.mask is None and job.bias is None and folds(job.score)
+def has_finite_scores(call: AttentionCall) -> bool:
+    """Return whether no score can be -inf: a dot product without mask and bias."""
+    return call.mask is None and call.bias is None and call.score.is_dot_product
+
+
+def _weights(call: AttentionCall) -> Weights:
+    """Return the weights in float32 or more."""
+    return softmax(call, score(call, call.queries), call.shape)
+
+
+def _score_by_fold(call: AttentionCall, queries: Tensor) -> Scores:
+    """Score by the dot product that a score folds into, which has every derivative.
+
+    The terms it leaves out are the same for all keys, so the softmax is the same.
+    """
+    form = call.score.fold(queries, call.keys)
+    scores = form.scale * dot_products(form.queries, form.keys)
+    return scores if form.key_bias is None else scores + form.key_bias[..., None, :]
+
+
+def _expand_scores(scores: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Expand axes of size one; raise unless there is a score for each query and key."""
+    if scores.shape == shape:
+        return scores
+    if not (scores.ndim == len(shape) and is_broadcastable(tuple(scores.shape), shape)):
+        raise RegardError(
+            f"score must return one score for each query and key, {shape}, where the queries of "
+            f"heads that share keys are stacked, but the shape is {tuple(scores.shape)}"
+        )
+    return scores.expand(shape).contiguous()  # so that they may be overwritten

@@ -1,4 +1,4 @@
-"""Scores that fold into a dot product, in torch's fused kernel."""
+"""Scores that are a dot product, in torch's fused scaled_dot_product_attention."""
 
 from contextlib import nullcontext
 
@@ -7,69 +7,77 @@ from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
 from regard._support.precision import no_autocast, upcast
+from regard.attention.backends import blockwise
 from regard.attention.call import AttentionCall, stack_groups, unstack_groups
-from regard.attention.scores.base import DotProductForm
-from regard.masks.positional import is_plain_causal
-from regard.masks.shape import AttentionShape
-from regard.shapes import Context
+from regard.attention.scores import DotProductForm
+from regard.masks import AttentionShape
+from regard.shapes import Context, Weights
 
 
-def attend(job: AttentionCall, dropout: float) -> Context:
-    """Gather the values in one kernel, without ever holding the weights."""
-    folded = _folded(job)
-    queries, keys, values = _one_width(*folded[:2], job.values.to(folded.queries.dtype))
-    added, is_causal = _added(job, folded.key_bias, queries.dtype)
-    groups = job.groups
-    if added is None and not is_causal:
-        groups = 1  # the grouped queries may stay below each other
+def attend(call: AttentionCall, dropout: float) -> Context:
+    """Return the context from one kernel, which never holds the weights."""
+    form = _fold(call)
+    queries, keys, values = _pad_to_one_width(*form[:2], call.values.to(form.queries.dtype))
+    attn_mask, is_causal = _mask_arguments(call, form.key_bias, queries.dtype)
+    groups = call.groups
+    if attn_mask is None and not is_causal:
+        groups = 1  # the query heads of a group may stay stacked
     elif groups > 1:
         queries = unstack_groups(queries, groups)
-    axes = len(job.shape.batch)
-    with no_autocast(queries) if _widened(job, folded) else nullcontext():
+    batch_axes = len(call.shape.batch)
+    with no_autocast(queries) if _is_upcast(call, form) else nullcontext():
         context = scaled_dot_product_attention(
-            _four_axes(queries, axes),
-            _four_axes(keys, axes),
-            _four_axes(values, axes),
-            attn_mask=added,
+            _to_four_axes(queries, batch_axes),
+            _to_four_axes(keys, batch_axes),
+            _to_four_axes(values, batch_axes),
+            attn_mask=attn_mask,
             dropout_p=dropout,
             is_causal=is_causal,
-            scale=folded.scale,
+            scale=form.scale,
             enable_gqa=groups > 1,
         )
-    width = job.values.shape[-1]
-    if axes != 2 or context.shape[-1] != width:
+    width = call.values.shape[-1]
+    if batch_axes != 2 or context.shape[-1] != width:
         context = context[..., :width].reshape(*queries.shape[:-1], width)
-    context = unstack_groups(context, job.groups) if groups == 1 else context
-    return context.to(job.values.dtype)
+    context = unstack_groups(context, call.groups) if groups == 1 else context
+    return context.to(call.values.dtype)
 
 
-def _folded(job: AttentionCall) -> DotProductForm:
-    queries, keys = stack_groups(job.queries, job.groups), job.keys
+def weights(call: AttentionCall) -> Weights:
+    """Return the weights, computed from the score: torch's kernel does not return them."""
+    return blockwise.weights(call)
+
+
+def _fold(call: AttentionCall) -> DotProductForm:
+    queries, keys = stack_groups(call.queries, call.groups), call.keys
     if queries.dtype == torch.float16 and queries.device.type == "cpu":
-        # processors do not compute in float16: float32 is both faster and closer
+        # CPUs do not compute in float16: float32 is both faster and closer
         queries, keys = upcast(queries), upcast(keys)
-    folded = DotProductForm(*job.score.fold(queries, keys))  # type: ignore[attr-defined]
-    return folded if folded.key_bias is None or _takes_lift(job) else folded.absorb_key_bias()
+    form = call.score.fold(queries, keys)
+    if form.key_bias is None or _kernel_takes_key_bias(call):
+        return form
+    return form.absorb_key_bias()
 
 
-def _widened(job: AttentionCall, folded: DotProductForm) -> bool:
-    """Tell whether a score folds in float32, to lose nothing: autocast must not round it again."""
-    return (
-        folded.keys.dtype == folded.queries.dtype == torch.float32 and folded.keys is not job.keys
-    )
+def _is_upcast(call: AttentionCall, form: DotProductForm) -> bool:
+    """Return whether folding converted to float32: autocast must not round that again."""
+    return form.keys.dtype == form.queries.dtype == torch.float32 and form.keys is not call.keys
 
 
-def _takes_lift(job: AttentionCall) -> bool:
-    """Tell whether a lift may be added by the kernel, which is faster than one more column.
+def _kernel_takes_key_bias(call: AttentionCall) -> bool:
+    """Return whether the key bias may be the kernel's mask, which is faster than one more column.
 
-    It would then not pass gradients on, not know groups, and not skip what causal hides.
+    A mask gets no gradient, is not broadcast to groups, and keeps the kernel from skipping what a
+    causal mask hides.
     """
-    causal = is_plain_causal(job.mask, job.shape)
-    return not (job.groups > 1 or causal or job.needs_grad())
+    is_causal = call.mask is not None and call.mask.is_causal(call.shape)
+    return not (call.groups > 1 or is_causal or call.needs_grad())
 
 
-def _one_width(queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Widen with zeros, which add nothing to a dot product: the kernel wants one width."""
+def _pad_to_one_width(
+    queries: Tensor, keys: Tensor, values: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Pad with zeros, which add nothing to a dot product: the kernel needs one width."""
     widths = queries.shape[-1], values.shape[-1]
     if widths[0] == widths[1]:
         return queries, keys, values
@@ -79,38 +87,40 @@ def _one_width(queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, T
     return queries, keys, values
 
 
-def _added(
-    job: AttentionCall, lift: Tensor | None, dtype: torch.dtype
+def _mask_arguments(
+    call: AttentionCall, key_bias: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor | None, bool]:
-    """Write what is hidden or added as the kernel takes it: a tensor, or the word causal."""
-    mask, bias, frame = job.mask, job.bias, job.shape
-    if lift is not None:
-        bias = lift[..., None, :] if bias is None else bias + lift[..., None, :]
-    if mask is not None and mask.is_all_true(frame):
+    """Return mask, bias and key bias as the kernel's `attn_mask` and `is_causal`."""
+    mask, bias, shape = call.mask, call.bias, call.shape
+    if key_bias is not None:
+        bias = key_bias[..., None, :] if bias is None else bias + key_bias[..., None, :]
+    if mask is not None and mask.is_all_true(shape):
         mask = None
     if bias is None:
-        if mask is None or is_plain_causal(mask, frame):
+        if mask is None or mask.is_causal(shape):
             return None, mask is not None
-        return _on_four_axes(mask.materialize(frame), frame), False
-    # torch's kernel for processors adds float32 to half precision, which loses nothing
-    wide = dtype == torch.bfloat16 and bias.device.type == "cpu"
-    bias = bias.float() if wide else bias.to(dtype)
+        return _expand_to_four_axes(mask.materialize(shape), shape), False
+    # torch's CPU kernel adds float32 to half precision, which loses nothing
+    keeps_float32 = dtype == torch.bfloat16 and bias.device.type == "cpu"
+    bias = bias.float() if keeps_float32 else bias.to(dtype)
     if mask is not None:
-        bias = bias.masked_fill(~mask.materialize(frame), -torch.inf)
-    return _on_four_axes(bias, frame), False
+        bias = bias.masked_fill(~mask.materialize(shape), -torch.inf)
+    return _expand_to_four_axes(bias, shape), False
 
 
-def _on_four_axes(numbers: Tensor, frame: AttentionShape) -> Tensor:
-    """Bring what broadcasts to the frame to (batch, head, query, key)."""
-    axes = len(frame.batch)
-    numbers = numbers[(None,) * (axes + 2 - numbers.ndim)]
-    return _four_axes(numbers.expand(*frame.batch, -1, -1) if axes > 2 else numbers, axes)
-
-
-def _four_axes(numbers: Tensor, batch_axes: int) -> Tensor:
-    """Bring the leading axes to (batch, head), the only form in which the kernel is fused."""
-    if batch_axes == 2:
-        return numbers
+def _expand_to_four_axes(tensor: Tensor, shape: AttentionShape) -> Tensor:
+    """Return a tensor that broadcasts to the scores as (batch, head, query, key)."""
+    batch_axes = len(shape.batch)
+    tensor = tensor[(None,) * (batch_axes + 2 - tensor.ndim)]
     if batch_axes > 2:
-        return numbers.flatten(0, batch_axes - 2)
-    return numbers.unsqueeze(-3) if batch_axes else numbers[None, None]
+        tensor = tensor.expand(*shape.batch, -1, -1)
+    return _to_four_axes(tensor, batch_axes)
+
+
+def _to_four_axes(tensor: Tensor, batch_axes: int) -> Tensor:
+    """Reshape the leading axes to (batch, head), for which alone the kernel is fused."""
+    if batch_axes == 2:
+        return tensor
+    if batch_axes > 2:
+        return tensor.flatten(0, batch_axes - 2)
+    return tensor.unsqueeze(-3) if batch_axes else tensor[None, None]

@@ -5,13 +5,25 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard._support.precision import no_autocast, upcast
-from regard.attention.scores.base import DotProductForm
-from regard.attention.scores.dot import dots
+from regard.attention.scores.base import DotProductForm, Score
+from regard.attention.scores.dot import dot_products
 from regard.shapes import Keys, Scores
 
 
-class Bilinear(nn.Module):
-    """score(q, k) = q W k (Luong et al. 2015, section 3.1, there called general)."""
+class Bilinear(Score):
+    """score(q, k) = qᵀ W k (Luong et al. 2015, section 3.1, where it is called *general*).
+
+    Args:
+        query_width: width of the queries.
+        key_width: width of the keys; as the queries by default.
+
+    Example:
+        >>> score = Bilinear(12, 4)
+        >>> score(torch.randn(5, 12), torch.randn(7, 4)).shape
+        torch.Size([5, 7])
+    """
+
+    is_head_independent = True
 
     def __init__(self, query_width: int, key_width: int | None = None) -> None:
         super().__init__()
@@ -20,15 +32,15 @@ class Bilinear(nn.Module):
 
     @property
     def widths(self) -> tuple[int, int]:
-        """The widths of queries and keys that this score was made for."""
+        """The widths of queries and keys that the matrix was made for."""
         return self.matrix.shape[0], self.matrix.shape[1]
 
     def forward(self, queries: Float[Tensor, "*batch query from"], keys: Keys) -> Scores:
         """Score every query against every key."""
         with no_autocast(queries):
-            turned = upcast(queries) @ upcast(self.matrix)
-        return dots(turned, keys)
+            mapped = upcast(queries) @ upcast(self.matrix)
+        return dot_products(mapped, keys)
 
     def fold(self, queries: Float[Tensor, "*batch query from"], keys: Keys) -> DotProductForm:
-        """Turn the queries into the keys' space once."""
+        """Map the queries to the keys' space, once."""
         return DotProductForm(queries @ self.matrix.to(queries.dtype), keys)

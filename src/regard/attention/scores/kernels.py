@@ -1,68 +1,84 @@
-"""Kernels by height: average, and boxcar, triangular and Epanechnikov, which end somewhere."""
+"""Kernels of regression: uniform (the average), boxcar, triangular and Epanechnikov."""
 
 import math
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from regard.attention.scores.gaussian import distance
-from regard.attention.scores.parameter import PositiveParameter
+from regard.attention.scores.base import PositiveParameter, Score
+from regard.attention.scores.gaussian import distances
+from regard.errors import RegardError
 from regard.shapes import Keys, Queries, Scores
 
 
-def uniform(apart: Tensor) -> Tensor:
-    """Weigh all keys alike, however far."""
-    return torch.ones_like(apart)
+def uniform(distance: Tensor) -> Tensor:
+    """Weigh all keys alike, at any distance."""
+    return torch.ones_like(distance)
 
 
-def boxcar(apart: Tensor) -> Tensor:
-    """Weigh all neighbours alike."""
-    return (apart <= 1).to(apart.dtype)
+def boxcar(distance: Tensor) -> Tensor:
+    """Weigh all keys within a distance of 1 alike."""
+    return (distance <= 1).to(distance.dtype)
 
 
-def triangular(apart: Tensor) -> Tensor:
-    """Let the weight fall to 0 in a straight line."""
-    return 1 - apart
+def triangular(distance: Tensor) -> Tensor:
+    """Decrease linearly, to 0 at a distance of 1."""
+    return 1 - distance
 
 
-def epanechnikov(apart: Tensor) -> Tensor:
-    """Let the weight fall to 0 in a parabola."""
-    return 1 - apart**2
+def epanechnikov(distance: Tensor) -> Tensor:
+    """Decrease as a parabola, to 0 at a distance of 1."""
+    return 1 - distance**2
 
 
-class Kernel(nn.Module):
-    """score(q, k) = log height(|q - k| / b): softmax of it weighs each key by the kernel's height.
+class Kernel(Score):
+    """score(q, k) = log profile(|q - k| / b): its softmax weighs each key by the profile's value.
 
-    Where the height is not above 0 the key is not seen; a query with no neighbour sees nothing.
+    Keys where the profile is not above 0 are masked; a query with no other gets zeros.
+
+    Args:
+        profile: the kernel as a function of distance / bandwidth: `boxcar`, `triangular`,
+            `epanechnikov` or `uniform` of this module, or your own.
+        bandwidth: b, the unit of distance; where learning starts, if learnable.
+        learnable: whether the bandwidth is a parameter.
+
+    Raises:
+        RegardError: `bandwidth` is not finite and above 0, or is to be learned although the
+            profile is constant.
+
+    Example:
+        >>> Kernel(triangular, bandwidth=2.0)(torch.tensor([[0.0]]), torch.tensor([[0.0], [3.0]]))
+        tensor([[0., -inf]])
     """
 
-    widths = "equal"
+    needs_equal_widths = True
+    is_head_independent = True
 
     def __init__(
-        self, height: Callable[[Tensor], Tensor], bandwidth: float = 1.0, learnable: bool = False
+        self, profile: Callable[[Tensor], Tensor], bandwidth: float = 1.0, learnable: bool = False
     ) -> None:
         super().__init__()
-        if learnable and height in (uniform, boxcar):
-            raise ValueError(
-                f"the bandwidth of a {height.__name__} kernel cannot be learned, as its height "
-                "does not change with distance; triangular, epanechnikov and gaussian can"
+        if learnable and profile in (uniform, boxcar):
+            raise RegardError(
+                f"the bandwidth of a {profile.__name__} kernel cannot be learned, as its profile "
+                "is constant; triangular, epanechnikov and gaussian can"
             )
-        self.height = height
-        self._bandwidth = PositiveParameter("bandwidth", bandwidth, learnable)
+        self.profile = profile
+        self._bandwidth = PositiveParameter(bandwidth, learnable, "bandwidth")
 
     @property
     def bandwidth(self) -> Tensor:
-        """The distance beyond which no key is seen."""
+        """The unit of distance: the kernels of this module but `uniform` end there."""
         return self._bandwidth.value
 
     def forward(self, queries: Queries, keys: Keys) -> Scores:
         """Score every query against every key."""
-        height = self.height(distance(queries, keys) / self.bandwidth)
-        seen = height > 0
+        values = self.profile(distances(queries, keys) / self.bandwidth)
+        is_positive = values > 0
         # the inner where keeps the infinite slope of log at 0 out of the gradient
-        return torch.where(seen, torch.where(seen, height, 1.0).log(), -math.inf)
+        return torch.where(is_positive, torch.where(is_positive, values, 1.0).log(), -math.inf)
 
     def extra_repr(self) -> str:
-        """Name the kernel."""
-        return getattr(self.height, "__name__", repr(self.height))
+        """Show the name of the kernel."""
+        return getattr(self.profile, "__name__", repr(self.profile))

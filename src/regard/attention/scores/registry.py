@@ -1,12 +1,11 @@
-"""The table of scores by name."""
+"""Scores by name: `make_score` builds one, `get_score` returns the shared one."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 
-from torch import Tensor, nn
-
 from regard.attention.scores.additive import Additive
+from regard.attention.scores.base import Score
 from regard.attention.scores.bilinear import Bilinear
 from regard.attention.scores.cosine import Cosine
 from regard.attention.scores.dot import Dot, ScaledDot
@@ -14,10 +13,7 @@ from regard.attention.scores.gaussian import Gaussian
 from regard.attention.scores.kernels import Kernel, boxcar, epanechnikov, triangular, uniform
 from regard.errors import RegardError, unknown_name
 
-Score = Callable[[Tensor, Tensor], Tensor]
-"""Any function of (queries, keys) that gives scores; with a `fold`, it runs in the fused kernel."""
-
-PARAMETER_FREE: Mapping[str, Callable[[], nn.Module]] = MappingProxyType(
+PARAMETER_FREE: Mapping[str, Callable[[], Score]] = MappingProxyType(
     {
         "dot": Dot,
         "scaled_dot": ScaledDot,
@@ -29,38 +25,63 @@ PARAMETER_FREE: Mapping[str, Callable[[], nn.Module]] = MappingProxyType(
         "epanechnikov": partial(Kernel, epanechnikov),
     }
 )
-"""Scores that need no widths, because they have nothing to learn or one number at most."""
+"""Scores without parameters by default, which need no widths."""
 
-PARAMETRIC: Mapping[str, Callable[[int, int], nn.Module]] = MappingProxyType(
+PARAMETRIC: Mapping[str, Callable[[int, int], Score]] = MappingProxyType(
     {"bilinear": Bilinear, "additive": Additive}
 )
-"""Scores with weights to learn, made for a query width and a key width."""
-
-SCORE_NAMES = (*PARAMETER_FREE, *PARAMETRIC)
-
+"""Scores with parameters, built for a query width and a key width."""
 
 ALIASES: Mapping[str, str] = MappingProxyType(
     {"bahdanau": "additive", "luong": "bilinear", "general": "bilinear"}
 )
-"""Names that the literature uses for scores of the table."""
+"""What the literature calls some of them."""
+
+SCORE_NAMES = (*PARAMETER_FREE, *PARAMETRIC)
+"""Every name, in the order of the tables."""
 
 # built once: building a module takes longer than a small attention call
-_SHARED = {name: make() for name, make in PARAMETER_FREE.items()}
+_SHARED = {name: build() for name, build in PARAMETER_FREE.items()}
 
 
-def get_score(name: str) -> nn.Module:
-    """Return the shared score of that name; it has no parameters that a caller could change."""
-    name = canonical_name(name)
-    return _SHARED[name] if name in _SHARED else make_score(name)
+def get_score(name: str) -> Score:
+    """Return the shared score of this name, the same object every time.
+
+    Args:
+        name: one of `PARAMETER_FREE`; spaces and hyphens may be written for underscores.
+
+    Raises:
+        RegardError: there is no such score, or it has parameters and cannot be shared.
+
+    Example:
+        >>> get_score("scaled dot") is get_score("scaled_dot")
+        True
+    """
+    shared = _SHARED.get(name)  # first, because this runs on every call of attention
+    if shared is None:
+        shared = _SHARED.get(_canonical(name))
+    return make_score(name) if shared is None else shared
 
 
-def make_score(name: str, widths: tuple[int, int] | None = None) -> nn.Module:
-    """Build the score of that name, for the given query and key widths if it has parameters."""
-    name = canonical_name(name)
+def make_score(name: str, widths: tuple[int, int] | None = None) -> Score:
+    """Build a new score by name.
+
+    Args:
+        name: one of `SCORE_NAMES` or `ALIASES`; spaces and hyphens may be written for underscores.
+        widths: of queries and keys, for a score with parameters.
+
+    Raises:
+        RegardError: there is no such score, or `widths` are missing.
+
+    Example:
+        >>> make_score("bahdanau", (12, 4)).widths
+        (12, 4)
+    """
+    name = _canonical(name)
     if name in PARAMETER_FREE:
         return PARAMETER_FREE[name]()
     if name not in PARAMETRIC:
-        raise unknown_name("attention score", name, SCORE_NAMES)
+        raise unknown_name("attention score", name, (*SCORE_NAMES, *ALIASES))
     if widths is None:
         raise RegardError(
             f"score {name!r} has parameters, so its name is not enough here; build "
@@ -69,7 +90,6 @@ def make_score(name: str, widths: tuple[int, int] | None = None) -> nn.Module:
     return PARAMETRIC[name](*widths)
 
 
-def canonical_name(name: str) -> str:
-    """Return the name in the spelling of the table, with aliases resolved."""
+def _canonical(name: str) -> str:
     name = name.replace(" ", "_").replace("-", "_")
     return ALIASES.get(name, name)

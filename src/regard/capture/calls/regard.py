@@ -6,24 +6,23 @@ import torch
 from torch import Tensor
 
 from regard._support.precision import upcast
+from regard.attention import AttentionCall
 from regard.attention.backends import dense
-from regard.attention.call import AttentionCall
-from regard.attention.scores.base import DotProductForm, folds
+from regard.attention.scores import as_score
 from regard.capture.calls.base import CapturedCall, Shape, round_like_autocast, to_four_axes
 from regard.capture.calls.sdpa import SDPACall
 from regard.capture.isolation import side_effect_free_copy
 from regard.capture.mask_analysis import as_boolean, is_causal_sampled, visible_to_any
-from regard.masks.positional import is_plain_causal
-from regard.masks.shape import AttentionShape
+from regard.masks import AttentionShape
 
 
 def capture_regard_call(call: AttentionCall) -> CapturedCall:
     """Return the captured call: an `SDPACall` if the call amounts to a dot product."""
-    causal = is_plain_causal(call.mask, call.shape)
+    causal = call.mask is not None and call.mask.is_causal(call.shape)
     is_unmasked = call.bias is None and (call.mask is None or causal) and call.groups == 1
-    if not (is_unmasked and folds(call.score)):
+    if not (is_unmasked and call.score.is_dot_product):
         return RegardCall(call)
-    form = DotProductForm(*call.score.fold(upcast(call.queries), upcast(call.keys)))  # type: ignore[attr-defined]
+    form = call.score.fold(upcast(call.queries), upcast(call.keys))
     queries, keys, scale, _ = form.absorb_key_bias()
     captured = SDPACall(queries, keys, call.values, is_causal=causal, scale=scale)
     captured.raw_keys = to_four_axes(call.keys)  # a folded key may depend on all the others
@@ -60,10 +59,10 @@ class RegardCall:
     def weights(self, batch: slice, heads: list[int], rows: slice) -> Tensor:
         """Compute weights (batch, head, row, key)."""
         # a fresh copy, so that each block meets the state that the score had before the call
-        call = replace(self._call, score=side_effect_free_copy(self._call.score))
+        call = replace(self._call, score=as_score(side_effect_free_copy(self._call.score)))
         start, stop, _ = rows.indices(self.shape[2])
         scores = dense.score(call, call.queries[..., start:stop, :])
-        weights = dense.weigh(call, scores, call.shape.with_rows(start, stop - start))
+        weights = dense.softmax(call, scores, call.shape.with_rows(start, stop - start))
         return weights.reshape(*self.shape[:2], *weights.shape[-2:])[batch, heads]
 
     def fully_masked_keys(self) -> Tensor | None:

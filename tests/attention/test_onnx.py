@@ -1,4 +1,4 @@
-"""The cases of the ONNX standard for Attention and RotaryEmbedding, through the public door."""
+"""The test cases of the ONNX standard for Attention and RotaryEmbedding, by the public API."""
 
 import json
 import subprocess
@@ -11,8 +11,8 @@ CASES = Path(__file__).parents[1] / "helpers" / "onnx_cases.py"
 
 
 @pytest.mark.parametrize(("operator", "count"), [("Attention", 93), ("RotaryEmbedding", 8)])
-def test_every_case_of_the_standard_comes_out(operator, count):
-    # one operator per process: collecting cases of two in one process mixes them up
+def test_every_case_of_the_onnx_standard_passes(operator, count):
+    # one operator per process: the cases of two that are collected in one process get mixed up
     run = subprocess.run(
         [sys.executable, str(CASES), operator], capture_output=True, text=True, check=False
     )
