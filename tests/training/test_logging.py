@@ -67,6 +67,7 @@ def test_plain_progress_shows_step_loss_speed_and_time_left(monkeypatch):
     lines, now = [], [0.0]
     clock = SimpleNamespace(monotonic=lambda: now[0])
     monkeypatch.setattr("regard.training.logging.time", clock)
+    monkeypatch.setattr("regard._support.progress.time", clock)
     state = TrainState(step=10, max_steps=40)
     with ProgressBar(state, lines.append) as bar:
         for step in range(11, 21):

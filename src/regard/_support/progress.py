@@ -46,7 +46,7 @@ class ProgressDisplay:
         auto_refresh: bool = True,
     ) -> None:
         self.is_live = echo is None and sys.stderr is not None and sys.stderr.isatty()
-        self._echo = echo or print_to_stderr
+        self._echo = echo or echo_to_stderr
         self._last_line = time.monotonic()
         self._progress = Progress(
             *columns,
@@ -157,8 +157,8 @@ def format_duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def print_to_stderr(line: str) -> None:
-    """Print a line to stderr at once."""
+def echo_to_stderr(line: str) -> None:
+    """Print a line to stderr and flush it."""
     print(line, file=sys.stderr, flush=True)
 
 

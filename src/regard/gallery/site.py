@@ -8,7 +8,7 @@ from time import monotonic
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
 from regard._support import files
-from regard._support.progress import ProgressDisplay, print_to_stderr
+from regard._support.progress import ProgressDisplay, echo_to_stderr
 from regard.demo.models import find_cached
 from regard.errors import RegardError, unknown_name
 from regard.gallery import FIGURES, LANGUAGES, figure_page, templates
@@ -46,7 +46,7 @@ def build(
             glyphs = _draw(name, {code: _folder(out, code) for code in languages})
             missing |= {name: glyphs} if glyphs else {}
     if missing:
-        (log or print_to_stderr)(_missing_fonts_message(missing))
+        (log or echo_to_stderr)(_missing_fonts_message(missing))
     return _write_pages(out, languages)
 
 

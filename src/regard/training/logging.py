@@ -1,7 +1,6 @@
 """Progress bar and JSON log of a training run."""
 
 import json
-import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -9,11 +8,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
 from regard._support import files
-from regard._support.progress import PLAIN_INTERVAL_SECONDS, format_duration
+from regard._support.progress import ProgressDisplay, format_duration
 from regard.training.callbacks import Callback, StepResult
 from regard.training.state import TrainState
 from regard.training.validation import ValidationResult
@@ -23,11 +21,6 @@ LOSS_DECAY = 0.95  # of the running mean in the progress bar
 
 Echo = Callable[[str], None]
 """Receives one status line."""
-
-
-def echo_to_stderr(line: str) -> None:
-    """Print a status line to stderr."""
-    print(line, file=sys.stderr, flush=True)
 
 
 class JsonlLog(Callback):
@@ -100,24 +93,21 @@ class ProgressBar(Callback, AbstractContextManager["ProgressBar"]):
     """
 
     def __init__(self, state: TrainState, echo: Echo | None = None) -> None:
-        self._is_live = echo is None and sys.stderr.isatty()
-        self._echo = echo or echo_to_stderr
         self._first_step = state.step
-        self._start = self._last_line = time.monotonic()
+        self._start = time.monotonic()
         self._tokens, self._mean_loss = 0, 0.0
-        self._bar = Progress(
+        self._display = ProgressDisplay(
             TextColumn("step {task.completed:.0f}/{task.total:.0f}"),
             BarColumn(),
             TextColumn("{task.description}"),
             TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-            disable=not self._is_live,
+            total=state.max_steps,
+            completed=state.step,
+            echo=echo,
         )
-        self._task = self._bar.add_task("", total=state.max_steps, completed=state.step)
 
     def __enter__(self) -> "ProgressBar":
-        self._bar.start()
+        self._display.__enter__()
         return self
 
     def __exit__(
@@ -126,7 +116,7 @@ class ProgressBar(Callback, AbstractContextManager["ProgressBar"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._bar.stop()
+        self._display.__exit__(kind, error, trace)
 
     def on_step(self, state: TrainState, result: StepResult) -> None:
         """Update the bar, or print a line every ten seconds."""
@@ -137,11 +127,10 @@ class ProgressBar(Callback, AbstractContextManager["ProgressBar"]):
         now = time.monotonic()
         speed = self._tokens / max(now - self._start, 1e-9)
         text = f"loss {self._mean_loss:.3f} · {speed:,.0f} tokens/s"
-        self._bar.update(self._task, completed=state.step, total=state.max_steps, description=text)
-        if not self._is_live and now - self._last_line > PLAIN_INTERVAL_SECONDS:
-            self._last_line = now
+        self._display.update(state.step, total=state.max_steps, description=text)
+        if self._display.is_line_due():
             seconds_left = self._seconds_left(state, now)
-            self._echo(
+            self._display.print(
                 f"step {state.step}/{state.max_steps} · {text} · "
                 f"{format_duration(seconds_left)} left"
             )
@@ -149,14 +138,10 @@ class ProgressBar(Callback, AbstractContextManager["ProgressBar"]):
     def on_validation(self, state: TrainState, result: ValidationResult) -> None:
         """Print the result of a validation above the bar."""
         bleu = "" if result.bleu is None else f", BLEU {result.bleu:.2f}"
-        line = (
+        self._display.print(
             f"step {state.step}, epoch {state.epoch + 1}, {format_duration(state.seconds)}: "
             f"training loss {result.train_loss:.3f}, validation loss {result.loss:.3f}{bleu}"
         )
-        if self._is_live:
-            self._bar.console.print(line, markup=False, highlight=False)
-        else:
-            self._echo(line)
 
     def _seconds_left(self, state: TrainState, now: float) -> float:
         steps_done = max(state.step - self._first_step, 1)

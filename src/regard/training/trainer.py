@@ -12,14 +12,14 @@ from torch import nn
 
 from regard import presets
 from regard._support import files
-from regard._support.progress import format_duration
+from regard._support.progress import echo_to_stderr, format_duration
 from regard.data import Corpus
 from regard.models import Embedding, build
 from regard.runs import Run, RunFolder, load, parameters
 from regard.training.callbacks import BestParameters, Callback, Snapshots
 from regard.training.checkpoint import Checkpoints
 from regard.training.distributed import Distributed, init_distributed
-from regard.training.logging import Echo, JsonlLog, ProgressBar, echo_to_stderr
+from regard.training.logging import Echo, JsonlLog, ProgressBar
 from regard.training.loop import TrainingLoop
 from regard.training.model_card import model_card
 from regard.training.objective import Objective
