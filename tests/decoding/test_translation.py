@@ -43,6 +43,13 @@ def test_translation_does_not_depend_on_the_other_sentences(translator):
         assert alone.score == pytest.approx(best.score, abs=1e-4)
 
 
+def test_token_ids_are_translated_like_their_text(translator):
+    tokens = [translator[1].source.encode(sentence.strip()) for sentence in SENTENCES]
+    assert translate(*translator, tokens) == translate(*translator, SENTENCES)
+    mixed = [SENTENCES[0], *tokens[1:]]
+    assert translate(*translator, mixed) == translate(*translator, SENTENCES)
+
+
 def test_empty_sentence_has_an_empty_translation(translator):
     assert translate(*translator, [""]) == [[Translation("", (), 0.0, (), 0.0)]]
     assert translate(*translator, []) == []

@@ -41,7 +41,7 @@ class Translation(NamedTuple):
 def translate(
     model: Seq2SeqModel,
     tokenizers: Tokenizers,
-    sentences: Sequence[str],
+    sentences: Sequence[str] | Sequence[Sequence[int]],
     config: SearchConfig | None = None,
     *,
     n_best: int = 1,
@@ -54,7 +54,7 @@ def translate(
     Args:
         model: the model, in evaluation mode.
         tokenizers: of source and target.
-        sentences: the sources; whitespace around them is ignored.
+        sentences: the sources, whitespace around which is ignored, or their token ids.
         config: beam size and length penalty; the defaults of `SearchConfig` if None.
         n_best: number of translations of each sentence; a smaller beam is enlarged to it.
         sampling: sample one translation instead of searching for the best.
@@ -71,9 +71,7 @@ def translate(
         DecodingCancelled: if `should_stop` returned True.
     """
     config = _search_config(config, n_best, sampling)
-    # as in training, spaces around a sentence are no part of it
-    sources = tokenizers.source.encode_batch([sentence.strip() for sentence in sentences])
-    sources = _truncate(sources, model.max_length)
+    sources = _truncate(_source_tokens(tokenizers, sentences), model.max_length)
     # samples depend on the batches, which must not depend on the machine: one thread, one beam
     beam_size, threads = (1, 1) if sampling else (config.beam_size, available_threads())
     batches = list(length_batches(sources, beam_size, threads))
@@ -125,6 +123,16 @@ def _search_config(
         )
     config = SearchConfig() if config is None else config
     return replace(config, beam_size=max(config.beam_size, n_best))
+
+
+def _source_tokens(
+    tokenizers: Tokenizers, sentences: Sequence[str] | Sequence[Sequence[int]]
+) -> list[list[int]]:
+    """Return the token ids of sentences; token ids are returned as they are."""
+    # as in training, spaces around a sentence are no part of it
+    texts = [sentence.strip() for sentence in sentences if isinstance(sentence, str)]
+    encoded = iter(tokenizers.source.encode_batch(texts))
+    return [next(encoded) if isinstance(each, str) else list(each) for each in sentences]
 
 
 def _truncate(sources: list[list[int]], max_length: int | None) -> list[list[int]]:

@@ -67,7 +67,7 @@ def translate_validation(model: Seq2SeqModel, data: TrainingData) -> tuple[list[
     pairs = [data.valid.pair(index) for index in range(min(len(data.valid), MAX_TRANSLATED))]
     was_training = model.training
     model.eval()
-    sources = [data.tokenizers.source.decode(source.tolist()) for source, _ in pairs]
+    sources = [source.tolist() for source, _ in pairs]
     results = translate(model, data.tokenizers, sources, data.config.search)
     model.train(was_training)
     references = [data.tokenizers.target.decode(target.tolist()) for _, target in pairs]
