@@ -16,12 +16,12 @@ from regard.config import (
 from regard.errors import RegardError
 
 
-def test_settings_cannot_be_changed_once_made():
+def test_config_is_immutable():
     with pytest.raises(FrozenInstanceError, match="cannot assign to field 'width'"):
         ModelConfig().width = 3
 
 
-def test_every_setting_has_a_default_and_is_named():
+def test_settings_have_defaults_and_are_keyword_only():
     assert {field.name for field in fields(ModelConfig)} >= {
         "kind",
         "width",
@@ -33,7 +33,7 @@ def test_every_setting_has_a_default_and_is_named():
         ModelConfig("transformer")
 
 
-def test_a_change_leaves_all_else_as_it_was():
+def test_update_returns_a_copy_and_keeps_other_settings():
     before = RunConfig()
     after = before.update({"train": {"steps": 7, "seed": 3}, "model": {"width": 24}})
     assert after.train == replace(before.train, steps=7, seed=3)
@@ -42,13 +42,13 @@ def test_a_change_leaves_all_else_as_it_was():
     assert before == RunConfig()
 
 
-def test_no_change_is_no_change():
+def test_empty_update_changes_nothing():
     assert RunConfig.from_dict({}) == RunConfig()
     assert RunConfig.from_dict({"train": {}}) == RunConfig()
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("updates", "message"),
     [
         ({"trian": {}}, r"no section is called 'trian'\. Did you mean 'train'\?"),
         ({"zzz": {}}, r"no section is called 'zzz'\. Choose from: data, model, search, train\."),
@@ -87,40 +87,40 @@ def test_no_change_is_no_change():
         ({"train": {"betas": [0.9, "x"]}}, "train.betas must be a number, but it is 'x'"),
     ],
 )
-def test_what_does_not_exist_or_fit_is_refused_with_its_name(changes, words):
-    with pytest.raises(RegardError, match=words):
-        RunConfig.from_dict(changes)
+def test_unknown_name_or_wrong_type_is_refused_by_name(updates, message):
+    with pytest.raises(RegardError, match=message):
+        RunConfig.from_dict(updates)
 
 
-@pytest.mark.parametrize("one", fields(RunConfig), ids=lambda one: one.name)
-def test_each_setting_is_offered_when_a_letter_is_missing(one):
-    for setting in fields(one.default_factory):
+@pytest.mark.parametrize("section", fields(RunConfig), ids=lambda section: section.name)
+def test_misspelled_setting_suggests_the_nearest(section):
+    for setting in fields(section.default_factory):
         short = setting.name[:-1]
         with pytest.raises(RegardError, match="Did you mean"):
-            RunConfig.from_dict({one.name: {short + "_": 1}})
+            RunConfig.from_dict({section.name: {short + "_": 1}})
 
 
-def test_a_whole_number_may_stand_for_a_number():
-    rate = RunConfig.from_dict({"train": {"learning_rate": 2}}).train.learning_rate
-    assert (rate, type(rate)) == (2.0, float)
+def test_integer_is_accepted_for_a_float():
+    value = RunConfig.from_dict({"train": {"learning_rate": 2}}).train.learning_rate
+    assert (value, type(value)) == (2.0, float)
 
 
-def test_two_numbers_come_as_a_tuple():
+def test_list_of_two_numbers_becomes_a_tuple():
     betas = RunConfig.from_dict({"train": {"betas": [0, 0.5]}}).train.betas
     assert betas == (0.0, 0.5)
     assert [type(beta) for beta in betas] == [float, float]
 
 
-@pytest.mark.parametrize("nothing", [None, "none"])
-def test_what_may_be_nothing_can_be_set_to_none(nothing):
-    given = replace(RunConfig(), train=TrainConfig(minutes=3.0), model=ModelConfig(key_heads=2))
-    after = given.update({"train": {"minutes": nothing}, "model": {"key_heads": nothing}})
+@pytest.mark.parametrize("none_value", [None, "none"])
+def test_optional_setting_accepts_none(none_value):
+    config = replace(RunConfig(), train=TrainConfig(minutes=3.0), model=ModelConfig(key_heads=2))
+    after = config.update({"train": {"minutes": none_value}, "model": {"key_heads": none_value}})
     assert after == RunConfig()
     assert after.update({"train": {"minutes": 5}}).train.minutes == 5.0
 
 
 @pytest.mark.parametrize(
-    ("assignment", "meant"),
+    ("assignment", "expected"),
     [
         ("train.steps=200", {"train": {"steps": 200}}),
         (" train.steps = 200 ", {"train": {"steps": 200}}),
@@ -136,14 +136,14 @@ def test_what_may_be_nothing_can_be_set_to_none(nothing):
         ("a.b.c=1", {"a": {"b.c": 1}}),
     ],
 )
-def test_an_assignment_says_section_setting_and_value(assignment, meant):
-    assert parse_assignment(assignment) == meant
+def test_assignment_is_parsed_into_section_key_and_value(assignment, expected):
+    assert parse_assignment(assignment) == expected
 
 
 @pytest.mark.parametrize(
     "assignment", ["steps=3", "train.steps", "train.=3", ".steps=3", "=3", "", "train steps 3"]
 )
-def test_what_is_no_assignment_is_shown(assignment):
+def test_malformed_assignment_is_quoted_in_the_error(assignment):
     with pytest.raises(RegardError, match="must be section.key=value, but it is '"):
         parse_assignment(assignment)
 
@@ -163,26 +163,26 @@ settings = st.builds(
 
 
 @given(settings)
-def test_settings_come_back_from_json_as_they_were(some):
-    back = RunConfig.from_dict(json.loads(json.dumps(some.to_dict())))
-    assert back == some
+def test_config_survives_json(config):
+    back = RunConfig.from_dict(json.loads(json.dumps(config.to_dict())))
+    assert back == config
     assert type(back.train.betas) is tuple
 
 
-def test_json_names_every_setting_defaults_included():
+def test_dict_has_every_setting_defaults_included():
     text = json.dumps(RunConfig().to_dict())
     for section in fields(RunConfig):
-        for one in fields(section.default_factory):
-            assert f'"{one.name}":' in text
+        for setting in fields(section.default_factory):
+            assert f'"{setting.name}":' in text
 
 
-def test_a_file_is_read_as_toml(tmp_path):
+def test_settings_file_is_toml(tmp_path):
     path = tmp_path / "some.toml"
     path.write_text('[train]\nsteps = 3\n[model]\nscore = "ádditive"\n', encoding="utf-8")
     assert read_toml(path) == {"train": {"steps": 3}, "model": {"score": "ádditive"}}
 
 
-def test_a_file_that_is_not_toml_is_one_sentence(tmp_path):
+def test_unreadable_settings_file_is_reported_in_one_line(tmp_path):
     path = tmp_path / "some.toml"
     with pytest.raises(RegardError, match=r"cannot read the settings in .*some\.toml"):
         read_toml(path)
@@ -195,7 +195,7 @@ def test_a_file_that_is_not_toml_is_one_sentence(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("setting", "message"),
     [
         ("train.batch_tokens=0", "train.batch_tokens must be 1 or more, but it is 0"),
         ("train.seed=-1", "train.seed must be 0 or more, but it is -1"),
@@ -232,11 +232,11 @@ def test_a_file_that_is_not_toml_is_one_sentence(tmp_path):
         ("search.beam_size=0", "search.beam_size must be 1 or more, but it is 0"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(setting, said):
-    with pytest.raises(RegardError, match=said):
+def test_value_out_of_range_is_refused_with_its_limits(setting, message):
+    with pytest.raises(RegardError, match=message):
         RunConfig.from_dict(parse_assignment(setting))
 
 
 @pytest.mark.parametrize(("text", "value"), [(".3", 0.3), ("-.5", -0.5), ("words", "words")])
-def test_what_is_no_toml_is_a_plain_number_or_a_word(text, value):
+def test_assignment_value_may_be_a_bare_number_or_word(text, value):
     assert parse_assignment(f"model.dropout={text}") == {"model": {"dropout": value}}

@@ -180,7 +180,7 @@ def presets(
     from regard import presets as known
 
     actions: dict[str, Callable[[], str]] = {
-        "list": known.listing,
+        "list": known.table,
         "show": lambda: known.text(name).rstrip("\n"),
         "copy": lambda: f"copied to {known.copy(name, to)}",
     }
