@@ -1,13 +1,16 @@
-"""How well runs translate: rows for RESULTS.md, each with all it takes to make it again.
+"""BLEU of trained runs: rows for RESULTS.md, each with the command that reproduces it.
 
-python bench/quality.py RUN SOURCE REFERENCE [RUN SOURCE REFERENCE ...]
+    python bench/quality.py RUN SOURCE REFERENCE [RUN SOURCE REFERENCE ...]
+    python bench/quality.py --smoke
+
+--smoke takes seconds: it trains a tiny run on made-up sentences, and evaluates it on them.
 """
 
 import argparse
 import json
 import shlex
+import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,83 +18,95 @@ from regard import presets
 from regard.config import RunConfig
 from regard.data import read_pairs
 from regard.decoding import translate
-from regard.evaluation import metrics
+from regard.evaluation import corpus_scores, is_chinese
 from regard.runs import Run, RunFolder, load
-from regard.training import defaults
+from regard.training import train
+from regard.training.defaults import defaults_for_size
+from train import SMOKE_SETTINGS, write_smoke_data
 
 HEAD = """\
-| run | BLEU | signature | seed | minutes | weights | command |
+| run | BLEU | signature | seed | minutes | parameters | command |
 |---|---|---|---|---|---|---|"""
+SMOKE_STEPS = {"train": {"steps": 3, "warmup": 1}, "search": {"beam_size": 1}}
 
 
 def row(run: Run, source: Path, reference: Path) -> str:
-    """Translate the sources as the run's settings say, and write the row."""
+    """Translate a test set with the run's settings; return the row of its BLEU."""
     pairs = list(read_pairs([source, reference]))
-    found = translate(
-        run.model, run.tokenizers, [pair.source for pair in pairs], run.settings.search
-    )
-    references = [pair.target for pair in pairs]
-    texts, chinese = [best[0].text for best in found], metrics.is_chinese(references)
-    bleu = next(
-        s for s in metrics.corpus_scores(texts, references, chinese=chinese) if s.name == "BLEU"
-    )
-    weights = sum(weight.numel() for weight in run.model.parameters())
+    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    results = translate(run.model, run.tokenizers, sources, run.settings.search)
+    translations = [best[0].text for best in results]
+    bleu, _ = corpus_scores(translations, references, chinese=is_chinese(references))
+    interval = "" if bleu.interval is None else f" ± {bleu.interval:.2f}"
     cells = (
         run.name,
-        f"{bleu.value:.2f} ± {bleu.interval:.2f}",
-        f"`{bleu.signature}`".replace("|", r"\|"),  # which would end the cell
+        f"{bleu.value:.2f}{interval}",
+        f"`{bleu.signature}`".replace("|", r"\|"),  # a bare | would end the cell
         run.settings.train.seed,
-        f"{seconds(run.folder) / 60:.0f}",
-        f"{weights:,}",
+        f"{training_seconds(run.folder) / 60:.0f}",
+        f"{sum(parameter.numel() for parameter in run.model.parameters()):,}",
         f"`{command(run)}`",
     )
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def seconds(folder: RunFolder) -> float:
-    """Give how long the training took, by the last line of its log that says so."""
+def training_seconds(folder: RunFolder) -> float:
+    """Return how long the run was trained, by its log."""
     entries = (json.loads(line) for line in folder.log.read_text(encoding="utf-8").splitlines())
     return max((entry["seconds"] for entry in entries if "seconds" in entry), default=0.0)
 
 
 def command(run: Run) -> str:
-    """Write the command that makes such a run: files by name, the nearest preset, the rest set."""
+    """Return the command that trains such a run: files by name, the nearest preset, the rest."""
     _, origin = run.folder.read_settings()
     names = [Path(name).name for name in origin["texts"]]
-    parts = len(origin["fingerprints"])  # training pairs and, if given, those to validate with
-    train, valid = names[: len(names) // parts], names[len(names) // parts :]
+    corpora = len(origin["fingerprints"])  # training and, if given, validation pairs
+    pairs, valid = names[: len(names) // corpora], names[len(names) // corpora :]
     known = {None: {}, **{name: presets.read(name) for name in presets.names()}}
-    rest = {
-        name: list(_differences(origin["pairs"], changes, run.settings))
-        for name, changes in known.items()
+    differences = {
+        name: list(_differences(origin["pairs"], preset, run.settings))
+        for name, preset in known.items()
     }
-    preset = min(rest, key=lambda name: len(rest[name]))
-    words = ["regard", "train", *train]
+    nearest = min(differences, key=lambda name: len(differences[name]))
+    words = ["regard", "train", *pairs]
     words += [word for name in valid for word in ("--valid", name)]
-    words += ["--preset", preset] if preset else []
-    words += [word for setting in rest[preset] for word in ("--set", setting)]
+    words += ["--preset", nearest] if nearest else []
+    words += [word for setting in differences[nearest] for word in ("--set", setting)]
     return shlex.join([*words, "--out", run.name])
 
 
-def _differences(pairs: int, preset: Mapping[str, Any], settings: RunConfig) -> Iterator[str]:
-    """Give what must be set after the defaults for so many pairs, and a preset."""
-    base = asdict(RunConfig.from_dict(defaults.defaults_for_size(pairs)).update(preset))
-    for section, keys in asdict(settings).items():
-        for key, value in keys.items():
+def _differences(num_pairs: int, preset: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
+    """Yield the assignments that remain after the defaults by size and a preset."""
+    base = RunConfig.from_dict(defaults_for_size(num_pairs)).update(preset).to_dict()
+    for section, settings in config.to_dict().items():
+        for key, value in settings.items():
             if value != base[section][key]:
-                text = json.dumps(value)  # which TOML reads, but for none
-                yield f"{section}.{key}={'none' if value is None else text}"
+                text = "none" if value is None else json.dumps(value)  # JSON values are TOML
+                yield f"{section}.{key}={text}"
+
+
+def smoke() -> None:
+    """Train a tiny run, and print its row."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_smoke_data(folder)
+        files = [folder / "train.en.gz", folder / "train.de.gz"]
+        run = train(files, folder / "run", updates=[SMOKE_SETTINGS, SMOKE_STEPS])
+        print(row(run, *files))
 
 
 def main() -> None:
     """Print a row for each run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("paths", type=Path, nargs="+", metavar="RUN SOURCE REFERENCE")
-    paths = parser.parse_args().paths
-    if len(paths) % 3:
-        parser.error(f"each run needs a source and a reference, but there are {len(paths)} paths")
+    parser.add_argument("paths", type=Path, nargs="*", metavar="RUN SOURCE REFERENCE")
+    parser.add_argument("--smoke", action="store_true", help="a tiny run on made-up data")
+    options = parser.parse_args()
+    if len(options.paths) % 3 or not (options.paths or options.smoke):
+        parser.error(f"each run needs a source and a reference, but there are {options.paths}")
     print(HEAD)
-    for folder, source, reference in zip(*[iter(paths)] * 3, strict=True):
+    if options.smoke:
+        smoke()
+    for folder, source, reference in zip(*[iter(options.paths)] * 3, strict=True):
         print(row(load(folder), source, reference), flush=True)
 
 

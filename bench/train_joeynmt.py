@@ -1,8 +1,8 @@
-"""A worker of bench/train.py: JoeyNMT trains, by its own TrainManager, in turns.
+"""A worker of bench/train.py: JoeyNMT's own TrainManager, in turns.
 
     python bench/train_joeynmt.py FOLDER
 
-The folder has train.source, train.target (tokens as words), vocabulary.txt and sizes.json.
+The folder has train.source, train.target (token ids as words), vocabulary.txt and settings.json.
 """
 
 import importlib.metadata
@@ -15,7 +15,7 @@ from typing import Any
 
 from turns import Turns
 
-# JoeyNMT 2.3 asks for a package that does what the standard library does since Python 3.8
+# JoeyNMT 2.3 imports a backport of what is in the standard library since Python 3.8
 sys.modules.setdefault("importlib_metadata", importlib.metadata)
 
 from joeynmt.batch import Batch  # noqa: E402
@@ -26,16 +26,20 @@ from joeynmt.training import TrainManager  # noqa: E402
 NEVER = 10**9
 
 
-def config(folder: Path, sizes: dict[str, Any]) -> dict[str, Any]:
-    """Write the tiny recipe as JoeyNMT's settings; what is not named is its default."""
+def joeynmt_config(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the recipe in JoeyNMT's settings; everything else is at its defaults."""
     side = {
-        "embeddings": {"embedding_dim": sizes["width"], "scale": True, "dropout": sizes["dropout"]},
+        "embeddings": {
+            "embedding_dim": settings["width"],
+            "scale": True,
+            "dropout": settings["dropout"],
+        },
         "type": "transformer",
-        "hidden_size": sizes["width"],
-        "ff_size": sizes["hidden"],
-        "num_layers": sizes["layers"],
-        "num_heads": sizes["heads"],
-        "dropout": sizes["dropout"],
+        "hidden_size": settings["width"],
+        "ff_size": settings["ffn_width"],
+        "num_layers": settings["layers"],
+        "num_heads": settings["heads"],
+        "dropout": settings["dropout"],
         "layer_norm": "post",
     }
     language = {"level": "word", "voc_file": str(folder / "vocabulary.txt"), "max_length": NEVER}
@@ -45,7 +49,7 @@ def config(folder: Path, sizes: dict[str, Any]) -> dict[str, Any]:
         "use_cuda": False,
         "data": {
             "train": str(folder / "train"),
-            "dev": str(folder / "train"),  # asked for, and never read
+            "dev": str(folder / "train"),  # required, but never read
             "src": {"lang": "source", **language},
             "trg": {"lang": "target", **language},
         },
@@ -54,13 +58,13 @@ def config(folder: Path, sizes: dict[str, Any]) -> dict[str, Any]:
             "optimizer": "adam",
             "adam_betas": [0.9, 0.98],
             "scheduling": "warmupinversesquareroot",
-            "learning_rate": sizes["rate"],
-            "learning_rate_warmup": sizes["warmup"],
+            "learning_rate": settings["learning_rate"],
+            "learning_rate_warmup": settings["warmup"],
             "learning_rate_min": 0.0,
-            "clip_grad_norm": sizes["clip"],
-            "label_smoothing": sizes["smoothing"],
+            "clip_grad_norm": settings["max_grad_norm"],
+            "label_smoothing": settings["label_smoothing"],
             "batch_type": "token",
-            "batch_size": sizes["tokens"],
+            "batch_size": settings["batch_tokens"],
             "validation_freq": NEVER,
             "epochs": NEVER,
         },
@@ -75,20 +79,20 @@ def config(folder: Path, sizes: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-class Watched(TrainManager):
-    """JoeyNMT's own loop, which tells of the step before as the next one begins."""
+class TurnTakingManager(TrainManager):
+    """JoeyNMT's own loop; it reports each step when the next one begins."""
 
-    def train_in_turns(self, data: Any) -> None:
-        """Train until the turns end."""
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
         self.turns: Turns | None = None
-        self.train_and_validate(train_data=data, valid_data=data)
+        self.last_step = 0, 0  # tokens, positions
 
     def _train_step(self, batch: Batch) -> tuple[float, int]:
         if self.turns is None:
             self.turns = Turns()
-        elif not self.turns.step(*self.last):
+        elif not self.turns.step(*self.last_step):
             os._exit(0)  # the loop's own end would write a checkpoint
-        self.last = batch.ntokens, batch.trg.numel()
+        self.last_step = batch.ntokens, batch.trg.numel()
         return super()._train_step(batch)
 
 
@@ -96,11 +100,12 @@ def main() -> None:
     """Train in turns."""
     logging.disable(logging.INFO)
     folder = Path(sys.argv[1])
-    args = parse_global_args(config(folder, json.loads((folder / "sizes.json").read_text())))
+    settings = json.loads((folder / "settings.json").read_text())
+    args = parse_global_args(joeynmt_config(folder, settings))
     model, data, _, _ = prepare(args, rank=0, mode="train")
-    weights = sum(weight.numel() for weight in model.parameters())
-    print(f"JoeyNMT: {weights:,} weights", file=sys.stderr)
-    manager = Watched(
+    count = sum(parameter.numel() for parameter in model.parameters())
+    print(f"JoeyNMT: {count:,} parameters", file=sys.stderr)
+    manager = TurnTakingManager(
         rank=0,
         model=model,
         model_dir=args.model_dir,
@@ -110,7 +115,7 @@ def main() -> None:
         train_args=args.train,
         dev_args=set_validation_args(args.test),
     )
-    manager.train_in_turns(data)
+    manager.train_and_validate(train_data=data, valid_data=data)
 
 
 if __name__ == "__main__":

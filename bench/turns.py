@@ -1,6 +1,6 @@
-"""Let trainings in processes of their own take turns: one works while the others wait.
+"""Interleave trainers that run in processes of their own: one works while the others wait.
 
-Only the standard library, so that a worker may live in any environment.
+Only the standard library is used, so that a worker can live in any environment.
 """
 
 import json
@@ -11,54 +11,62 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+EXIT_TIMEOUT_SECONDS = 20
+
 
 class Turn(NamedTuple):
     """What a worker did in one turn."""
 
-    tokens: int  # real target tokens, ends included
-    cells: int  # target positions of its batches, padding included
+    tokens: int  # target tokens, end of sentence included, padding not
+    positions: int  # target positions of its batches, padding included
     steps: int
     seconds: float
 
     @property
     def speed(self) -> float:
-        """Real target tokens per second."""
+        """Target tokens per second."""
         return self.tokens / self.seconds
 
 
 class Turns:
-    """A worker's side: told of each step, it holds the training until the next turn.
+    """A worker's side: notified of every step, it blocks the training until the next turn.
 
-    A turn is whole steps, until its seconds are over, with all that lies between two steps.
+    A turn consists of whole steps, until its time is over, with everything between two steps.
     """
 
     def __init__(self) -> None:
-        # what a library prints goes to stderr; stdout is for answers
-        self._answers = os.fdopen(os.dup(1), "w")
+        # what a library prints goes to stderr; stdout is for the results
+        self._results = os.fdopen(os.dup(1), "w")
         os.dup2(2, 1)
+        self._seconds = self._start = 0.0
+        self._tokens = self._positions = self._steps = 0
         self._wait()
 
-    def step(self, tokens: int, cells: int) -> bool:
-        """Take note of a step, and at the end of a turn wait for the next; say if there is one."""
-        self._tokens, self._cells = self._tokens + tokens, self._cells + cells
+    def step(self, tokens: int, positions: int) -> bool:
+        """Count a step; at the end of a turn report it, and wait for the next one.
+
+        Returns:
+            Whether there is another step to take.
+        """
+        self._tokens, self._positions = self._tokens + tokens, self._positions + positions
         self._steps += 1
         seconds = time.perf_counter() - self._start
-        if seconds < self._wanted:
+        if seconds < self._seconds:
             return True
-        turn = Turn(self._tokens, self._cells, self._steps, seconds)
-        print(json.dumps(turn), file=self._answers, flush=True)
+        turn = Turn(self._tokens, self._positions, self._steps, seconds)
+        print(json.dumps(turn), file=self._results, flush=True)
         return self._wait()
 
     def _wait(self) -> bool:
         line = sys.stdin.readline()
-        self._wanted = float(line or "inf")
-        self._tokens = self._cells = self._steps = 0
+        self._seconds = float(line or "inf")
+        self._tokens = self._positions = self._steps = 0
         self._start = time.perf_counter()
         return bool(line)
 
 
 class Worker:
-    """The other side: starts a worker, and gives it turns."""
+    """The benchmark's side: starts a worker process, and gives it turns."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, Any]) -> None:
         self._process = subprocess.Popen(
@@ -70,19 +78,20 @@ class Worker:
         )
 
     def turn(self, seconds: float) -> Turn:
-        """Let it work for so many seconds, to the end of a step."""
+        """Let the worker train for some seconds, to the end of a step."""
         assert self._process.stdin is not None and self._process.stdout is not None
         print(seconds, file=self._process.stdin, flush=True)
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError(f"a worker ended: {self._process.args}")
+            raise RuntimeError(f"a worker exited early: {self._process.args}")
         return Turn(*json.loads(line))
 
-    def end(self) -> None:
-        """Let it go."""
-        assert self._process.stdin is not None
+    def close(self) -> None:
+        """Let the worker exit; kill it if it does not."""
+        assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
         try:
-            self._process.wait(timeout=20)
+            self._process.wait(timeout=EXIT_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
+        self._process.stdout.close()

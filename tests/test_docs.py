@@ -1,4 +1,4 @@
-"""What the documentation shows must run and be true."""
+"""The documentation's code runs, and its tables and links match the source."""
 
 import dataclasses
 import inspect
@@ -25,8 +25,9 @@ def blocks(name):
     return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / name).read_text(), flags=re.DOTALL)
 
 
+@pytest.mark.train
 @pytest.mark.usefixtures("unchecked")
-def test_every_line_of_the_tour_runs(tmp_path, monkeypatch):
+def test_tour_runs(tmp_path, monkeypatch):
     book = load_phrasebook("fr", train=300, valid=20, test=20)
     monkeypatch.setattr("regard.demo.models.load_phrasebook", lambda _: book)
     monkeypatch.chdir(tmp_path)
@@ -35,12 +36,12 @@ def test_every_line_of_the_tour_runs(tmp_path, monkeypatch):
     for block in blocks("tour.md"):
         exec(block, names)
     assert names["best"].text and len(names["others"]) == 2
-    kinds = [look.kind for look in names["trace"].maps]
+    kinds = [m.kind for m in names["trace"].maps]
     assert kinds.count("cross") == 2 and len(kinds) == 6  # two layers, three kinds
     assert (tmp_path / "cat.html").exists() and (tmp_path / "cat.json").exists()
 
 
-def test_a_score_is_added_just_as_it_is_told(tmp_path):
+def test_score_can_be_added_as_documented(tmp_path):
     tried, file, line, used = blocks("add-a-score.md")
     exec(tried, {})
     package = tmp_path / "regard"
@@ -64,7 +65,7 @@ def test_a_score_is_added_just_as_it_is_told(tmp_path):
 
 
 @pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
-def test_every_link_and_every_file_that_is_named_is_there(page):
+def test_links_and_named_files_exist(page):
     text = page.read_text()
     for link in re.findall(r"\]\(([^)#]+)\)", text):
         assert link.startswith("https://") or (page.parent / link).exists(), link
@@ -89,7 +90,7 @@ def settings_rows(section):
 
 
 @pytest.mark.parametrize("name", ["data", "model", "train", "search"])
-def test_the_page_of_settings_has_every_setting_with_its_default_and_meaning(name):
+def test_settings_page_has_every_setting(name):
     page = (ROOT / "docs" / "settings.md").read_text()
     table = page.split(f"\n## {name}:")[1].split("\n## ")[0]
     section = getattr(RunConfig(), name)
@@ -98,7 +99,7 @@ def test_the_page_of_settings_has_every_setting_with_its_default_and_meaning(nam
     assert len(rows) == len(dataclasses.fields(section))
 
 
-def test_the_page_of_settings_tells_the_defaults_by_size():
+def test_settings_page_has_the_defaults_by_size():
     page = (ROOT / "docs" / "settings.md").read_text()
     table = page.split("## Defaults by size")[1]
     lines = [line.strip("| ").split(" | ") for line in table.splitlines() if line[:2] == "| "]
@@ -118,7 +119,7 @@ def defaults_by_size():
         yield name, tuple(v if v == "as above" else f"`{json.dumps(v)}`" for v in values)
 
 
-def test_the_settings_that_the_page_shows_are_taken():
+def test_settings_page_examples_are_valid():
     page = (ROOT / "docs" / "settings.md").read_text()
     (file,) = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
     by_file = RunConfig.from_dict(tomllib.loads(file))

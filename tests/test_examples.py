@@ -30,41 +30,41 @@ def run(capsys, monkeypatch, tmp_path):
     return run
 
 
-def test_every_example_is_tested():
+def test_every_example_has_a_test():
     tested = re.findall(r'run\("(\w+)"\)', Path(__file__).read_text())
     assert {path.stem for path in FOLDER.glob("*.py")} == set(tested)
 
 
-def test_look_shows_scores_and_masks(run):
-    told = run("look")
+def test_look_example_prints_scores_and_masks(run):
+    output = run("look")
     for title in ("scaled_dot", "cosine", "gaussian", "at itself and the two words before it"):
-        assert title in told
-    assert told.endswith("query 5 may not attend to key 1: masked by window(2)\n")
+        assert title in output
+    assert output.endswith("query 5 may not attend to key 1: masked by window(2)\n")
 
 
-def test_a_learned_bandwidth_comes_nearest_to_the_truth(run):
+def test_kernel_regression_example_learns_the_best_bandwidth(run):
     average, fixed, learned = map(float, re.findall(r"error ([\d.]+)", run("kernel_regression")))
     assert learned < fixed < average
 
 
-def test_words_are_reversed_and_the_strongest_looks_are_an_anti_diagonal(run):
-    told = run("reverse")
-    heard, said = re.search(r"^(.*)  ->  (.*)$", told, flags=re.MULTILINE).groups()
+def test_reverse_example_learns_antidiagonal_attention(run):
+    output = run("reverse")
+    heard, said = re.search(r"^(.*)  ->  (.*)$", output, flags=re.MULTILINE).groups()
     assert said.split() == heard.split()[::-1]
-    rows = [line.split()[1:] for line in told.splitlines() if line.split()[:1] != ["step"]]
+    rows = [line.split()[1:] for line in output.splitlines() if line.split()[:1] != ["step"]]
     numbers = [[float(n) for n in row if re.fullmatch(r"[01]\.\d\d|0", n)] for row in rows]
     table = torch.tensor([row for row in numbers if len(row) == 5])
     assert table.argmax(1).tolist() == [4, 3, 2, 1, 0]
 
 
-def test_torchs_transformer_is_watched_and_a_page_written(run, tmp_path):
-    told = run("watch_a_model")
-    assert "decoder.layers.1.multihead_attn" in told and "3 × 5" in told
+def test_watch_example_writes_a_page(run, tmp_path):
+    output = run("watch_a_model")
+    assert "decoder.layers.1.multihead_attn" in output and "3 × 5" in output
     page = (tmp_path / "watched.html").read_text()
     assert page.startswith("<!DOCTYPE html>") and '"chat"' in page
 
 
-def test_every_cell_of_the_notebook_runs(capsys):
+def test_notebook_runs(capsys):
     notebook = json.loads((FOLDER / "where_does_it_look.ipynb").read_text())
     cells = ["".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code"]
     names: dict[str, object] = {}

@@ -32,12 +32,12 @@ RUN_ELSEWHERE = {
     "regard explore run other": "explorer/test_server.py::test_explore_serves_two_runs",
     'regard look --hf MODEL "a text"': "cli/test_look.py::test_look_draws_a_hugging_face_model",
     "torchrun --nproc-per-node 2 -m regard train …": (
-        "training/test_trainer.py::test_two_processes_learn_what_one_does"
+        "training/test_processes.py::test_two_processes_train_to_the_parameters_of_one"
     ),
     "regard translate --traces": (
         "cli/test_commands.py::test_traces_option_writes_one_trace_per_line"
     ),
-    "kill -9": "training/test_trainer.py::test_a_killed_process_goes_on_to_the_same_weights",
+    "kill -9": "training/test_resume.py::test_killed_process_resumes_to_the_same_parameters",
 }
 MAKE_TARGETS = {
     "make demo": "-m regard demo",

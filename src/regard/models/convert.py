@@ -24,7 +24,7 @@ def from_torch(module: nn.Transformer) -> tuple[Encoder, Decoder]:
         RegardError: if the activation is neither relu nor gelu.
 
     Example:
-        >>> encoder, decoder = from_torch(nn.Transformer(12, 3, 1, 1, 20, batch_first=True))
+        >>> encoder, decoder = from_torch(nn.Transformer(12, 2, 1, 1, 20, batch_first=True))
         >>> len(decoder.layers)
         1
     """
