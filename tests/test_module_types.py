@@ -1,4 +1,4 @@
-"""The types that the pages' modules tell in comments, checked by TypeScript."""
+"""Type check of the pages' scripts: JSDoc types, checked by TypeScript."""
 
 import shutil
 import subprocess
@@ -8,28 +8,26 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 MODULES = [*ROOT.glob("src/regard/*/static/**/*.js")]
-OWN = ROOT / ".venv/typescript/node_modules/.bin/tsc"  # where `make test` installs it
+LOCAL_TSC = ROOT / ".venv/typescript/node_modules/.bin/tsc"  # where `make test` installs it
 VERSION = "5.9"
 
 
 @pytest.fixture
 def tsc():
-    """The compiler; where there is none, or one of another version, the test is skipped."""
-    found = str(OWN) if OWN.exists() else shutil.which("tsc")
-    if found is None or shutil.which("node") is None:
-        pytest.skip("TypeScript is not installed: the types of the modules were not checked")
-    said = subprocess.run([found, "--version"], capture_output=True, text=True).stdout
-    version = said.split()[-1]
+    """Path of the TypeScript compiler; skip the test if that version is not installed."""
+    path = str(LOCAL_TSC) if LOCAL_TSC.exists() else shutil.which("tsc")
+    if path is None or shutil.which("node") is None:
+        pytest.skip("TypeScript is not installed: the scripts' types were not checked")
+    output = subprocess.run([path, "--version"], capture_output=True, text=True).stdout
+    version = output.split()[-1]
     if not version.startswith(f"{VERSION}."):
-        pytest.skip(
-            f"TypeScript {VERSION} is wanted, but {found} is {version}: nothing was checked"
-        )
-    return found
+        pytest.skip(f"TypeScript {VERSION} is required, but {path} is {version}: nothing checked")
+    return path
 
 
-def test_the_modules_keep_to_the_types_they_tell(tsc):
-    ran = subprocess.run([tsc, "--project", ROOT, "--listFiles"], capture_output=True, text=True)
-    problems = [line for line in ran.stdout.splitlines() if ": error " in line]
-    assert ran.returncode == 0, "\n".join(problems) or ran.stdout
-    checked = {Path(line) for line in ran.stdout.splitlines()}
+def test_scripts_pass_the_type_check(tsc):
+    result = subprocess.run([tsc, "--project", ROOT, "--listFiles"], capture_output=True, text=True)
+    errors = [line for line in result.stdout.splitlines() if ": error " in line]
+    assert result.returncode == 0, "\n".join(errors) or result.stdout
+    checked = {Path(line) for line in result.stdout.splitlines()}
     assert len(MODULES) > 50 and checked.issuperset(MODULES)

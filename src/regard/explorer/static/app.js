@@ -149,7 +149,11 @@ function switchTheme() {
   currentPage?.redraw?.();
 }
 
-/** Save a preference; a browser that forbids storage starts with the defaults each time. @param {string} name @param {string} value */
+/**
+ * Save a preference; a browser that forbids storage starts with the defaults each time.
+ * @param {string} name
+ * @param {string} value
+ */
 function savePreference(name, value) {
   try {
     localStorage.setItem(`regard ${name}`, value);

@@ -112,7 +112,11 @@ export function toRequest(state) {
 
 const formatVectors = (/** @type {Vector[]} */ vectors) => vectors.map((vector) => vector.join()).join(";");
 
-/** Return the URL parameters of a state; defaults are empty. @param {AttentionState} state @param {Language} language */
+/**
+ * Return the URL parameters of a state; defaults are empty.
+ * @param {AttentionState} state
+ * @param {Language} language
+ */
 export function toParams(state, language) {
   const defaults = defaultState(language);
   const unlessDefault = (/** @type {string} */ value, /** @type {string} */ byDefault) => (value === byDefault ? "" : value);

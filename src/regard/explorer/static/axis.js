@@ -4,7 +4,12 @@
  * @typedef {{toPixel: (value: number) => number, toValue: (pixel: number) => number, min: number, max: number}} Axis
  */
 
-/** Create a linear scale from values to pixels; a single value is centred. @param {number[]} values @param {number[]} pixels @returns {Axis} */
+/**
+ * Create a linear scale from values to pixels; a single value is centred.
+ * @param {number[]} values
+ * @param {number[]} pixels
+ * @returns {Axis}
+ */
 export function linearScale([min, max], [start, end]) {
   const fraction = (/** @type {number} */ value) => (max === min ? 0.5 : (value - min) / (max - min));
   return {
@@ -26,7 +31,11 @@ export function ticks(min, max, count = 5) {
   return values;
 }
 
-/** Format a tick with as many decimals as the distance to the next one needs. @param {number} value @param {number[]} all */
+/**
+ * Format a tick with as many decimals as the distance to the next one needs.
+ * @param {number} value
+ * @param {number[]} all
+ */
 export function formatTick(value, all) {
   const step = all.length > 1 ? Math.abs(all[1] - all[0]) : Math.abs(value) || 1;
   if (Math.abs(value) >= 10_000) return `${Number((value / 1000).toPrecision(4))}k`;

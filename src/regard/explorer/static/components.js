@@ -66,7 +66,11 @@ function runLabel(run, texts) {
   return `${run.name} · ${texts.architectures[run.kind] ?? run.kind}${size}${run.ready ? "" : ` · ${texts.notTrained}`}`;
 }
 
-/** Return the run of a name, else the first that can translate, else the first. @param {ServerInfo} server @param {string|undefined} name */
+/**
+ * Return the run of a name, else the first that can translate, else the first.
+ * @param {ServerInfo} server
+ * @param {string|undefined} name
+ */
 export function findRun({ runs }, name) {
   return runs.find((run) => run.name === name) ?? runs.find((run) => run.ready) ?? runs[0] ?? null;
 }

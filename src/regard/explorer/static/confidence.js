@@ -1,4 +1,4 @@
-/** Confidence of a translation: its text split into words with their probabilities, and how strongly to highlight them. */
+/** Confidence of a translation: its words with their probabilities, and how strongly to highlight them. */
 
 /**
  * Split a text into its words, in order, and what is between them, which has no probability.

@@ -7,13 +7,22 @@
  * @typedef {(query: number, key: number) => number} ValueAt
  */
 
-/** Return why two heads cannot be subtracted, or null if they can. @param {MatrixData} a @param {MatrixData} b @returns {"size"|"summary"|null} */
+/**
+ * Return why two heads cannot be subtracted, or null if they can.
+ * @param {MatrixData} a
+ * @param {MatrixData} b
+ * @returns {"size"|"summary"|null}
+ */
 export function incompatibility(a, b) {
   if (a.queries.length !== b.queries.length || a.keys.length !== b.keys.length) return "size";
   return a.isDense && b.isDense ? null : "summary";
 }
 
-/** Return B − A as matrix data; where the words of an axis differ, both are shown. @param {MatrixData} a @param {MatrixData} b */
+/**
+ * Return B − A as matrix data; where the words of an axis differ, both are shown.
+ * @param {MatrixData} a
+ * @param {MatrixData} b
+ */
 export function subtractHeads(a, b) {
   /** @type {ValueAt} */
   const at = (query, key) => (b.at(query, key) ?? 0) - (a.at(query, key) ?? 0);

@@ -25,7 +25,10 @@ export function formatSubscript(integer) {
   return [...String(integer)].map((digit) => SUBSCRIPT_DIGITS[Number(digit)]).join("");
 }
 
-/** Format a probability as a percentage that is 0 or 100 only if it is exact, with a non-breaking space. @param {number} fraction */
+/**
+ * Format a probability as a percentage that is 0 or 100 only if it is exact, with a non-breaking space.
+ * @param {number} fraction
+ */
 export function formatPercent(fraction) {
   if (fraction >= 0.995 && fraction < 1) return ">99\u00a0%";
   if (fraction > 0 && fraction < 0.005) return "<1\u00a0%";

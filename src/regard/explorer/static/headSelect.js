@@ -2,7 +2,7 @@
 import { createElement } from "../viz/dom.js";
 import { createHeadView } from "../viz/headView.js";
 import { TEXTS as VIEWER_TEXTS } from "../viz/i18n.js";
-import { groupMaps } from "../viz/mapGroups.js";
+import { axisNamesOf, groupMaps } from "../viz/mapGroups.js";
 import { createState } from "../viz/state.js";
 import { parseTrace } from "../viz/trace.js";
 import { createField, createSelect } from "./components.js";
@@ -33,7 +33,7 @@ export function selectHead({ trace, groups }, viewState, language) {
   const texts = VIEWER_TEXTS[language];
   const state = createState(groups, viewState);
   const map = groups[state.tab].maps[state.layer];
-  const axisNames = { queries: `${map.queries} · ${texts.queries}`, keys: `${map.keys} · ${texts.keys}` };
+  const axisNames = axisNamesOf(map, texts);
   const { kind, layer, head } = positionOf(state, groups);
   const title = `${texts.groups[kind] ?? kind} · ${texts.headPosition(layer, head)}`;
   return { view: createHeadView(trace, map, state.head, { mergeSubwords: true }), axisNames, title };

@@ -9,18 +9,22 @@ import { nearestPoint } from "./logSeries.js";
  * @import { Chart, Series } from "./logSeries.js"
  */
 
-const SIZE = { width: innerWidth < 600 ? 330 : 560, height: innerWidth < 600 ? 190 : 250 };
+const DEFAULT_WIDTH = 400; // pixels, until the chart is laid out
+const HEIGHT = 220; // pixels, as in the style sheet
 const MARGIN = { left: 48, right: 14, top: 12, bottom: 28 };
 const MAX_POINTS_WITH_DOTS = 40;
 /** @type {Object<string, number>} */
 const ARROWS = { ArrowLeft: -1, ArrowRight: 1 };
 const COLOURS = ["var(--accent)", "var(--highlight)", "var(--value)"];
 
-/** Create a chart; `draw` replaces its series. @param {Texts["training"]} texts */
+/**
+ * Create a chart; `draw` replaces its series. One unit of the SVG is one pixel, so that texts are not scaled.
+ * @param {Texts["training"]} texts
+ */
 export function createLineChart(texts) {
   const title = createElement("h3");
   const legend = createElement("p", { className: "chart-legend" });
-  const svg = createSvgElement("svg", { viewBox: `0 0 ${SIZE.width} ${SIZE.height}`, class: "chart", role: "img", tabindex: 0 });
+  const svg = createSvgElement("svg", { class: "chart", role: "img", tabindex: 0 });
   const header = createElement("figcaption", { className: "chart-header" }, title, legend);
   let chart = /** @type {Chart|null} */ (null);
   let cursor = /** @type {number|null} */ (null); // the step whose values the legend shows; null for the last
@@ -29,20 +33,21 @@ export function createLineChart(texts) {
   function draw(newChart) {
     chart = newChart;
     const { name, series } = chart;
+    const size = { width: svg.clientWidth || DEFAULT_WIDTH, height: HEIGHT };
+    svg.setAttribute("viewBox", `0 0 ${size.width} ${size.height}`);
     title.textContent = texts.charts[name] ?? name;
     const points = series.flatMap((one) => one.points);
-    const xAxis = linearScale(paddedExtent(points.map(([step]) => step), 0.02), [MARGIN.left, SIZE.width - MARGIN.right]);
-    const yAxis = linearScale(paddedExtent(points.map(([, value]) => value)), [SIZE.height - MARGIN.bottom, MARGIN.top]);
-    svg.replaceChildren(createGrid(xAxis, yAxis, texts), ...series.flatMap((one, n) => createLine(one, n, xAxis, yAxis)));
+    const xAxis = linearScale(paddedExtent(points.map(([step]) => step), 0.02), [MARGIN.left, size.width - MARGIN.right]);
+    const yAxis = linearScale(paddedExtent(points.map(([, value]) => value)), [size.height - MARGIN.bottom, MARGIN.top]);
+    svg.replaceChildren(createGrid(xAxis, yAxis, size, texts), ...series.flatMap((one, n) => createLine(one, n, xAxis, yAxis)));
     if (cursor !== null) {
       const x = xAxis.toPixel(cursor);
-      svg.append(createSvgElement("line", { class: "cursor", x1: x, x2: x, y1: MARGIN.top, y2: SIZE.height - MARGIN.bottom }));
+      svg.append(createSvgElement("line", { class: "cursor", x1: x, x2: x, y1: MARGIN.top, y2: size.height - MARGIN.bottom }));
     }
     legend.replaceChildren(...series.map((one, n) => createLegendEntry(one, n)));
     svg.setAttribute("aria-label", `${title.textContent}: ${legend.textContent}`);
     svg.onpointermove = ({ clientX }) => {
-      const box = svg.getBoundingClientRect();
-      moveCursor(xAxis.toValue(((clientX - box.left) * SIZE.width) / box.width));
+      moveCursor(xAxis.toValue(clientX - svg.getBoundingClientRect().left));
     };
   }
 
@@ -64,6 +69,7 @@ export function createLineChart(texts) {
     draw(chart);
   }
 
+  new ResizeObserver(() => chart && draw(chart)).observe(svg);
   svg.addEventListener("pointerleave", () => {
     cursor = null;
     if (chart) draw(chart);
@@ -91,15 +97,20 @@ function createLine({ points }, n, xAxis, yAxis) {
   return [line, ...dots];
 }
 
-/** @param {Axis} xAxis @param {Axis} yAxis @param {Texts["training"]} texts */
-function createGrid(xAxis, yAxis, texts) {
+/**
+ * @param {Axis} xAxis
+ * @param {Axis} yAxis
+ * @param {{width: number, height: number}} size
+ * @param {Texts["training"]} texts
+ */
+function createGrid(xAxis, yAxis, { width, height }, texts) {
   const [xTicks, yTicks] = [ticks(xAxis.min, xAxis.max, 5), ticks(yAxis.min, yAxis.max, 4)];
-  const bottom = SIZE.height - MARGIN.bottom;
+  const bottom = height - MARGIN.bottom;
   return createSvgElement("g", { class: "grid-lines" },
     ...yTicks.flatMap((value) => {
       const y = yAxis.toPixel(value);
       return [
-        createSvgElement("line", { x1: MARGIN.left, x2: SIZE.width - MARGIN.right, y1: y, y2: y }),
+        createSvgElement("line", { x1: MARGIN.left, x2: width - MARGIN.right, y1: y, y2: y }),
         createSvgElement("text", { x: MARGIN.left - 8, y: y + 4, "text-anchor": "end" }, formatTick(value, yTicks)),
       ];
     }),

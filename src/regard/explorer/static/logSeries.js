@@ -42,7 +42,10 @@ function appendTo(lists, name, item) {
   else lists.set(name, [item]);
 }
 
-/** The training loss is logged every few steps and again at each validation; keep the finer series. @param {Series[]} series */
+/**
+ * The training loss is logged every few steps and again at each validation; keep the finer series.
+ * @param {Series[]} series
+ */
 function dropCoarseLoss(series) {
   const fine = series.find(({ name }) => name === "loss");
   return fine && fine.points.length > 1 ? [fine, ...series.filter(({ name }) => !["loss", "train_loss"].includes(name))] : series;

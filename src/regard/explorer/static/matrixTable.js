@@ -21,7 +21,11 @@ export function createMatrixTable({ title, hint = "", onHover, onPress }) {
   let cells = /** @type {HTMLTableCellElement[][]} */ ([]);
   let labels = "";
 
-  /** @template {Event} E @param {(row: number, column: number, event: E) => void} handler @returns {(event: E) => void} */
+  /**
+   * @template {Event} E
+   * @param {(row: number, column: number, event: E) => void} handler
+   * @returns {(event: E) => void}
+   */
   const withCell = (handler) => (event) => {
     const data = event.target instanceof Element && event.target.closest("td")?.dataset;
     if (data) handler(Number(data.row), Number(data.column), event);
@@ -51,7 +55,10 @@ export function createMatrixTable({ title, hint = "", onHover, onPress }) {
     table.replaceChildren(caption, createElement("thead", {}, head), createElement("tbody", {}, ...body));
   }
 
-  /** Update the cells; elements are only rebuilt if the labels change, so that focus stays. @param {TableContent} content */
+  /**
+   * Update the cells; elements are only rebuilt if the labels change, so that focus stays.
+   * @param {TableContent} content
+   */
   function draw({ rows, columns, cellAt, selected }) {
     const newLabels = JSON.stringify([rows, columns]);
     if (newLabels !== labels) build(rows, columns);

@@ -17,7 +17,12 @@ const DEFAULT_BANDWIDTH = 0.6;
 const DEFAULT_X = 5;
 const DEFAULT_POINTS = [[0.5, 0.5], [1.5, 1.1], [2.4, 0.8], [3.3, 0.2], [4.4, -0.9], [5.2, -0.7], [6.1, -0.4], [7.3, 0.6], [8.2, 0.8], [9.4, 0.1]];
 
-/** Parse a state from URL parameters; invalid ones become defaults. @param {Params} params @param {string[]} kernels @returns {RegressionState} */
+/**
+ * Parse a state from URL parameters; invalid ones become defaults.
+ * @param {Params} params
+ * @param {string[]} kernels
+ * @returns {RegressionState}
+ */
 export function fromParams(params, kernels) {
   const points = parseVectors(params.points)?.slice(0, MAX_POINTS).map(clampPoint);
   return {
@@ -57,14 +62,22 @@ export function addPoint(state, point) {
   return state.points.length < MAX_POINTS ? { ...state, points: [...state.points, clampPoint(point)] } : state;
 }
 
-/** Remove a point, but not the last one. @param {RegressionState} state @param {number} index @returns {RegressionState} */
+/**
+ * Remove a point, but not the last one.
+ * @param {RegressionState} state
+ * @param {number} index
+ * @returns {RegressionState}
+ */
 export function removePoint(state, index) {
   return state.points.length > 1 ? { ...state, points: state.points.filter((_, n) => n !== index) } : state;
 }
 
 const sampleXs = Array.from({ length: CURVE_SAMPLES }, (_, n) => X_RANGE[0] + ((X_RANGE[1] - X_RANGE[0]) * n) / (CURVE_SAMPLES - 1));
 
-/** Return the body of the request to /api/attend: queries along the x axis, then x itself. @param {RegressionState} state */
+/**
+ * Return the body of the request to /api/attend: queries along the x axis, then x itself.
+ * @param {RegressionState} state
+ */
 export function toRequest({ points, kernel, bandwidth, x }) {
   return {
     queries: [...sampleXs, x].map((query) => [query]),

@@ -28,7 +28,11 @@ export function createTraceView(context, onChange) {
   context.signal.addEventListener("abort", () => viewer?.close());
   return {
     element,
-    /** Show a trace, at the head of the previous one if there was one. @param {TraceRecord} record @param {ViewState} initial */
+    /**
+     * Show a trace, at the head of the previous one if there was one.
+     * @param {TraceRecord} record
+     * @param {ViewState} initial
+     */
     show(record, initial) {
       const viewState = viewer ? { ...viewer.viewState(), query: null, key: null } : initial;
       close();

@@ -26,7 +26,7 @@ export function setPendingFile(file) {
 export function createTracesPage(context, params) {
   const { texts, server } = context;
   const status = createStatus();
-  const givenList = createTraceList(texts.traces.given, showGiven);
+  const serverList = createTraceList(texts.traces.onServer, showServerTrace);
   const fileList = createTraceList(texts.traces.inFile, showFromFile);
   const view = createTraceView(context, (viewState) => context.updateParams(viewStateToParams(viewState)));
   const input = createElement("input", { type: "file", accept: ".json,.jsonl,.txt,.gz", hidden: true });
@@ -35,7 +35,11 @@ export function createTracesPage(context, params) {
   let latest = new AbortController();
   context.signal.addEventListener("abort", () => latest.abort());
 
-  /** Send a request that replaces the one before it; return null if it is replaced itself or fails. @param {string} path @param {RequestOptions} [options] */
+  /**
+   * Send a request that replaces the one before it; return null if it is replaced itself or fails.
+   * @param {string} path
+   * @param {RequestOptions} [options]
+   */
   async function requestLatest(path, options) {
     latest.abort();
     latest = new AbortController();
@@ -56,7 +60,7 @@ export function createTracesPage(context, params) {
   /** @param {File} file */
   async function loadFile(file) {
     setPendingFile(file);
-    givenList.select(null);
+    serverList.select(null);
     fileList.setTraces([]);
     context.updateParams({ name: "" });
     const limit = server.limits.max_trace_bytes;
@@ -92,32 +96,32 @@ export function createTracesPage(context, params) {
   }
 
   /** @param {string} name */
-  async function showGiven(name) {
+  async function showServerTrace(name) {
     openFile = NO_FILE;
     fileList.setTraces([]);
-    givenList.select(name);
+    serverList.select(name);
     context.updateParams({ name });
     const record = await requestLatest(`/api/traces/${encodeURIComponent(name)}`, { cache: true });
     if (record) view.show(record, paramsToViewState(params));
   }
 
   async function load() {
-    const given = /** @type {{traces: TraceInfo[]}|null} */ (await requestLatest("/api/traces"));
-    if (!given) return;
-    givenList.setTraces(given.traces);
+    const response = /** @type {{traces: TraceInfo[]}|null} */ (await requestLatest("/api/traces"));
+    if (!response) return;
+    serverList.setTraces(response.traces);
     if (openFile.record) {
       showFileList();
       showOpenTrace();
     } else if (openFile.file) loadFile(openFile.file);
-    else if (params.name) showGiven(params.name);
-    else if (given.traces.length === 1) showGiven(given.traces[0].name);
+    else if (params.name) showServerTrace(params.name);
+    else if (response.traces.length === 1) showServerTrace(response.traces[0].name);
     else view.close();
   }
 
   load();
   const dropZone = createElement("div", { className: "panel drop-zone" }, createElement("p", {}, texts.traces.drop), openButton, input);
   return {
-    element: createElement("div", { className: "traces-page" }, givenList.element, dropZone, fileList.element, status.element, view.element),
+    element: createElement("div", { className: "traces-page" }, serverList.element, dropZone, fileList.element, status.element, view.element),
     redraw: view.redraw,
   };
 }

@@ -41,7 +41,7 @@ export function createTranslatePage(context, params) {
     sentence = sentenceInput.value;
     translateSoon.schedule();
   };
-  const targetInput = createElement("textarea", { ...limits, rows: 1, value: customTarget, placeholder: texts.customTargetPlaceholder });
+  const targetInput = createElement("textarea", { ...limits, rows: 2, value: customTarget, placeholder: texts.customTargetPlaceholder });
   const traceSoon = debounce(() => showTrace());
   targetInput.oninput = () => {
     customTarget = targetInput.value;

@@ -54,7 +54,11 @@ export function createForcedTarget(record, text, texts) {
     createElement("span", { className: "card-footer" }, formatPercent(total)));
 }
 
-/** Return the words of a token list with the probability of all their tokens. @param {TokenListRecord} record @returns {Word[]} */
+/**
+ * Return the words of a token list with the probability of all their tokens.
+ * @param {TokenListRecord} record
+ * @returns {Word[]}
+ */
 function wordProbabilities(record) {
   const { log_probs: logProbs } = record;
   if (!logProbs) return [];

@@ -5,7 +5,11 @@
  * @import { ViewState } from "../viz/state.js"
  */
 
-/** Parse a fragment such as "#translate?run=demo&text=cat". @param {string} hash @returns {{page: string, params: Params}} */
+/**
+ * Parse a fragment such as "#translate?run=demo&text=cat".
+ * @param {string} hash
+ * @returns {{page: string, params: Params}}
+ */
 export function parseHash(hash) {
   const fragment = hash.replace(/^#\/?/, "");
   const separator = fragment.indexOf("?");

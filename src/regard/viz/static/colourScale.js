@@ -22,7 +22,11 @@ const CIVIDIS_SAMPLES = [
 ];
 const CIVIDIS_TABLE = Array.from({ length: 256 }, (_, n) => cividis(n / 255));
 
-/** Return the cividis colour (red, green, blue) of a fraction from 0 to 1. @param {number} fraction @returns {number[]} */
+/**
+ * Return the cividis colour (red, green, blue) of a fraction from 0 to 1.
+ * @param {number} fraction
+ * @returns {number[]}
+ */
 export function cividis(fraction) {
   const position = Math.min(Math.max(fraction, 0), 1) * (CIVIDIS_SAMPLES.length - 1);
   const low = Math.min(Math.floor(position), CIVIDIS_SAMPLES.length - 2);

@@ -102,7 +102,14 @@ export function updateControls(controls, { trace, state, groups, texts, descript
   setText(controls.shortcuts, texts.shortcuts);
 }
 
-/** Disable toggles that would change nothing; the tooltip says why. @param {Controls} controls @param {Trace} trace @param {State} state @param {MapGroup[]} groups @param {Texts} texts */
+/**
+ * Disable toggles that would change nothing; the tooltip says why.
+ * @param {Controls} controls
+ * @param {Trace} trace
+ * @param {State} state
+ * @param {MapGroup[]} groups
+ * @param {Texts} texts
+ */
 function updateToggles(controls, trace, state, groups, texts) {
   const map = groups[state.tab].maps[state.layer];
   const axes = [trace.tokens[map.queries], trace.tokens[map.keys]];
@@ -135,7 +142,11 @@ function updateSaveButtons(controls, trace, texts) {
   controls.json.title = controls.json.disabled ? texts.jsonUnavailable : texts.saveJson;
 }
 
-/** Set a text only if it differs, so that live regions are not announced again. @param {Element} element @param {string} text */
+/**
+ * Set a text only if it differs, so that live regions are not announced again.
+ * @param {Element} element
+ * @param {string} text
+ */
 function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }

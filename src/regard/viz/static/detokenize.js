@@ -41,7 +41,11 @@ export function escapeControls(text) {
   });
 }
 
-/** Byte-level BPE writes only letters of its alphabet, some of them from U+0100 on. @param {string[]} pieces @param {Set<number>} verbatim */
+/**
+ * Byte-level BPE writes only letters of its alphabet, some of them from U+0100 on.
+ * @param {string[]} pieces
+ * @param {Set<number>} verbatim
+ */
 function isByteLevel(pieces, verbatim) {
   let hasShifted = false;
   for (const [n, piece] of pieces.entries()) {
@@ -65,7 +69,10 @@ function bytesOfText(piece) {
   return parts.flatMap((part, n) => (n % 2 ? [parseInt(part, 16)] : [...new TextEncoder().encode(part)]));
 }
 
-/** Decode the bytes of all pieces together; a character belongs to the piece it starts in. @param {number[][]} pieces */
+/**
+ * Decode the bytes of all pieces together; a character belongs to the piece it starts in.
+ * @param {number[][]} pieces
+ */
 function decodeJointly(pieces) {
   const owners = pieces.flatMap((piece, n) => piece.map(() => n));
   const bytes = Uint8Array.from(pieces.flat());

@@ -1,6 +1,10 @@
 /** Saving files from the page. */
 
-/** Build a file name from its parts, keeping letters and digits of any script. @param {string[]} parts @param {string} extension */
+/**
+ * Build a file name from its parts, keeping letters and digits of any script.
+ * @param {string[]} parts
+ * @param {string} extension
+ */
 export function toFileName(parts, extension) {
   const name = parts.join("-").replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "");
   return `${name.slice(0, 80) || "regard"}.${extension}`;

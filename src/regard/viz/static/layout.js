@@ -154,7 +154,12 @@ export function hitMatrix({ left, top, cell, width, height, zoom }, view, x, y) 
   };
 }
 
-/** Return the cells that are visible in full or in part. @param {MatrixLayout} layout @param {MatrixData} view @returns {Region} */
+/**
+ * Return the cells that are visible in full or in part.
+ * @param {MatrixLayout} layout
+ * @param {MatrixData} view
+ * @returns {Region}
+ */
 export function visibleRegion({ zoom, visible }, view) {
   return {
     top: Math.floor(zoom.y),
@@ -164,7 +169,13 @@ export function visibleRegion({ zoom, visible }, view) {
   };
 }
 
-/** Return the upper left pixel of a cell. @param {MatrixLayout} layout @param {number} query @param {number} key @returns {[number, number]} */
+/**
+ * Return the upper left pixel of a cell.
+ * @param {MatrixLayout} layout
+ * @param {number} query
+ * @param {number} key
+ * @returns {[number, number]}
+ */
 export function cellOrigin({ left, top, cell, zoom }, query, key) {
   return [left + (key - zoom.x) * cell, top + (query - zoom.y) * cell];
 }
@@ -195,7 +206,21 @@ export function layoutLines(size, view, scroll) {
   };
 }
 
-/** Return the scroll offset moved as little as needed to show a row. @param {LinesLayout} layout @param {number|null} row */
+/**
+ * Return whether a view is larger than its frame, so that dragging moves it.
+ * @param {ViewLayout} layout
+ * @param {MatrixData} view
+ */
+export function isPannable(layout, view) {
+  if (layout.mode === "matrix") return layout.zoom.scale > 1;
+  return Math.max(view.queries.length, view.keys.length) * layout.rowHeight > layout.visibleHeight;
+}
+
+/**
+ * Return the scroll offset moved as little as needed to show a row.
+ * @param {LinesLayout} layout
+ * @param {number|null} row
+ */
 export function revealRow({ scroll, rowHeight, visibleHeight }, row) {
   return row === null ? scroll : Math.min(Math.max(scroll, (row + 1) * rowHeight - visibleHeight), row * rowHeight);
 }

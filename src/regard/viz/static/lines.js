@@ -40,7 +40,11 @@ export function visibleLines(view, layout, { query, key }, threshold) {
   return lines;
 }
 
-/** Return the gold links of the selection, or without one all of them. @param {HeadView} view @param {Selection} selection */
+/**
+ * Return the gold links of the selection, or without one all of them.
+ * @param {HeadView} view
+ * @param {Selection} selection
+ */
 export function goldLinks(view, selection) {
   /** @param {keyof Selection} axis @param {number} index */
   const isVisible = (axis, index) => selection[axis] === null || selection[axis] === index;
@@ -79,7 +83,12 @@ export function drawLines(renderer, view, layout, { selection, threshold, maximu
   }
 }
 
-/** @param {Renderer} renderer @param {LinesLayout} layout @param {{query: number, key: number}} link @param {Theme} theme */
+/**
+ * @param {Renderer} renderer
+ * @param {LinesLayout} layout
+ * @param {{query: number, key: number}} link
+ * @param {Theme} theme
+ */
 function drawGoldLine(renderer, layout, { query, key }, theme) {
   const style = { colour: theme.highlight, lineWidth: 1.25, alpha: 0.9, dash: [4, 3] };
   renderer.curve(layout.left + 8, rowCentre(layout, query), layout.right - 8, rowCentre(layout, key), style);

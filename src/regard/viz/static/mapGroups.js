@@ -9,11 +9,17 @@ const TRANSLATION_NAMES = {
 };
 
 /**
+ * @import { AxisNames } from "./layout.js"
+ * @import { Texts } from "./locales/en.js"
  * @import { AttentionMap, Trace } from "./trace.js"
  * @typedef {{name: string, kind: string, queries: string, keys: string, maps: AttentionMap[]}} MapGroup
  */
 
-/** Group the maps of a trace, in order of appearance; names as in regard.viz.view. @param {Trace} trace @returns {MapGroup[]} */
+/**
+ * Group the maps of a trace, in order of appearance; names as in regard.viz.view.
+ * @param {Trace} trace
+ * @returns {MapGroup[]}
+ */
 export function groupMaps(trace) {
   const byKind = /** @type {Map<string, AttentionMap[]>} */ (new Map());
   for (const map of trace.maps) {
@@ -31,4 +37,15 @@ export function groupMaps(trace) {
     groups.push({ name: shortName && !isTaken ? shortName : genericName, kind, queries, keys, maps });
   }
   return groups;
+}
+
+/**
+ * Return the labels of a map's axes, such as "target · queries".
+ * @param {AttentionMap} map
+ * @param {Texts} texts
+ * @returns {AxisNames}
+ */
+export function axisNamesOf({ queries, keys }, texts) {
+  const nameOf = (/** @type {string} */ tokenList) => texts.tokenLists[tokenList] ?? tokenList;
+  return { queries: `${nameOf(queries)} · ${texts.queries}`, keys: `${nameOf(keys)} · ${texts.keys}` };
 }

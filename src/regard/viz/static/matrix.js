@@ -37,7 +37,13 @@ export function drawMatrix(renderer, view, layout, { maximum, threshold, theme, 
   drawLegend(renderer, view, layout, { maximum, theme, texts, axisNames, scale });
 }
 
-/** @param {Renderer} renderer @param {MatrixData} view @param {MatrixLayout} layout @param {CellStyle} style @param {number} pixelRatio */
+/**
+ * @param {Renderer} renderer
+ * @param {MatrixData} view
+ * @param {MatrixLayout} layout
+ * @param {CellStyle} style
+ * @param {number} pixelRatio
+ */
 function drawCells(renderer, view, layout, { maximum, threshold, scale }, pixelRatio) {
   const region = visibleRegion(layout, view);
   const { cell, left, top, zoom } = layout;
@@ -96,7 +102,10 @@ function drawLabels(renderer, view, layout, theme) {
   }
 }
 
-/** Return how many tokens apart labels are: words as dense as they fit, positions in round steps. @param {number} cell */
+/**
+ * Return how many tokens apart labels are: words as dense as they fit, positions in round steps.
+ * @param {number} cell
+ */
 export function labelStep(cell) {
   if (LABEL_SPACING / cell <= MAX_SKIPPED_LABELS) return Math.ceil(LABEL_SPACING / cell);
   return [5, 10, 20, 50, 100, 200, 500, 1000].find((step) => step * cell >= 2 * LABEL_SPACING) ?? 2000;

@@ -26,14 +26,26 @@ export function layoutOverview(width, group) {
   };
 }
 
-/** Return the head under a pixel, or null. @param {OverviewLayout} layout @param {MapGroup} group @param {number} x @param {number} y */
+/**
+ * Return the head under a pixel, or null.
+ * @param {OverviewLayout} layout
+ * @param {MapGroup} group
+ * @param {number} x
+ * @param {number} y
+ */
 export function hitOverview({ pitch }, group, x, y) {
   const [head, layer] = [Math.floor((x - MARGIN.left) / pitch), Math.floor((y - MARGIN.top) / pitch)];
   const exists = layer >= 0 && head >= 0 && head < (group.maps[layer]?.heads.length ?? 0);
   return exists ? { layer, head } : null;
 }
 
-/** Draw the indices of layers and heads. @param {Renderer} renderer @param {MapGroup} group @param {OverviewLayout} layout @param {Theme} theme */
+/**
+ * Draw the indices of layers and heads.
+ * @param {Renderer} renderer
+ * @param {MapGroup} group
+ * @param {OverviewLayout} layout
+ * @param {Theme} theme
+ */
 export function drawIndices(renderer, group, layout, theme) {
   const style = { colour: theme.muted, size: 11 };
   const columns = Math.max(...group.maps.map((map) => map.heads.length));

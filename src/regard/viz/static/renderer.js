@@ -20,7 +20,10 @@ const FONT_FAMILY = 'system-ui, -apple-system, "Segoe UI", "Noto Sans", "Noto Sa
 const FIRST_LETTER_IS_RTL = /^[^\p{L}]*[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/u;
 const MAX_SVG_RECTS = 4096; // an image with more pixels is embedded as PNG
 
-/** Return the direction of a text by its first letter: Hebrew, Arabic and related scripts run right to left. @param {string} text */
+/**
+ * Return the direction of a text by its first letter: Hebrew, Arabic and related scripts run right to left.
+ * @param {string} text
+ */
 export function textDirection(text) {
   return FIRST_LETTER_IS_RTL.test(text) ? "rtl" : "ltr";
 }
@@ -38,7 +41,11 @@ export function get2dContext(canvas) {
   return /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
 }
 
-/** Resize and clear a canvas, in CSS pixels but sharp on every screen. @param {HTMLCanvasElement} canvas @param {{width: number, height: number}} size */
+/**
+ * Resize and clear a canvas, in CSS pixels but sharp on every screen.
+ * @param {HTMLCanvasElement} canvas
+ * @param {{width: number, height: number}} size
+ */
 export function resetCanvas(canvas, { width, height }) {
   const ratio = devicePixelRatio;
   [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];

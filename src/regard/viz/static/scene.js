@@ -1,6 +1,7 @@
 /** Scene: the canvases of a viewer. Each is redrawn only when something it depends on has changed. */
-import { layoutLines, layoutMatrix, revealCell, revealRow, zoomAt } from "./layout.js";
+import { isPannable, layoutLines, layoutMatrix, revealCell, revealRow, zoomAt } from "./layout.js";
 import { drawLines } from "./lines.js";
+import { axisNamesOf } from "./mapGroups.js";
 import { drawMatrix, drawSelection } from "./matrix.js";
 import { drawIndices, drawThumbnails, layoutOverview, outlineHead } from "./overview.js";
 import { createCanvasRenderer, createSvgRenderer, get2dContext, pixelsToCanvas, resetCanvas } from "./renderer.js";
@@ -24,7 +25,9 @@ const CAPTION_HEIGHT = 30; // pixels below a saved image
 const SAVED_PIXEL_RATIO = 2;
 
 export class Scene {
-  /** @param {{frame: HTMLElement, canvas: HTMLCanvasElement, overlay: HTMLCanvasElement, overview?: HTMLCanvasElement}} elements */
+  /**
+   * @param {{frame: HTMLElement, canvas: HTMLCanvasElement, overlay: HTMLCanvasElement, overview?: HTMLCanvasElement}} elements
+   */
   constructor(elements) {
     this.elements = elements;
     this.textWidths = /** @type {Map<string, number>} */ (new Map());
@@ -50,6 +53,7 @@ export class Scene {
       this.render(createCanvasRenderer(context), composition, devicePixelRatio);
     });
     this.layout = layout;
+    this.elements.canvas.classList.toggle("is-pannable", isPannable(layout, view)); // else touch scrolls the page
     const overlay = createCanvasRenderer(resetCanvas(this.elements.overlay, size));
     if (layout.mode === "matrix") drawSelection(overlay, view, layout, state, theme);
   }
@@ -65,7 +69,7 @@ export class Scene {
    */
   compose(state, groups, texts, view, theme, size) {
     const map = groups[state.tab].maps[state.layer];
-    const axisNames = { queries: `${map.queries} · ${texts.queries}`, keys: `${map.keys} · ${texts.keys}` };
+    const axisNames = axisNamesOf(map, texts);
     const maximum = state.autoScale ? view.maximum || 1 : 1;
     /** @type {ViewLayout} */
     const layout =
@@ -170,7 +174,11 @@ export class Scene {
     return zoomAt(this.layout, factor, at?.x ?? left + width / 2, at?.y ?? top + height / 2);
   }
 
-  /** Return the zoom or scroll offset that brings the selection into view. @param {State} state @returns {Partial<State>} */
+  /**
+   * Return the zoom or scroll offset that brings the selection into view.
+   * @param {State} state
+   * @returns {Partial<State>}
+   */
   revealSelection(state) {
     const { layout } = this;
     if (!layout) return {};

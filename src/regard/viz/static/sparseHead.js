@@ -107,7 +107,12 @@ export function tileIndices(count, tiles) {
   return indices;
 }
 
-/** @param {Region} region @param {number} height @param {number} width @param {(query: number, key: number) => number} tileAt */
+/**
+ * @param {Region} region
+ * @param {number} height
+ * @param {number} width
+ * @param {(query: number, key: number) => number} tileAt
+ */
 function sampleTiles({ top, left, bottom, right }, height, width, tileAt) {
   const pixels = new Float32Array(height * width);
   for (let row = 0; row < height; row++) {

@@ -58,7 +58,12 @@ export function createState(groups, viewState = {}) {
   };
 }
 
-/** Return the view state from which `createState` restores a state; a default threshold is left out. @param {State} state @param {MapGroup[]} groups @returns {ViewState} */
+/**
+ * Return the view state from which `createState` restores a state; a default threshold is left out.
+ * @param {State} state
+ * @param {MapGroup[]} groups
+ * @returns {ViewState}
+ */
 export function toViewState(state, groups) {
   const { tab, layer, head, mode, mergeSubwords, collapseSpecial, autoScale, threshold, locked } = state;
   const { name, maps } = groups[tab];

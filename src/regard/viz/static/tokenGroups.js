@@ -55,7 +55,10 @@ function buildGroups(tokens, mergeSubwords, collapseSpecial) {
   return groups;
 }
 
-/** Join the pieces of each word; WordPiece prefixes are removed if every continuation has one. @param {string[][]} words */
+/**
+ * Join the pieces of each word; WordPiece prefixes are removed if every continuation has one.
+ * @param {string[][]} words
+ */
 function joinPieces(words) {
   const isWordPiece = words.every(([, ...others]) => others.every((piece) => piece.startsWith(WORDPIECE_PREFIX)));
   const start = isWordPiece ? WORDPIECE_PREFIX.length : 0;

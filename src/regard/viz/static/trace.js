@@ -77,7 +77,11 @@ function dequantizeLazily(record) {
   };
 }
 
-/** Decode the unsigned little-endian integers of an array from base64. @param {QuantizedRecord} record @returns {QuantizedArray} */
+/**
+ * Decode the unsigned little-endian integers of an array from base64.
+ * @param {QuantizedRecord} record
+ * @returns {QuantizedArray}
+ */
 export function dequantize({ shape, bits, scale, data }) {
   const text = atob(data);
   const bytes = new Uint8Array(text.length);

@@ -76,7 +76,7 @@ export const EN = {
     words: "Words (up to eight)",
     score: "Score function",
     scoreNames: {
-      dot: "dot product", scaled_dot: "scaled dot product", cosine: "cosine", gaussian: "Gaussian", average: "average", boxcar: "boxcar",
+      dot: "dot", scaled_dot: "scaled dot", cosine: "cosine", gaussian: "Gaussian", average: "average", boxcar: "boxcar",
       triangular: "triangular", epanechnikov: "Epanechnikov", bilinear: "bilinear", additive: "additive",
     },
     bandwidth: "Bandwidth b",
@@ -149,7 +149,7 @@ export const EN = {
     cell: (query, key, a, b) => `“${query}” attends to “${key}” with weight ${a} in A and ${b} in B.`,
   },
   traces: {
-    given: "Traces given at start",
+    onServer: "Traces loaded at start",
     open: "Open file …",
     inFile: "Traces in this file",
     drop: "Drop trace files anywhere on this page, or open one: a single trace, as the JSON button of every view saves it, or one trace per line, as regard translate --traces writes it; gzip is fine. Files are read and shown, never stored.",

@@ -125,7 +125,7 @@ export const ZH = {
     cell: (query, key, a, b) => `“${query}”对“${key}”的权重：A 为 ${a}，B 为 ${b}。`,
   },
   traces: {
-    given: "启动时指定的记录",
+    onServer: "启动时指定的记录",
     open: "打开文件……",
     inFile: "此文件中的记录",
     drop: "把记录文件拖到页面任意位置，或打开一个文件：任意视图的 JSON 按钮保存的单条记录，或 regard translate --traces 写出的每行一条的记录；可以用 gzip 压缩。文件只用于显示，不会被保存。",

@@ -3,7 +3,7 @@
 /**
  * @typedef {(one: string) => string} Format1
  * @typedef {(one: string, two: string) => string} Format2
- * @typedef {{groups: Object<string, string>, axes: (queries: string, keys: string) => string[],
+ * @typedef {{groups: Object<string, string>, tokenLists: Object<string, string>, axes: (queries: string, keys: string) => string[],
  *   attendsToNothing: Format1, attendedByNothing: Format1,
  *   cellWeight: (query: string, key: string, weight: string) => string, unknownWeight: Format2, attendsTo: Format2,
  *   attendedBy: Format2, remainder: Format1, link: Format2, list: (items: string[]) => string,
@@ -31,6 +31,7 @@ export const EN = {
   saveSvg: "Save image as SVG",
   saveJson: "Save trace as JSON",
   jsonUnavailable: "not available: this trace was summarised, and the page holds only what it draws",
+  tokenLists: { source: "source", target: "target", text: "text" },
   queries: "queries",
   keys: "keys",
   weight: "weight",

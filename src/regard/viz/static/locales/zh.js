@@ -20,6 +20,7 @@ export const ZH = {
   saveSvg: "将图片保存为 SVG",
   saveJson: "将记录保存为 JSON",
   jsonUnavailable: "不可用：此记录只有摘要，页面仅包含绘图所需的部分",
+  tokenLists: { source: "源句", target: "译文", text: "文本" },
   queries: "查询",
   keys: "键",
   weight: "权重",
