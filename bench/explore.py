@@ -1,12 +1,12 @@
-"""The explorer under load: many clients translate short sentences, for a minute.
+"""The explorer under load: many clients translate short sentences at the same time.
 
     python bench/explore.py [RUN] [--clients 64] [--seconds 60]
 
-Who is sent away with 503 comes again when Retry-After says. Needs `pip install httpx2`.
+Without RUN, the demo's model is used. A client that gets 503 waits as long as Retry-After says and
+tries again. Needs `pip install httpx2`.
 """
 
 import argparse
-import asyncio
 import os
 import re
 import signal
@@ -14,100 +14,110 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from statistics import median, quantiles
 
+import anyio
 import httpx2
 
 from regard.data.phrasebook import load_phrasebook
 from regard.demo.models import load_or_train
 
 SENTENCES = [pair.source for pair in load_phrasebook(train=0).valid[:64]]
+WARMUP_SECONDS = 2.0
+CLIENT_TIMEOUT_SECONDS = 60
 
 
-def start(run: Path) -> tuple[subprocess.Popen[str], str]:
-    """Start a server, and give its address."""
+def start_server(run: Path) -> tuple[subprocess.Popen[str], str]:
+    """Start `regard explore` in a process and return it with its URL."""
     command = [sys.executable, "-m", "regard", "explore", str(run), "--port", "0"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
-    address = re.search(r"http://\S+", server.stdout.readline())
-    assert address, "the server says where it is"
-    return server, address[0]
+    url = re.search(r"http://\S+", server.stdout.readline())
+    assert url, "the server did not print its URL"
+    return server, url[0]
 
 
-def memory(process: int) -> float:
-    """Give the memory of a process in MiB."""
-    status = Path(f"/proc/{process}/status").read_text()
+def resident_memory_mib(process_id: int) -> float:
+    """Return the resident memory of a process in MiB (Linux only)."""
+    status = Path(f"/proc/{process_id}/status").read_text()
     match = re.search(r"VmRSS:\s+(\d+) kB", status)
-    assert match, "Linux says how much memory a process has"
+    assert match, "/proc has no VmRSS"
     return int(match[1]) / 1024
 
 
-async def client(
+async def translate_until(
     http: httpx2.AsyncClient,
-    chance: Random,
+    rng: Random,
     run: str,
-    until: float,
-    seen: Counter[int],
-    times: list[float],
+    deadline: float,
+    statuses: Counter[int],
+    latencies: list[float],
 ) -> None:
-    """Translate one sentence after the other."""
-    while time.monotonic() < until:
-        begun = time.monotonic()
-        form = {"run": run, "text": chance.choice(SENTENCES)}
-        answer = await http.post("/api/translate", json=form)
-        seen[answer.status_code] += 1
-        if answer.status_code == 200:
-            assert answer.json()["translations"]
-            times.append(time.monotonic() - begun)
+    """Translate one random sentence after the other; record statuses and seconds per success."""
+    while time.monotonic() < deadline:
+        start = time.monotonic()
+        body = {"run": run, "text": rng.choice(SENTENCES)}
+        response = await http.post("/api/translate", json=body)
+        statuses[response.status_code] += 1
+        if response.status_code == 200:
+            assert response.json()["translations"]
+            latencies.append(time.monotonic() - start)
         else:
-            await asyncio.sleep(float(answer.headers.get("retry-after", 1)))
+            await anyio.sleep(float(response.headers.get("retry-after", 1)))
 
 
-async def load(
-    address: str, run: str, clients: int, seconds: float
+async def generate_load(
+    url: str, run: str, clients: int, seconds: float
 ) -> tuple[Counter[int], list[float]]:
-    """Let many clients ask at once; count answers by status, and time those that were accepted."""
-    seen, times = Counter[int](), list[float]()
-    every = httpx2.Limits(max_connections=None, max_keepalive_connections=clients)
-    async with httpx2.AsyncClient(base_url=address, timeout=60, limits=every) as http:
-        until = time.monotonic() + seconds
-        chances = [Random(number) for number in range(clients)]
-        await asyncio.gather(*(client(http, chance, run, until, seen, times) for chance in chances))
-    return seen, times
+    """Run clients concurrently; return responses by status and latencies of the successful ones."""
+    statuses, latencies = Counter[int](), list[float]()
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=clients)
+    timeout = CLIENT_TIMEOUT_SECONDS
+    async with httpx2.AsyncClient(base_url=url, timeout=timeout, limits=limits) as http:
+        deadline = time.monotonic() + seconds
+        async with anyio.create_task_group() as tasks:
+            for seed in range(clients):
+                tasks.start_soon(
+                    translate_until, http, Random(seed), run, deadline, statuses, latencies
+                )
+    return statuses, latencies
 
 
-def main() -> None:
-    """Measure, and print a table."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", nargs="?", type=Path)
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60)
-    asked = parser.parse_args()
-    run = asked.run or load_or_train().folder.path
-    server, address = start(run)
+    options = parser.parse_args(arguments)
+    clients, seconds = options.clients, options.seconds
+    path = options.run or load_or_train().folder.path
+    name = path.resolve().name
+    server, url = start_server(path)
     try:
-        asyncio.run(load(address, run.resolve().name, 1, min(asked.seconds, 2)))  # loads the model
-        before = memory(server.pid)
-        seen, times = asyncio.run(load(address, run.resolve().name, asked.clients, asked.seconds))
-        after = memory(server.pid)
+        warmup = min(seconds, WARMUP_SECONDS)
+        anyio.run(generate_load, url, name, 1, warmup)  # the first request loads the model
+        memory_before = resident_memory_mib(server.pid)
+        statuses, latencies = anyio.run(generate_load, url, name, clients, seconds)
+        memory_after = resident_memory_mib(server.pid)
     finally:
         os.kill(server.pid, signal.SIGTERM)
-        code = server.wait()
+        exit_code = server.wait()
+    print(f"## The explorer: {clients} clients, {seconds:g} s, {os.cpu_count()} cores\n")
+    print("| responses | " + " | ".join(f"status {status}" for status in sorted(statuses)) + " |")
+    print("|---|" + "---|" * len(statuses))
+    print("| count | " + " | ".join(str(statuses[status]) for status in sorted(statuses)) + " |\n")
+    if len(latencies) > 1:
+        p50, p95 = 1000 * median(latencies), 1000 * quantiles(latencies, n=20)[-1]
+        rate = len(latencies) / seconds
+        print(f"Latency of 200: p50 {p50:.0f} ms, p95 {p95:.0f} ms; {rate:.1f} per second.")
     print(
-        f"## The explorer: {asked.clients} clients, {asked.seconds:g} s, {os.cpu_count()} cores.\n"
+        f"Server memory: {memory_before:.0f} MiB before, {memory_after:.0f} MiB after; "
+        f"exit code {exit_code} after SIGTERM."
     )
-    print("| answers | " + " | ".join(f"status {status}" for status in sorted(seen)) + " |")
-    print("|---|" + "---|" * len(seen))
-    print("| count | " + " | ".join(str(seen[status]) for status in sorted(seen)) + " |\n")
-    if len(times) > 1:
-        usual, slow = median(times) * 1000, quantiles(times, n=20)[-1] * 1000
-        rate = len(times) / asked.seconds
-        print(
-            f"Accepted: median {usual:.0f} ms, 95 of 100 within {slow:.0f} ms, {rate:.0f} a second."
-        )
-    print(f"Memory of the server: {before:.0f} MiB before, {after:.0f} MiB after. Exit {code}.")
 
 
 if __name__ == "__main__":

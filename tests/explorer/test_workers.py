@@ -219,6 +219,47 @@ async def test_full_queue_answers_503_and_other_routes_still_respond(make_http_c
         assert ("busy" in response.text) == is_rejected
 
 
+async def test_trace_is_not_computed_when_the_client_leaves_while_the_model_loads(
+    tiny_run, pool, monkeypatch
+):
+    registry, left, traced = RunRegistry([tiny_run]), anyio.Event(), []
+    is_loading, proceed, load = threading.Event(), threading.Event(), registry.load
+
+    def slow_load(*arguments):
+        is_loading.set()
+        proceed.wait()
+        return load(*arguments)
+
+    monkeypatch.setattr(registry, "load", slow_load)
+    monkeypatch.setattr(inference, "trace_text", lambda *_: traced.append(True))
+    body = b'{"run": "tiny", "source": "the cat", "target": "le chat"}'
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive():
+        if messages:
+            return messages.pop()
+        await left.wait()
+        return await disconnect()
+
+    async def send(message):
+        pass
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/api/traces",
+        "query_string": b"",
+        "headers": [(b"content-type", b"application/json")],
+    }
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(create_app(registry, TraceRegistry([]), pool), scope, receive, send)
+        await wait_until(is_loading.is_set)
+        left.set()
+    proceed.set()
+    await wait_until(lambda: pool.num_requests == 0)
+    assert traced == []
+
+
 async def test_concurrent_clients_get_their_own_results(make_http_client, pool):
     texts = ["the cat", "the old dog sees the boat", "red", "a man hears the bird", "the big cat"]
     concurrent, sequential = {}, {}
