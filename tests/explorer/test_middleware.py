@@ -16,6 +16,7 @@ from regard.explorer.schemas import LIMITS
 PORT = 8765
 ADDRESS = ServerAddress("127.0.0.1", PORT)
 TOKEN = "a-token-of-many-letters"
+WAIT_SECONDS = 60  # until a test that hangs fails
 CONTENT_LENGTH = (b"content-length", b"900000")
 
 
@@ -181,7 +182,8 @@ async def post(app, receive, *headers, path="/api/translate"):
         "query_string": b"",
         "headers": [(b"host", b"127.0.0.1:8765"), *headers],
     }
-    await app(scope, receive, send)
+    with anyio.fail_after(WAIT_SECONDS):
+        await app(scope, receive, send)
     for message in messages:
         if message["type"] == "http.response.start":
             return message["status"], dict(message["headers"])

@@ -80,7 +80,9 @@ async def test_http_exception_of_the_work_is_raised_unchanged(pool):
 async def test_full_queue_is_503_with_retry_after_until_it_drains():
     pool, proceed, results = WorkerPool(workers=1, queue_size=1), threading.Event(), []
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(collect, results, pool.run, lambda _: proceed.wait(), stay_connected)
+        tasks.start_soon(
+            collect, results, pool.run, lambda _: proceed.wait(WAIT_SECONDS), stay_connected
+        )
         tasks.start_soon(collect, results, pool.run, lambda _: "second", stay_connected)
         await wait_until(lambda: pool.num_requests == 2)
         with pytest.raises(HTTPException, match="busy") as error:
@@ -95,7 +97,9 @@ async def test_pool_without_queue_accepts_as_many_requests_as_workers():
     pool, proceed, results = WorkerPool(workers=2, queue_size=0), threading.Event(), []
     async with anyio.create_task_group() as tasks:
         for _ in range(2):
-            tasks.start_soon(collect, results, pool.run, lambda _: proceed.wait(), stay_connected)
+            tasks.start_soon(
+                collect, results, pool.run, lambda _: proceed.wait(WAIT_SECONDS), stay_connected
+            )
         await wait_until(lambda: pool.num_requests == 2)
         await collect(results, pool.run, lambda _: "third", stay_connected)
         proceed.set()
@@ -123,7 +127,9 @@ async def test_no_more_work_runs_at_once_than_there_are_workers():
 async def test_queued_work_of_a_disconnected_client_never_runs():
     pool, proceed, results, begun = WorkerPool(1, queue_size=1), threading.Event(), [], []
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(collect, results, pool.run, lambda _: proceed.wait(), stay_connected)
+        tasks.start_soon(
+            collect, results, pool.run, lambda _: proceed.wait(WAIT_SECONDS), stay_connected
+        )
         await wait_until(lambda: pool.num_requests == 1)
         with pytest.raises(HTTPException, match="disconnected"):
             await pool.run(lambda _: begun.append("second"), disconnect)
@@ -169,7 +175,9 @@ async def test_deadline_includes_the_time_in_the_queue():
     pool, proceed, results = WorkerPool(1, timeout_seconds=0.05), threading.Event(), []
     async with anyio.create_task_group() as tasks:
         for _ in range(2):
-            tasks.start_soon(collect, results, pool.run, lambda _: proceed.wait(), stay_connected)
+            tasks.start_soon(
+                collect, results, pool.run, lambda _: proceed.wait(WAIT_SECONDS), stay_connected
+            )
     assert [error.status_code for error in results] == [503, 503]
     proceed.set()
     await wait_until(lambda: pool.num_requests == 0)
@@ -178,7 +186,7 @@ async def test_deadline_includes_the_time_in_the_queue():
 async def test_abandoned_work_keeps_its_worker_until_it_ends():
     pool, proceed = WorkerPool(1, queue_size=0, timeout_seconds=0.05), threading.Event()
     with pytest.raises(HTTPException, match="longer than"):
-        await pool.run(lambda _: proceed.wait(), stay_connected)
+        await pool.run(lambda _: proceed.wait(WAIT_SECONDS), stay_connected)
     with pytest.raises(HTTPException, match="busy"):
         await pool.run(lambda _: None, stay_connected)
     proceed.set()
@@ -197,7 +205,7 @@ def make_http_client(tiny_run):
 
 async def test_full_queue_answers_503_and_other_routes_still_respond(make_http_client, monkeypatch):
     proceed, responses = threading.Event(), []
-    monkeypatch.setattr(inference, "translate_text", lambda *_: proceed.wait() and [])
+    monkeypatch.setattr(inference, "translate_text", lambda *_: proceed.wait(WAIT_SECONDS) and [])
     body = {"run": "tiny", "text": "the cat"}
 
     async def translate(client):
@@ -227,7 +235,7 @@ async def test_trace_is_not_computed_when_the_client_leaves_while_the_model_load
 
     def slow_load(*arguments):
         is_loading.set()
-        proceed.wait()
+        proceed.wait(WAIT_SECONDS)
         return load(*arguments)
 
     monkeypatch.setattr(registry, "load", slow_load)
