@@ -142,10 +142,11 @@ def test_unknown_checkpoint_is_404(tiny_run):
 
 def test_least_recently_used_model_is_evicted(tiny_run):
     registry = RunRegistry([tiny_run], max_loaded_models=2)
-    first, second = registry.load("tiny"), registry.load("tiny", "step-0")
+    final, first = registry.load("tiny"), registry.load("tiny", "step-0")
+    assert registry.load("tiny") is final  # used again, so step-0 is the one to evict
     registry.load("tiny", "step-25")
-    assert registry.load("tiny", "step-0") is second
-    assert registry.load("tiny") is not first
+    assert registry.load("tiny") is final
+    assert registry.load("tiny", "step-0") is not first
 
 
 def test_recurrent_run_has_one_head(run_copy):
