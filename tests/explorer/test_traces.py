@@ -1,6 +1,7 @@
 import base64
 import gzip
 import json
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -237,12 +238,18 @@ def test_lone_surrogate_is_returned_unchanged(make_client):
     assert response.json()["tokens"]["source"]["pieces"] == pieces
 
 
-def test_zip_bomb_is_413_before_it_is_decompressed():
+def test_zip_bomb_is_413_without_being_decompressed():
     bomb = gzip.compress(b" " * 10_000_000)
     assert len(bomb) < 20_000
-    with pytest.raises(HTTPException, match="at most 100000 bytes when decompressed") as error:
-        open_upload(bomb, limits=Limits(max_trace_bytes=100_000))
+    tracemalloc.start()
+    try:
+        with pytest.raises(HTTPException, match="at most 100000 bytes when decompressed") as error:
+            open_upload(bomb, limits=Limits(max_trace_bytes=100_000))
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
     assert error.value.status_code == 413
+    assert peak_bytes < 1_000_000
 
 
 def test_uploads_have_their_own_body_limit(make_client):
