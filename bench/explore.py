@@ -23,7 +23,7 @@ import anyio
 import httpx2
 
 from regard.data.phrasebook import load_phrasebook
-from regard.demo.models import load_or_train
+from regard.demo import load_or_train
 
 SENTENCES = [pair.source for pair in load_phrasebook(train=0).valid[:64]]
 WARMUP_SECONDS = 2.0

@@ -62,7 +62,7 @@ def tiny_run(tmp_path_factory):
     jaxtyping.config.update("jaxtyping_disable", True)
     try:
         updates = [TINY, {"train": {"snapshots": True, "steps": 60}}]
-        named = tiny_corpus("phrasebook fr", models.dataset("fr"))
+        named = tiny_corpus("phrasebook fr", models.dataset_id("fr"))
         train(named, path, updates=updates, echo=lambda line: None)
     finally:
         jaxtyping.config.update("jaxtyping_disable", False)

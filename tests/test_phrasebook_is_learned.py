@@ -5,7 +5,7 @@ import pytest
 from regard.data import Corpus
 from regard.data.phrasebook import load_phrasebook
 from regard.decoding import translate
-from regard.demo.showcase import choose_head
+from regard.demo import choose_head
 from regard.evaluation import bleu, exact_match
 from regard.runs import load
 from regard.training import train

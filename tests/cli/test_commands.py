@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 
 from regard import __version__
 from regard.cli import app
-from regard.demo import five_words
 from regard.errors import RegardError
 from regard.trace import Trace
 
@@ -50,7 +49,7 @@ def test_version_option_prints_package_version():
 def test_words_writes_picture_to_out(tmp_path):
     result = run("words", "--out", str(tmp_path / "five.svg"))
     assert result.exit_code == 0
-    assert "Where each word looks" in result.stdout
+    assert "Attention weights" in result.stdout
     assert (tmp_path / "five.svg").read_text().startswith("<?xml")
 
 
@@ -66,7 +65,7 @@ def test_internal_error_keeps_its_traceback(monkeypatch):
     def fail(*_):
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr(five_words, "five_words", fail)
+    monkeypatch.setattr("regard.demo.run_five_words", fail)
     assert isinstance(run("words").exception, ZeroDivisionError)
 
 
@@ -113,7 +112,7 @@ def test_reported_line_is_the_error_message(monkeypatch):
     def fail(*_):
         raise RegardError("no such thing; another would do")
 
-    monkeypatch.setattr(five_words, "five_words", fail)
+    monkeypatch.setattr("regard.demo.run_five_words", fail)
     assert run("words").stderr == "regard: no such thing; another would do\n"
 
 

@@ -7,7 +7,6 @@ import pytest
 from typer.testing import CliRunner
 
 from regard.cli import app
-from regard.demo import five_words
 
 
 def run(*arguments):
@@ -59,7 +58,7 @@ def test_out_of_memory_is_reported_in_one_line(monkeypatch, problem):
     def fail(*_):
         raise problem
 
-    monkeypatch.setattr(five_words, "five_words", fail)
+    monkeypatch.setattr("regard.demo.run_five_words", fail)
     ended = run("words")
     assert ended.exit_code == 1
     assert ended.stderr == ("regard: out of memory; use a smaller batch, model or input\n")
@@ -70,5 +69,5 @@ def test_other_system_errors_keep_their_traceback(monkeypatch, problem):
     def fail(*_):
         raise problem
 
-    monkeypatch.setattr(five_words, "five_words", fail)
+    monkeypatch.setattr("regard.demo.run_five_words", fail)
     assert run("words").exception is problem

@@ -5,7 +5,7 @@ import pytest
 
 from regard.data import Corpus
 from regard.data.phrasebook import load_phrasebook
-from regard.demo.models import MODELS
+from regard.demo import MODELS
 from regard.runs import load
 from regard.training import train
 

@@ -3,7 +3,7 @@ from math import exp, sqrt
 import pytest
 import torch
 
-from regard.demo.five_words import TOKENS, WORDS
+from regard.demo import TOKENS, WORDS
 from regard.gallery import figure_page
 from regard.gallery.five_tokens import draw
 

@@ -197,10 +197,10 @@ def demo(
     minutes: Annotated[float, typer.Option(help="Training time.")] = 1.5,
 ) -> None:
     """Train a small translator, evaluate it and show its attention."""
-    from regard.demo.showcase import run_demo
+    from regard.demo import run_demo
 
     with interruptible():
-        run_demo(out, to=to, model=model, minutes=minutes, say=typer.echo)
+        run_demo(out, to=to, model=model, minutes=minutes, echo=typer.echo)
 
 
 @app.command()
@@ -256,6 +256,6 @@ def words(
     out: Annotated[Path, typer.Option(help="Picture to write.")] = Path("words.png"),
 ) -> None:
     """Compute self-attention over five words, step by step."""
-    from regard.demo.five_words import five_words
+    from regard.demo import run_five_words
 
-    five_words(out, typer.echo)
+    run_five_words(out, typer.echo)

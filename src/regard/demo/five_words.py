@@ -1,4 +1,4 @@
-"""Attention at work on five words: scores, weights, context, and pictures of them."""
+"""Self-attention over five words, step by step: scores, weights, context, and heat maps."""
 
 from collections.abc import Callable, Sequence
 from math import ceil
@@ -8,7 +8,7 @@ import torch
 
 from regard.attention import AttentionOutput, ScaledDot, look
 from regard.masks import causal
-from regard.viz import heatmap, terminal
+from regard.viz import plot_heatmap, render_heatmap, render_strongest, save_figure
 
 WORDS = ("kitten", "train", "horse", "pebble", "cat")
 TRAITS = ("alive", "moves", "small", "thing")
@@ -20,78 +20,82 @@ TOKENS = (
     (1.0, 0.5, 0.5, 0.0),
 )
 
-TITLE = "Where each word looks"
-OPENING = """\
-Attention: each word looks at all words, and gathers what it finds.
+TITLE = "Attention weights"
+INTRODUCTION = """\
+Attention: each word attends to all words and takes a weighted mean of them.
 
-Five words, each told by four numbers:
+Five words, each a vector of four features:
 """
 
-NEXT = """\
-To try next, in Python:
+NEXT_STEPS = """\
+Next, in Python:
 
     import regard, torch
     tokens = torch.rand(5, 4)
-    looked = regard.look(tokens, score="gaussian", mask=regard.masks.window(1))
+    output = regard.look(tokens, score="gaussian", mask=regard.masks.window(1))
     words = ["one", "two", "three", "four", "five"]
-    print(regard.viz.terminal.render_heatmap(looked.weights, words, words))
+    print(regard.viz.render_heatmap(output.weights, words, words))
 """
 
 
-def five_words(out: Path, say: Callable[[str], None] = print) -> None:
-    """Show attention at work on five words, and save the picture of it."""
+def run_five_words(out: Path, echo: Callable[[str], None] = print) -> None:
+    """Explain self-attention on five words, and save its heat map.
+
+    Args:
+        out: the picture to write.
+        echo: prints a text.
+
+    Raises:
+        RegardError: if the picture cannot be written.
+    """
     tokens = torch.tensor(TOKENS)
-    freely, backwards = look(tokens), look(tokens, mask=causal())
-    say(OPENING)
-    say(_table(("", *TRAITS), WORDS, TOKENS))
-    say(_steps(tokens, freely))
-    say(_picture(freely, TITLE))
-    say(f"\n{terminal.render_strongest(freely.weights, WORDS, WORDS)}\n")
-    say("With a causal mask, a word may look only at itself and at the words before it.\n")
-    say(_picture(backwards, "The same, looking back only"))
-    _save(freely, TITLE, out)
-    say(f"\nThe first of the two maps is now also a picture: {out}\n")
-    say(NEXT)
+    full, masked = look(tokens), look(tokens, mask=causal())
+    echo(INTRODUCTION)
+    echo(_table(("", *TRAITS), WORDS, TOKENS))
+    echo(_explain_steps(tokens, full))
+    echo(_render(full, TITLE))
+    echo(f"\n{render_strongest(full.weights, WORDS, WORDS)}\n")
+    echo("With a causal mask, a word attends only to itself and to the words before it.\n")
+    echo(_render(masked, "The same with a causal mask"))
+    figure = plot_heatmap(full.weights, WORDS, WORDS, title=TITLE, vmax=_scale_end(full))
+    save_figure(figure, out)
+    echo(f"\nWrote the first heat map to {out}\n")
+    echo(NEXT_STEPS)
 
 
-def _steps(tokens: torch.Tensor, looked: AttentionOutput) -> str:
-    """Tell the three steps of attention as the first word takes them."""
+def _explain_steps(tokens: torch.Tensor, output: AttentionOutput) -> str:
+    """Return the three steps of attention for the first word."""
     scores = ScaledDot()(tokens, tokens)
-    moves = looked.weights[0] * tokens[:, 1]
+    moves = output.weights[0] * tokens[:, 1]
     return f"""
-1. Score: the more two words share, the higher their (scaled dot product) score.
+1. Score: words with more in common have a higher scaled dot product.
 
 {_table(("", *WORDS), WORDS[:1], scores[:1].tolist())}
 
-2. Weigh: a softmax turns the scores of a word into weights, which sum to one.
+2. Softmax: the scores of a word become weights that sum to 1.
 
-{_table(("", *WORDS), WORDS[:1], looked.weights[:1].tolist())}
+{_table(("", *WORDS), WORDS[:1], output.weights[:1].tolist())}
 
-3. Gather: the sum of all words, each times its weight, is the word's context.
+3. Weighted sum: all words, each times its weight, add up to the word's context.
 
-{_table(("", *TRAITS), WORDS[:1], looked.context[:1].tolist())}
+{_table(("", *TRAITS), WORDS[:1], output.context[:1].tolist())}
 
-The kitten, which did not move, now moves a little: {moves.sum():.2f}, of which
+The kitten, whose "moves" was 0, now has {moves.sum():.2f}, of which
 {moves[2]:.2f} comes from the horse, {moves[4]:.2f} from the cat and {moves[1]:.2f} from the train.
 """
 
 
-def _table(head: Sequence[str], words: Sequence[str], rows: Sequence[Sequence[float]]) -> str:
-    lines = ["".join(f"{name:>8}" for name in head)]
+def _table(header: Sequence[str], words: Sequence[str], rows: Sequence[Sequence[float]]) -> str:
+    lines = ["".join(f"{name:>8}" for name in header)]
     for word, row in zip(words, rows, strict=True):
         lines.append(f"{word:>8}" + "".join(f"{value:8.2f}" for value in row))
     return "\n".join(lines)
 
 
-def _picture(looked: AttentionOutput, title: str) -> str:
-    return terminal.render_heatmap(looked.weights, WORDS, WORDS, title=title, vmax=_top(looked))
+def _render(output: AttentionOutput, title: str) -> str:
+    return render_heatmap(output.weights, WORDS, WORDS, title=title, vmax=_scale_end(output))
 
 
-def _save(looked: AttentionOutput, title: str, out: Path) -> None:
-    drawn = heatmap.plot_heatmap(looked.weights, WORDS, WORDS, title=title, vmax=_top(looked))
-    heatmap.save_figure(drawn, out)
-
-
-def _top(looked: AttentionOutput) -> float:
-    """Round the greatest weight up to a twentieth: the end of a scale that shows differences."""
-    return ceil(20 * looked.weights.max().item()) / 20
+def _scale_end(output: AttentionOutput) -> float:
+    """Round the largest weight up to a multiple of 0.05, so that the scale shows differences."""
+    return ceil(20 * output.weights.max().item()) / 20

@@ -1,4 +1,4 @@
-"""The main job in two minutes: learn to translate from the phrasebook, and show where it looks."""
+"""The demo: train a translator on the phrasebook, evaluate it, and show its attention."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -6,20 +6,21 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from regard.analysis import AlignmentHead, best_alignment_head, word_level_cross_attention
-from regard.data.phrasebook import AlignedPair, load_phrasebook
+from regard.data.phrasebook import AlignedPair, Language, load_phrasebook
 from regard.decoding import translate
-from regard.demo.models import LANGUAGES, Language, check_choice, train_demo
+from regard.demo.models import LANGUAGES, check_names, train_demo
 from regard.errors import RegardError
 from regard.evaluation import bleu, exact_match, is_chinese
 from regard.runs import Run, trace_translation
 from regard.trace import Array, Trace
-from regard.viz import heatmap, side_by_side, terminal
+from regard.viz import plot_heatmap, render_heatmap, save_figure, side_by_side
 
 if TYPE_CHECKING:
     import matplotlib.figure
 
-SHOWN = 5  # translations
-ALIGNED = 100  # phrases over which the head to show is chosen
+SHOWN_TRANSLATIONS = 5
+ALIGNMENT_PAIRS = 100  # validation pairs on which the head to show is chosen
+EXAMPLE_WORDS = (7, 11)  # least and greatest length of the sentence to show
 
 
 def run_demo(
@@ -28,134 +29,149 @@ def run_demo(
     to: str = "fr",
     model: str = "transformer",
     minutes: float = 1.5,
-    say: Callable[[str], None] = print,
+    echo: Callable[[str], None] = print,
 ) -> None:
-    """Train on the phrasebook, translate what was never seen, and show where the model looked."""
-    check_choice(to, model)
+    """Train on the phrasebook, translate unseen sentences, and show the attention of one.
+
+    Args:
+        out: the run folder; the picture is saved there, too.
+        to: target language, "fr" or "zh".
+        model: "transformer" or "bahdanau".
+        minutes: training time.
+        echo: prints a text.
+
+    Raises:
+        RegardError: if the language or the model is unknown, or the model has no attention.
+    """
+    check_names(to, model)
     if model == "no_attention":
-        raise RegardError("a blind model looks nowhere; 'transformer' and 'bahdanau' do")
+        raise RegardError(
+            "model must have attention to show, but 'no_attention' has none; choose 'transformer' "
+            "or 'bahdanau'"
+        )
     book = load_phrasebook(cast(Language, to))
-    say(f"Learning {LANGUAGES[to]} from {len(book.train):,} sentences, for {minutes:g} minutes.\n")
+    echo(
+        f"Training a translator from English to {LANGUAGES[to]} on {len(book.train):,} sentence "
+        f"pairs for {minutes:g} minutes.\n"
+    )
     run = train_demo(out, to, model, minutes)
-    say(_quality(run, book.test))
-    head = choose_head(run, book.valid[:ALIGNED])
-    shown = _worth_showing(book.test)
-    seen = _see(run, shown, head)
-    say(_maps(seen))
-    say(_picture(seen, out))
-    say(_next(out, shown.source))
+    echo(_evaluate(run, book.test))
+    head = choose_head(run, book.valid[:ALIGNMENT_PAIRS])
+    example = _trace_example(run, _choose_example(book.test), head)
+    echo(_render_example(example))
+    echo(_save_picture(example, out))
+    echo(_next_steps(out, example.pair.source))
 
 
-def choose_head(run: Run, phrases: Sequence[AlignedPair]) -> AlignmentHead:
-    """Find the head of the lowest alignment error rate over some phrases with gold alignments."""
-    traces = [_forced(run, phrase) for phrase in phrases]
-    return best_alignment_head(traces, [phrase.links for phrase in phrases])
+def choose_head(run: Run, pairs: Sequence[AlignedPair]) -> AlignmentHead:
+    """Find the cross-attention head with the lowest alignment error rate over some pairs."""
+    traces = [_trace_reference(run, pair) for pair in pairs]
+    return best_alignment_head(traces, [pair.links for pair in pairs])
 
 
-def _forced(run: Run, phrase: AlignedPair) -> Trace:
-    return trace_translation(
-        run.model, run.tokenizers, phrase.source, phrase.target, words=phrase.word_spans()
-    )
+def _trace_reference(run: Run, pair: AlignedPair) -> Trace:
+    """Trace the reference translation (teacher forcing)."""
+    words = pair.word_spans()
+    return trace_translation(run.model, run.tokenizers, pair.source, pair.target, words=words)
 
 
-def _quality(run: Run, phrases: Sequence[AlignedPair]) -> str:
-    """Translate phrases that were never seen; tell how many are right, and show some."""
-    found = translate(
-        run.model, run.tokenizers, [phrase.source for phrase in phrases], run.settings.search
-    )
-    texts, wanted = [best[0].text for best in found], [phrase.target for phrase in phrases]
-    score = bleu(texts, wanted, chinese=is_chinese(wanted))
+def _evaluate(run: Run, pairs: Sequence[AlignedPair]) -> str:
+    """Translate the test set, and return its scores and a few translations."""
+    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    hypotheses = translate(run.model, run.tokenizers, sources, run.settings.search)
+    texts = [best[0].text for best in hypotheses]
+    score = bleu(texts, references, chinese=is_chinese(references))
     lines = [
-        f"{len(phrases)} sentences it never saw: BLEU {score:.1f}, "
-        f"{exact_match(texts, wanted):.0%} exactly as in the book.\n"
+        f"Test set of {len(pairs)} unseen sentences: BLEU {score:.1f}, "
+        f"exact match {100 * exact_match(texts, references):.0f} %.\n"
     ]
-    for phrase, text in list(zip(phrases, texts, strict=True))[:SHOWN]:
-        right = "" if text == phrase.target else f"   (the book: {phrase.target})"
-        lines += [f"  {phrase.source}", f"    {text}{right}"]
+    for pair, text in list(zip(pairs, texts, strict=True))[:SHOWN_TRANSLATIONS]:
+        note = "" if text == pair.target else f"   (reference: {pair.target})"
+        lines += [f"  {pair.source}", f"    {text}{note}"]
     return "\n".join(lines)
 
 
-def _worth_showing(phrases: Sequence[AlignedPair]) -> AlignedPair:
-    """Choose a phrase of middling length whose words come in another order in the translation."""
+def _choose_example(pairs: Sequence[AlignedPair]) -> AlignedPair:
+    """Choose a pair of medium length with the most reordering between source and target."""
 
-    def crossings(phrase: AlignedPair) -> int:
-        links = phrase.links
+    def count_crossings(pair: AlignedPair) -> int:
+        links = pair.links
         return sum(a < c and b > d for n, (a, b) in enumerate(links) for c, d in links[n + 1 :])
 
-    fitting = [phrase for phrase in phrases if 7 <= len(phrase.source_words) <= 11]
-    return max(fitting or phrases, key=crossings)
+    shortest, longest = EXAMPLE_WORDS
+    fitting = [pair for pair in pairs if shortest <= len(pair.source_words) <= longest]
+    return max(fitting or pairs, key=count_crossings)
 
 
-class _Seen(NamedTuple):
-    """A phrase, the head that looks at it, and where it looks: a row a target word."""
+class _Example(NamedTuple):
+    """A sentence pair and the attention of one head: a row per target word."""
 
-    phrase: AlignedPair
+    pair: AlignedPair
     head: AlignmentHead
     weights: Array
     gold: list[list[float]]
-    words: tuple[list[str], list[str]]  # of the target and of the source
+    labels: tuple[list[str], list[str]]  # target words, source words
 
 
-def _see(run: Run, phrase: AlignedPair, head: AlignmentHead) -> _Seen:
-    stack, sources, targets = word_level_cross_attention(_forced(run, phrase), head.row)
-    words = [phrase.target_words[n] for n in targets], [phrase.source_words[n] for n in sources]
-    gold = [[float((s, t) in phrase.links) for s in sources] for t in targets]
-    return _Seen(phrase, head, stack[head.layer, head.head], gold, words)
+def _trace_example(run: Run, pair: AlignedPair, head: AlignmentHead) -> _Example:
+    weights, sources, targets = word_level_cross_attention(_trace_reference(run, pair), head.row)
+    labels = [pair.target_words[n] for n in targets], [pair.source_words[n] for n in sources]
+    gold = [[float((s, t) in pair.links) for s in sources] for t in targets]
+    return _Example(pair, head, weights[head.layer, head.head], gold, labels)
 
 
-def _maps(seen: _Seen) -> str:
-    """Draw where the head looks beside the gold alignment, for the terminal."""
-    phrase, head, width = seen.phrase, seen.head, get_terminal_size().columns // 2 - 2
-    title = f"Layer {head.layer}, head {head.head}: where it looks"
+def _render_example(example: _Example) -> str:
+    """Draw the head's attention beside the gold alignment."""
+    pair, head, width = example.pair, example.head, get_terminal_size().columns // 2 - 2
+    title = f"Attention of layer {head.layer}, head {head.head}"
     maps = (
-        terminal.render_heatmap(seen.weights, *seen.words, title=title, width=width),
-        terminal.render_heatmap(seen.gold, *seen.words, title="The gold alignment", width=width),
+        render_heatmap(example.weights, *example.labels, title=title, width=width),
+        render_heatmap(example.gold, *example.labels, title="Gold alignment", width=width),
     )
     return f"""
-  {phrase.source}
-  {phrase.target}
+  {pair.source}
+  {pair.target}
 
 {side_by_side(*maps)}
 
-Of all heads this one agrees best with the gold alignments of {ALIGNED} other sentences:
-alignment error rate {head.value:.2f}. It was never shown any."""
+Of all heads, this one has the lowest alignment error rate, {head.value:.2f}, on {ALIGNMENT_PAIRS}
+validation sentences. Training did not use gold alignments."""
 
 
-def _picture(seen: _Seen, out: Path) -> str:
-    """Save the same as a figure, and tell where it is, or what is needed to draw it."""
-    head = seen.head
+def _save_picture(example: _Example, out: Path) -> str:
+    """Save the same as a figure, and return where, or why not."""
+    head = example.head
+    cells = [(t, s) for t, row in enumerate(example.gold) for s, link in enumerate(row) if link]
     try:
-        drawn = heatmap.plot_heatmap(
-            seen.weights,
-            *seen.words,
-            title=seen.phrase.target,
+        figure = plot_heatmap(
+            example.weights,
+            *example.labels,
+            title=example.pair.target,
             caption=f"cross-attention, layer {head.layer}, head {head.head} · "
             "outlined: gold alignment",
-            outlined=[
-                (t, s) for t, row in enumerate(seen.gold) for s, mark in enumerate(row) if mark
-            ],
+            outlined=cells,
         )
-    except RegardError as problem:  # without matplotlib; what was learned is worth showing
-        return f"No picture was saved: {problem}\n"
-    return f"The picture: {_saved(drawn, out)}\n"
+    except RegardError as error:  # matplotlib is optional
+        return f"No picture was saved: {error}\n"
+    return f"Wrote {_save_figure(figure, out)}\n"
 
 
-def _saved(drawn: "matplotlib.figure.Figure", out: Path) -> Path:
-    """Save a figure as PNG or, where no font has its letters, as SVG, for the reader's fonts."""
+def _save_figure(figure: "matplotlib.figure.Figure", out: Path) -> Path:
+    """Save a figure as PNG, or as SVG if no installed font has all its characters."""
     try:
-        heatmap.save_figure(drawn, out / "attention.png")
+        save_figure(figure, out / "attention.png")
         return out / "attention.png"
     except RegardError:
-        heatmap.save_figure(drawn, out / "attention.svg")
+        save_figure(figure, out / "attention.svg")
         return out / "attention.svg"
 
 
-def _next(out: Path, sentence: str) -> str:
-    return f"""To try next:
+def _next_steps(out: Path, sentence: str) -> str:
+    return f"""Next:
 
   regard translate {out} "{sentence}"
-  regard look {out} "{sentence}" --html look.html   every layer and head, in a browser
+  regard look {out} "{sentence}" --html look.html   all layers and heads, in a browser
   regard demo --to zh --out {out}-zh          Chinese instead of French
-  regard demo --model bahdanau --out {out}-b  the recurrent translator of 2015
+  regard demo --model bahdanau --out {out}-b  a recurrent model with additive attention
   regard train your-pairs.tsv --out your-run  your own text
 """

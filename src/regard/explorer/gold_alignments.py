@@ -6,8 +6,7 @@ from threading import Lock, Thread
 from typing import cast
 
 from regard.data import WordSpans
-from regard.data.phrasebook import AlignedPair, load_phrasebook
-from regard.demo.models import Language
+from regard.data.phrasebook import AlignedPair, Language, load_phrasebook
 
 _LOCK = Lock()  # the first caller builds the phrasebook, others wait for it
 

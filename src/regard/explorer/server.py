@@ -13,7 +13,7 @@ import torch
 import uvicorn
 from starlette.types import ASGIApp
 
-from regard.demo.models import load_or_train
+from regard.demo import load_or_train
 from regard.errors import RegardError
 from regard.explorer import gold_alignments
 from regard.explorer.app import create_app

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from regard.analysis import best_alignment_head, best_head_from_weights, word_level_cross_attention
 from regard.data.phrasebook import AlignedPair, load_phrasebook
 from regard.decoding import translate
-from regard.demo.models import load_or_train
+from regard.demo import load_or_train
 from regard.gallery.example_sentence import example_pair, trace_pair
 from regard.gallery.plots import word_heatmap
 from regard.runs import Run

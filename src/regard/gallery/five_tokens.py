@@ -6,7 +6,7 @@ from matplotlib.transforms import Bbox
 from torch import Tensor
 
 import regard
-from regard.demo.five_words import TOKENS, TRAITS, WORDS
+from regard.demo import TOKENS, TRAITS, WORDS
 from regard.gallery.plots import matrix_heatmap
 from regard.viz import new_figure
 

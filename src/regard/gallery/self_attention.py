@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from regard.analysis import head_statistics
 from regard.data.phrasebook import load_phrasebook
-from regard.demo.models import load_or_train
+from regard.demo import load_or_train
 from regard.gallery.example_sentence import example_pair, trace_pair
 from regard.gallery.figure_page import BLUE, GREEN, ORANGE
 from regard.gallery.plots import word_heatmap

@@ -9,7 +9,7 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
 from regard._support import files
 from regard._support.progress import ProgressDisplay, echo_to_stderr
-from regard.demo.models import find_cached
+from regard.demo import find_cached
 from regard.errors import RegardError, unknown_name
 from regard.gallery import FIGURES, LANGUAGES, figure_page, templates
 from regard.gallery.localize import localize_pictures

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from regard.data import BOS, PAD, SPECIAL_TOKENS, pad_sequences
 from regard.decoding import translate
-from regard.demo.models import load_or_train
+from regard.demo import load_or_train
 from regard.gallery.plots import word_heatmap
 from regard.models import AttentionWeights, Seq2SeqModel
 from regard.viz import new_figure, set_titles

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from subprocess import DEVNULL, Popen
 
-from regard.demo.models import find_cached, load_or_train
+from regard.demo import find_cached, load_or_train
 from regard.runs import Run
 
 MODELS = ("bahdanau", "no_attention")
 MINUTES = 1.25  # of training each, on cores that other figures may share
 TRAIN = """
 import sys
-from regard.demo.models import load_or_train
+from regard.demo import load_or_train
 load_or_train("fr", sys.argv[1], float(sys.argv[2]))
 """
 

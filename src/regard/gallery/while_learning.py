@@ -16,7 +16,7 @@ from regard.analysis import (
     word_level_cross_attention,
 )
 from regard.data.phrasebook import AlignedPair, load_phrasebook
-from regard.demo.models import load_or_train
+from regard.demo import load_or_train
 from regard.gallery.example_sentence import example_pair, trace_pair
 from regard.gallery.figure_page import GREY, ORANGE, Animation
 from regard.gallery.plots import word_heatmap
