@@ -3,6 +3,7 @@ import pytest
 import torch
 from torch import nn
 
+from helpers.summary_reference import mean_of_tiles
 from regard import RegardError, masks, watch
 from regard.attention import KVCache, MultiHeadAttention
 from regard.trace import TokenList
@@ -87,18 +88,35 @@ def test_batch_index_or_call_out_of_range_is_refused():
         capture.trace(call=3)
 
 
+def capture_last_steps(model, rows, first, keep):
+    """Run the first rows unwatched and the others step by step, watched."""
+    with torch.no_grad():
+        _, cache = model.step(rows[:, :first], KVCache())
+        with watch(model, keep=keep) as capture:
+            for n in range(first, rows.shape[1]):
+                _, cache = model.step(rows[:, n : n + 1], cache)
+    return capture.trace().maps[0]
+
+
 @pytest.mark.parametrize("keep", ["all", "summary"])
 def test_queries_before_the_capture_have_empty_rows(keep):
-    model, rows = MultiHeadAttention(12, 3), torch.randn(1, 6, 12)
-    with torch.no_grad():
-        _, cache = model.step(rows[:, :4], KVCache())
-        with watch(model, keep=keep) as capture:
-            for n in (4, 5):
-                _, cache = model.step(rows[:, n : n + 1], cache)
-    attention_map = capture.trace(list("abcdef")).maps[0]
+    attention_map = capture_last_steps(MultiHeadAttention(12, 3), torch.randn(1, 6, 12), 4, keep)
     assert attention_map.shape == (3, 6, 6)
     rows = attention_map.weights if keep == "all" else attention_map.summary.top_weights
     assert not rows[:, :4].any() and rows[:, 4:].any(-1).all()
+
+
+@pytest.mark.parametrize("length, first", [(6, 4), (80, 10)])
+def test_tiles_cover_queries_before_the_capture(length, first):
+    model, rows = MultiHeadAttention(12, 3), torch.randn(1, length, 12)
+    weights = capture_last_steps(model, rows, first, "all").weights
+    tiles = capture_last_steps(model, rows, first, "summary").summary.tiles
+    expected = mean_of_tiles(weights)
+    assert tiles.shape == expected.shape
+    assert not tiles[:, : first * tiles.shape[1] // length].any()
+    if length <= 64:
+        np.testing.assert_allclose(tiles, expected, atol=1e-6)
+    np.testing.assert_allclose(tiles.sum(), expected.sum(), rtol=0.05)
 
 
 def test_texts_of_several_lengths_have_separate_lists():

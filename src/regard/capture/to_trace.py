@@ -11,7 +11,7 @@ from torch.nn.functional import pad
 from regard.capture.record import CapturedAttention
 from regard.errors import RegardError
 from regard.trace import Array, AttentionMap, AttentionSummary, TokenList, Trace, to_array
-from regard.trace.block_summary import TensorSummary
+from regard.trace.block_summary import TensorSummary, tile_edges
 
 Tokens = TokenList | Sequence[str] | None
 Records = Sequence[CapturedAttention]
@@ -44,12 +44,12 @@ def build_trace(
                 f"batch_index must be from 0 to {record.batch_size - 1}, the batch of "
                 f"{record.name}, but it is {batch_index}"
             )
-    given = _name_given(records, source, target)
-    axes = [_choose_lists(record, records, given) for record in records]
+    given_lists = _name_given(records, source, target)
+    axes = [_choose_lists(record, records, given_lists) for record in records]
     users_own = [tokens for tokens in (source, target) if isinstance(tokens, TokenList)]
     maps = [_build_map(record, batch_index, a) for record, a in zip(records, axes, strict=True)]
     return Trace(
-        tokens=_build_lists(records, axes, given, users_own, batch_index),
+        tokens=_build_lists(records, axes, given_lists, users_own, batch_index),
         maps=tuple(maps),
         title=title,
         model=model,
@@ -73,18 +73,20 @@ def _has_cross(records: Records) -> bool:
 
 
 def _choose_lists(
-    record: CapturedAttention, records: Records, given: dict[str, TokenList]
+    record: CapturedAttention, records: Records, given_lists: dict[str, TokenList]
 ) -> TokenLists:
     """Choose the token lists of a map; lists that are not given are told apart by length."""
     if record.kind == "cross":
         names = TokenLists("target", "source")
-    elif "target" in given or _has_cross(records):
+    elif "target" in given_lists or _has_cross(records):
         name = _source_or_target(record, records)
         names = TokenLists(name, name)
     else:
         names = TokenLists("text", "text")
     counts = _num_tokens(record)
-    sized = (_with_length(name, n, records, given) for name, n in zip(names, counts, strict=True))
+    sized = (
+        _with_length(name, n, records, given_lists) for name, n in zip(names, counts, strict=True)
+    )
     return TokenLists(*sized)
 
 
@@ -114,9 +116,11 @@ def _num_tokens(record: CapturedAttention) -> tuple[int, int]:
     return record.num_queries, keys
 
 
-def _with_length(name: str, length: int, records: Records, given: dict[str, TokenList]) -> str:
+def _with_length(
+    name: str, length: int, records: Records, given_lists: dict[str, TokenList]
+) -> str:
     """Add the length to the name "text" where there are texts of several lengths."""
-    if name in given or name != "text":
+    if name in given_lists or name != "text":
         return name
     usual = next((_num_tokens(x)[0] for x in records if x.kind != "cross"), length)
     is_only = {n for record in records for n in _num_tokens(record)} == {length}
@@ -126,12 +130,12 @@ def _with_length(name: str, length: int, records: Records, given: dict[str, Toke
 def _build_lists(
     records: Records,
     axes: Sequence[TokenLists],
-    given: dict[str, TokenList],
+    given_lists: dict[str, TokenList],
     users_own: Sequence[TokenList],
     batch_index: int,
 ) -> dict[str, TokenList]:
     """Build all token lists; fully masked keys are marked as padding, unless the user did it."""
-    lists = dict(given)
+    lists = dict(given_lists)
     for record, names in zip(records, axes, strict=True):
         for name, count in zip(names, _num_tokens(record), strict=True):
             lists.setdefault(name, TokenList(tuple(str(n) for n in range(count))))
@@ -206,11 +210,21 @@ def _to_summary(summary: TensorSummary, batch_index: int, missing: int) -> Atten
         top_keys=_prepend(item.top_keys, missing, -2).numpy().astype(np.int64),
         top_weights=to_array(_prepend(item.top_weights, missing, -2)),
         remainder=to_array(_prepend(item.remainder, missing, -1)),
-        tiles=to_array(item.tiles),
+        tiles=to_array(_prepend_to_tiles(item.tiles, item.entropy.shape[-1], missing)),
         entropy=to_array(_prepend(item.entropy, missing, -1)),
         received=to_array(item.received),
         distance=to_array(_prepend(item.distance, missing, -1)),
     )
+
+
+def _prepend_to_tiles(tiles: Tensor, queries: int, count: int) -> Tensor:
+    """Prepend empty rows to what the tiles show; exact up to `MAX_TILES` rows in all."""
+    if not count:
+        return tiles
+    rows = tiles.repeat_interleave(tile_edges(queries).diff(), dim=-2)
+    cumulative = pad(rows, (0, 0, count + 1, 0)).cumsum(dim=-2)
+    edges = tile_edges(count + queries)
+    return cumulative[..., edges, :].diff(dim=-2) / edges.diff()[:, None]
 
 
 def _value_norms(record: CapturedAttention, batch_index: int) -> Array | None:
