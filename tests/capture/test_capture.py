@@ -37,7 +37,7 @@ def capture(model):
 
 def test_capture_prints_as_a_table(capture):
     header, first, second = (" ".join(line.split()) for line in str(capture).splitlines())
-    assert header == "module call site kind heads queries × keys calls kept"
+    assert header == "module call site kind heads queries × keys calls storage"
     line = capture[0].call_site
     assert first == f"first {line} self 3 5 × 5 1 all weights"
     assert second == f"second {line} cross 3 5 × 7 1 all weights"

@@ -88,7 +88,7 @@ def test_watch_must_end_in_its_own_thread():
 
 
 class WatchingThread:
-    """A thread that watches a model until it is told to call it and leave."""
+    """A thread that watches a model until `leave` lets it call it and end."""
 
     def __init__(self, model):
         self.model, self.capture = model, None
@@ -123,9 +123,9 @@ def test_threads_may_leave_in_any_order(first_to_leave):
 
 
 def test_calls_in_another_thread_run_uncaptured():
-    model, own, rows = SelfAttention(), MultiHeadAttention(12, 3), torch.randn(2, 5, 12)
-    with watch(nn.ModuleList([model, own])) as capture, ThreadPoolExecutor(1) as thread:
-        results = [thread.submit(module, rows).result() for module in (model, own)]
+    model, regard_model, rows = SelfAttention(), MultiHeadAttention(12, 3), torch.randn(2, 5, 12)
+    with watch(nn.ModuleList([model, regard_model])) as capture, ThreadPoolExecutor(1) as thread:
+        results = [thread.submit(module, rows).result() for module in (model, regard_model)]
     assert len(capture) == 0 and len(results) == 2
     with pytest.raises(RegardError, match="or only in another thread"):
         capture.check()

@@ -83,12 +83,12 @@ def resolve(name):
     parts = name.split(".")
     for n in range(len(parts), 0, -1):
         try:
-            found = importlib.import_module(".".join(parts[:n]))
+            value = importlib.import_module(".".join(parts[:n]))
         except ImportError:
             continue
         for part in parts[n:]:
-            found = getattr(found, part)
-        return found
+            value = getattr(value, part)
+        return value
     raise ImportError(name)
 
 

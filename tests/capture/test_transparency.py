@@ -48,11 +48,11 @@ def test_gradients_are_unchanged():
 
 @pytest.mark.parametrize("use_reentrant", [False, True])
 def test_checkpointed_layer_is_captured_once(use_reentrant):
-    model, own = SelfAttention(), MultiHeadAttention(12, 3)
+    model, regard_model = SelfAttention(), MultiHeadAttention(12, 3)
     rows = torch.randn(2, 5, 12, requires_grad=True)
-    with watch(nn.ModuleList([model, own])) as capture:
+    with watch(nn.ModuleList([model, regard_model])) as capture:
         first = checkpoint(model, rows, use_reentrant=use_reentrant)
-        second = checkpoint(own, rows, use_reentrant=use_reentrant)
+        second = checkpoint(regard_model, rows, use_reentrant=use_reentrant)
         (first.sum() + second.sum()).backward()
     assert [x.steps for x in capture] == [1, 1]
     assert rows.grad is not None
@@ -155,10 +155,10 @@ def test_default_device_and_dtype_do_not_matter(keep, attention):
         with torch.device("meta"):
             with watch(model, keep=keep) as capture:
                 model(rows)
-            kept = [(x.weights, x.summary) for x in (capture[0], expected[0])]
+            stored = [(x.weights, x.summary) for x in (capture[0], expected[0])]
     finally:
         torch.set_default_dtype(before)
-    for actual, reference in zip(*kept, strict=True):
+    for actual, reference in zip(*stored, strict=True):
         torch.testing.assert_close(actual, reference)
 
 

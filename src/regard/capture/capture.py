@@ -195,7 +195,7 @@ class Capture:
     def __str__(self) -> str:
         if not self._records:
             return self._explain_nothing()
-        header = ("module", "call site", "kind", "heads", "queries × keys", "calls", "kept")
+        header = ("module", "call site", "kind", "heads", "queries × keys", "calls", "storage")
         rows = [header, *self._table_rows()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
@@ -217,7 +217,9 @@ class Capture:
             size = f"{record.num_queries} × {record.num_keys}"
             about = (record.name, record.call_site, record.kind, str(record.num_heads), size)
             steps.setdefault((*about, record.storage), []).append(record.steps)
-        return [(*about, _format_calls(counts), kept) for (*about, kept), counts in steps.items()]
+        return [
+            (*about, _format_calls(counts), storage) for (*about, storage), counts in steps.items()
+        ]
 
     def _failure_lines(self) -> list[str]:
         return [f"not captured: {site}: {reason}" for site, reason in self._failures.items()]
