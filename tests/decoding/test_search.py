@@ -99,9 +99,9 @@ def test_batch_items_do_not_influence_each_other(tiny_model):
 
 def test_search_from_a_state_equals_search_from_source_tokens(tiny_model):
     model, source, lengths = tiny_model
-    state = model.init_state(model.encode(source, lengths))
-    assert beam_search(model, state) == beam_search(model, source, lengths)
-    assert greedy_search(model, state) == greedy_search(model, source, lengths)
+    state, limits = model.init_state(model.encode(source, lengths)), LengthLimits(max_length=7)
+    for search in (beam_search, greedy_search):
+        assert search(model, state, limits=limits) == search(model, source, lengths, limits=limits)
 
 
 def test_min_length_max_length_and_prefix_are_respected(tiny_model):
