@@ -274,13 +274,13 @@ def test_scoring_in_chunks_gives_the_same_hypotheses(tiny_model, monkeypatch, be
             return search.run(lambda *scored: grouped_topk(*scored, k=2 * beam_size))
 
     at_once = run()
-    in_chunks = run(rows_per_chunk=4)
-    assert max(items * beams for items, beams in chunks) <= 4
+    in_chunks = run(rows_per_chunk=2)
+    assert max(items * beams for items, beams in chunks) == max(2, beam_size)
     for one, other in zip(at_once, in_chunks, strict=True):
         assert [hypothesis.tokens for hypothesis in one] == [each.tokens for each in other]
         assert [each.score for each in one] == pytest.approx([each.score for each in other])
         for left, right in zip(one, other, strict=True):
-            assert left.token_log_probs == pytest.approx(right.token_log_probs)
+            assert left.token_log_probs == pytest.approx(right.token_log_probs, abs=1e-5)
 
 
 @pytest.mark.parametrize("search", SEARCHES)
