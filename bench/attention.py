@@ -20,7 +20,7 @@ from growth import growth
 from memory import cost
 from regard.attention import Additive, Bilinear, Cosine, Gaussian, MultiHeadAttention, attend, look
 from regard.masks import causal
-from timing import ratio, rounds
+from timing import median_ratio, time_interleaved
 
 Lines = Iterator[str]
 SIZES = ((8, 8, 128, 64), (2, 8, 1024, 64), (1, 8, 4096, 64))
@@ -45,7 +45,7 @@ def fused(seconds: float, out: Path) -> Lines:
         for word, mask in (("none", None), ("causal", causal())):
             for name, score in scores.items():
                 ours = partial(attend, *qkv, score=score, mask=mask)
-                times = rounds(
+                times = time_interleaved(
                     {
                         "theirs": partial(
                             scaled_dot_product_attention, *qkv, is_causal=mask is not None
@@ -57,8 +57,9 @@ def fused(seconds: float, out: Path) -> Lines:
                 )
                 yield (
                     f"| {'×'.join(map(str, size))} | {word} | {name} "
-                    f"| {ratio(times, 'ours', 'theirs'):.2f} | {min(times['ours']) * 1e3:.1f} "
-                    f"| {ratio(times, 'dense', 'theirs'):.2f} |"
+                    f"| {median_ratio(times, 'ours', 'theirs'):.2f} "
+                    f"| {min(times['ours']) * 1e3:.1f} "
+                    f"| {median_ratio(times, 'dense', 'theirs'):.2f} |"
                 )
 
 
@@ -70,9 +71,9 @@ def looks(seconds: float, out: Path) -> Lines:
     for size in SIZES:
         qkv = vectors(*size)
         core = partial(_core_with_weights, *(x.flatten(0, 1) for x in qkv))
-        times = rounds({"theirs": core, "ours": partial(look, *qkv)}, seconds)
+        times = time_interleaved({"theirs": core, "ours": partial(look, *qkv)}, seconds)
         yield (
-            f"| {'×'.join(map(str, size))} | {ratio(times, 'ours', 'theirs'):.2f} "
+            f"| {'×'.join(map(str, size))} | {median_ratio(times, 'ours', 'theirs'):.2f} "
             f"| {min(times['ours']) * 1e3:.1f} |"
         )
 
@@ -99,13 +100,15 @@ def additive(seconds: float, out: Path) -> Lines:
     ways = {"textbook": textbook, "regard": partial(attend, score=score)}
     ways |= {f"{name}, compiled": torch.compile(run) for name, run in tuple(ways.items())}
     forward = {name: partial(torch.no_grad()(run), *inputs) for name, run in ways.items()}
-    forward_times = rounds(forward, 2 * seconds)
-    both_times = rounds({name: partial(both_ways, run) for name, run in ways.items()}, 3 * seconds)
+    forward_times = time_interleaved(forward, 2 * seconds)
+    both_times = time_interleaved(
+        {name: partial(both_ways, run) for name, run in ways.items()}, 3 * seconds
+    )
     yield "| 4×256×256 pairs, hidden 256 | forward ms | faster | and backward ms | faster |"
     yield "|---|---|---|---|---|"
     for name in ways:
         cells = (
-            f"{min(times[name]) * 1e3:.1f} | {ratio(times, 'textbook', name):.1f} ×"
+            f"{min(times[name]) * 1e3:.1f} | {median_ratio(times, 'textbook', name):.1f} ×"
             for times in (forward_times, both_times)
         )
         yield f"| {name} | {' | '.join(cells)} |"
@@ -149,11 +152,13 @@ def multihead(seconds: float, out: Path) -> Lines:
         pair = {"theirs": theirs, "ours": ours}
         running = {name: partial(run, module.eval()) for name, module in pair.items()}
         with torch.no_grad():
-            plain = rounds(running | {"floor": project}, seconds)
-        graded = rounds(running, seconds)
-        trained = rounds({name: partial(train, m.train()) for name, m in pair.items()}, seconds)
-        faster = [ratio(times, "theirs", "ours") for times in (plain, graded, trained)]
-        cells = " | ".join(f"{f:.2f} ×" for f in (*faster, ratio(plain, "theirs", "floor")))
+            plain = time_interleaved(running | {"floor": project}, seconds)
+        graded = time_interleaved(running, seconds)
+        trained = time_interleaved(
+            {name: partial(train, m.train()) for name, m in pair.items()}, seconds
+        )
+        faster = [median_ratio(times, "theirs", "ours") for times in (plain, graded, trained)]
+        cells = " | ".join(f"{f:.2f} ×" for f in (*faster, median_ratio(plain, "theirs", "floor")))
         yield f"| {batch}×{n}×{width}, {heads} | {cells} |"
 
 

@@ -1,28 +1,32 @@
-"""Time functions side by side: A B A B in one run, so that a busy machine slows them alike."""
+"""Interleaved timing: A B A B in one run, so that a busy machine slows all of them alike."""
 
 import time
 from collections.abc import Callable, Mapping
 from statistics import median
 
-Timed = Mapping[str, Callable[[], object]]
+Times = Mapping[str, list[float]]
+"""Seconds of every round, by the name of the function."""
 
 
-def rounds(functions: Timed, seconds: float = 3.0, least: int = 5) -> dict[str, list[float]]:
-    """Call the functions in turns for so many seconds, after a warm-up, and keep all times."""
+def time_interleaved(
+    functions: Mapping[str, Callable[[], object]], seconds: float = 3.0, min_rounds: int = 5
+) -> dict[str, list[float]]:
+    """Call the functions in turn for some seconds, after two warm-up calls; return all times."""
     for function in functions.values():
         function()
         function()
     times: dict[str, list[float]] = {name: [] for name in functions}
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(next(iter(times.values()))) < least:
+    end, rounds = time.perf_counter() + seconds, 0
+    while time.perf_counter() < end or rounds < min_rounds:
         for name, function in functions.items():
             start = time.perf_counter()
             function()
             times[name].append(time.perf_counter() - start)
+        rounds += 1
     return times
 
 
-def ratio(times: Mapping[str, list[float]], mine: str, theirs: str) -> float:
-    """Give the median over rounds of mine / theirs: what holds whatever else the machine does."""
-    pairs = zip(times[mine], times[theirs], strict=True)
-    return median(own / other for own, other in pairs)
+def median_ratio(times: Times, numerator: str, denominator: str) -> float:
+    """Return the median over rounds of one function's time divided by another's."""
+    pairs = zip(times[numerator], times[denominator], strict=True)
+    return median(one / other for one, other in pairs)

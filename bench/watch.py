@@ -19,7 +19,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from memory import cost
 from regard import watch
-from timing import ratio, rounds
+from timing import median_ratio, time_interleaved
 
 LAYERS, HEADS, WIDTH = 4, 8, 512
 
@@ -106,10 +106,10 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|")
     for causal in (True, False):
         unwatched, watched = next(peaks), next(peaks)
-        times = rounds(make_passes(arguments.tokens, causal), seconds=1.0, least=3)
+        times = time_interleaved(make_passes(arguments.tokens, causal), seconds=1.0, min_rounds=3)
         print(
             f"| {'causal' if causal else 'none'} | {min(times['unwatched']):.2f} "
-            f"| {min(times['watched']):.2f} | {ratio(times, 'watched', 'unwatched'):.2f} "
+            f"| {min(times['watched']):.2f} | {median_ratio(times, 'watched', 'unwatched'):.2f} "
             f"| {unwatched:.0f} | {watched:.0f} | {watched / unwatched:.2f} |"
         )
     return None

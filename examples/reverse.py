@@ -1,4 +1,4 @@
-"""A Transformer learns to say words backwards, and its attention shows how: an anti-diagonal."""
+"""Train a Transformer to reverse sentences; its cross-attention becomes an anti-diagonal."""
 
 import torch
 from torch.nn.functional import cross_entropy
@@ -6,30 +6,30 @@ from torch.nn.functional import cross_entropy
 from regard.config import ModelConfig
 from regard.data import BOS, EOS
 from regard.decoding import LengthLimits, greedy_search
-from regard.models import build
+from regard.models import Seq2SeqModel, build
 from regard.viz import render_heatmap
 
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
-FIRST = 4  # the numbers before are padding, start, end and unknown
-LENGTH, BATCH, STEPS = 5, 64, 450
+FIRST_WORD = 4  # the ids before it are padding, BOS, EOS and unknown
+LENGTH, BATCH_SIZE, STEPS = 5, 64, 450
 
 
-def sentences(count: int) -> torch.Tensor:
-    """Draw sentences of five words, none twice."""
-    return torch.stack([FIRST + torch.randperm(len(WORDS))[:LENGTH] for _ in range(count)])
+def random_sentences(count: int) -> torch.Tensor:
+    """Return sentences of five different words each."""
+    return torch.stack([FIRST_WORD + torch.randperm(len(WORDS))[:LENGTH] for _ in range(count)])
 
 
-def learn(model: torch.nn.Module) -> None:
-    """Teach the model to reverse; each step a new batch."""
+def train(model: Seq2SeqModel) -> None:
+    """Train the model to reverse, with a new batch at every step."""
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    lengths = torch.full((BATCH,), LENGTH)
+    lengths = torch.full((BATCH_SIZE,), LENGTH)
     for step in range(STEPS):
-        source = sentences(BATCH)
-        wanted = source.flip(1)
-        read = torch.cat([torch.full((BATCH, 1), BOS), wanted], dim=1)
-        written = torch.cat([wanted, torch.full((BATCH, 1), EOS)], dim=1)
-        states = model(source, lengths, read)
-        loss = cross_entropy(model.logits(states).flatten(0, 1), written.flatten())
+        source = random_sentences(BATCH_SIZE)
+        target = source.flip(1)
+        inputs = torch.cat([torch.full((BATCH_SIZE, 1), BOS), target], dim=1)
+        outputs = torch.cat([target, torch.full((BATCH_SIZE, 1), EOS)], dim=1)
+        logits = model.logits(model(source, lengths, inputs))
+        loss = cross_entropy(logits.flatten(0, 1), outputs.flatten())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -38,24 +38,26 @@ def learn(model: torch.nn.Module) -> None:
 
 
 def main() -> None:
-    """Learn, reverse one sentence, and show where each word was looked for."""
+    """Train, reverse one sentence, and show the attention weights of each output word."""
     torch.manual_seed(0)
-    settings = ModelConfig(
+    config = ModelConfig(
         width=48, layers=1, heads=1, ffn_width=64, dropout=0.0, positions="learned"
     )
-    model = build(settings, (FIRST + len(WORDS), FIRST + len(WORDS)))
-    learn(model)
+    vocab_size = FIRST_WORD + len(WORDS)
+    model = build(config, (vocab_size, vocab_size))
+    train(model)
     model.eval()
-    source, lengths = sentences(1), torch.tensor([LENGTH])
+    source, lengths = random_sentences(1), torch.tensor([LENGTH])
     with torch.inference_mode():
         (found,) = greedy_search(model, source, lengths, limits=LengthLimits(max_length=8))
-        read = torch.tensor([[BOS, *found.tokens]])
-        _, looks = model.forward_with_weights(source, lengths, read)
-    heard = [WORDS[token - FIRST] for token in source[0].tolist()]
-    said = [WORDS[token - FIRST] for token in found.tokens]
-    print(f"\n{' '.join(heard)}  ->  {' '.join(said)}\n")
-    weights = looks.cross[0][0, 0, : len(said)]  # the row that writes each word
-    print(render_heatmap(weights, said, heard, title="where it looks as it says each word"))
+        inputs = torch.tensor([[BOS, *found.tokens]])
+        _, weights = model.forward_with_weights(source, lengths, inputs)
+    source_words = [WORDS[token - FIRST_WORD] for token in source[0].tolist()]
+    target_words = [WORDS[token - FIRST_WORD] for token in found.tokens]
+    print(f"\n{' '.join(source_words)}  ->  {' '.join(target_words)}\n")
+    cross = weights.cross[0][0, 0, : len(target_words)]  # the rows that predict each word
+    title = "cross-attention of each output word"
+    print(render_heatmap(cross, target_words, source_words, title=title))
 
 
 if __name__ == "__main__":

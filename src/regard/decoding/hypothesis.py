@@ -61,7 +61,7 @@ class LengthLimits:
                 )
 
 
-NO_LIMITS = LengthLimits()
+DEFAULT_LIMITS = LengthLimits()
 
 
 class DecodingCancelled(Exception):

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.config import MAX_SEED
-from regard.decoding.hypothesis import NO_LIMITS, Hypothesis, LengthLimits
+from regard.decoding.hypothesis import DEFAULT_LIMITS, Hypothesis, LengthLimits
 from regard.decoding.search import BeamSearch, ShouldStop, device_of, initial_state
 from regard.decoding.topk import Candidates
 from regard.errors import RegardError
@@ -75,7 +75,7 @@ def sample(
     lengths: Int[Tensor, " batch"] | None = None,
     *,
     sampling: SamplingConfig = DEFAULT_SAMPLING,
-    limits: LengthLimits = NO_LIMITS,
+    limits: LengthLimits = DEFAULT_LIMITS,
     should_stop: ShouldStop | None = None,
 ) -> list[Hypothesis]:
     """Sample one output for each batch item, token by token.
@@ -102,9 +102,11 @@ def sample(
         >>> from regard.models import build
         >>> model = build(ModelConfig(width=32, layers=1, heads=2), vocab_sizes=(100, 100)).eval()
         >>> source, lengths = torch.tensor([[4, 5, 6], [7, 8, 0]]), torch.tensor([3, 2])
-        >>> sampling = SamplingConfig(temperature=0.8, top_k=10, seed=1)
-        >>> samples = sample(model, source, lengths, sampling=sampling)
-        >>> samples == sample(model, source, lengths, sampling=sampling)
+        >>> sampling, limits = SamplingConfig(top_k=10, seed=1), LengthLimits(max_length=9)
+        >>> one, two = (
+        ...     sample(model, source, lengths, sampling=sampling, limits=limits) for _ in range(2)
+        ... )
+        >>> one == two
         True
     """
     generator = sampling.generator(device_of(model))

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from regard.config import MAX_LENGTH_PENALTY
 from regard.data import BOS, EOS, PAD
-from regard.decoding.hypothesis import NO_LIMITS, DecodingCancelled, Hypothesis, LengthLimits
+from regard.decoding.hypothesis import DEFAULT_LIMITS, DecodingCancelled, Hypothesis, LengthLimits
 from regard.decoding.topk import Candidates, grouped_topk
 from regard.errors import RegardError
 from regard.models import DecoderModel, DecoderState, Seq2SeqModel
@@ -31,7 +31,7 @@ def beam_search(
     beam_size: int = 5,
     n_best: int = 1,
     length_penalty: float = 1.0,
-    limits: LengthLimits = NO_LIMITS,
+    limits: LengthLimits = DEFAULT_LIMITS,
     should_stop: ShouldStop | None = None,
 ) -> list[list[Hypothesis]]:
     """Decode with beam search, until each batch item has `beam_size` finished hypotheses.
@@ -93,7 +93,7 @@ def greedy_search(
     source: Int[Tensor, "batch position"] | DecoderState,
     lengths: Int[Tensor, " batch"] | None = None,
     *,
-    limits: LengthLimits = NO_LIMITS,
+    limits: LengthLimits = DEFAULT_LIMITS,
     should_stop: ShouldStop | None = None,
 ) -> list[Hypothesis]:
     """Decode with greedy search: take the most probable token at every step.
@@ -138,7 +138,7 @@ class BeamSearch:
         *,
         beam_size: int,
         length_penalty: float = 1.0,
-        limits: LengthLimits = NO_LIMITS,
+        limits: LengthLimits = DEFAULT_LIMITS,
         should_stop: ShouldStop | None = None,
         rows_per_chunk: int = ROWS_PER_CHUNK,
     ) -> None:
