@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import { createHeadView } from "../../../src/regard/viz/static/headView.js";
-import { hitLines, hitMatrix, layoutLines, layoutMatrix, pan, revealCell, revealRow, zoomAt } from "../../../src/regard/viz/static/layout.js";
+import { hitLines, hitMatrix, isPannable, layoutLines, layoutMatrix, pan, revealCell, revealRow, zoomAt } from "../../../src/regard/viz/static/layout.js";
 import { groupMaps } from "../../../src/regard/viz/static/mapGroups.js";
 import { labelStep } from "../../../src/regard/viz/static/matrix.js";
 import { hitOverview, layoutOverview } from "../../../src/regard/viz/static/overview.js";
@@ -53,6 +53,15 @@ test("zooming keeps the cell under the pointer, stays inside the matrix, and is 
 
 test("a cell is revealed by the smallest movement", () => {
   assert.deepEqual(revealCell({ zoom: unzoomed, visible: { columns: 10, rows: 10 } }, 30, 5), { scale: 1, x: 0, y: 21 });
+});
+
+test("only a view larger than its frame is pannable", () => {
+  const zoomed = layoutMatrix(size, view, { scale: 1.2, x: 0, y: 0 }, measureText);
+  assert.equal(isPannable(layoutMatrix(size, view, unzoomed, measureText), view), false);
+  assert.equal(isPannable(zoomed, view), true);
+  const long = { ...view, queries: Array(100).fill(view.queries[0]) };
+  assert.equal(isPannable(layoutLines(size, view, 0), view), false);
+  assert.equal(isPannable(layoutLines(size, long, 0), long), true);
 });
 
 test("labels are as dense as they fit, and positions in round steps if tokens are small", () => {

@@ -16,7 +16,7 @@ const TRANSLATION_NAMES = {
  */
 
 /**
- * Group the maps of a trace, in order of appearance; names as in regard.viz.view.
+ * Group the maps of a trace, in order of appearance; names as in regard.viz.selection.
  * @param {Trace} trace
  * @returns {MapGroup[]}
  */
