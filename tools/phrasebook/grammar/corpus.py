@@ -6,7 +6,7 @@ from random import Random
 
 from grammar import chinese, english, french, sampling
 from grammar.meaning import Meaning
-from grammar.words import Language, Word, join
+from grammar.words import Language, Word, join_words
 from regard.data.phrasebook import AlignedPair
 
 REALISERS: dict[Language, Callable[[Meaning], list[Word]]] = {
@@ -40,8 +40,8 @@ def realise_pair(meaning: Meaning, language: Language) -> AlignedPair:
     source_words = tuple(word.text for word in source)
     target_words = tuple(word.text for word in target)
     return AlignedPair(
-        join(source_words, "en"),
-        join(target_words, language),
+        join_words(source_words, "en"),
+        join_words(target_words, language),
         source_words,
         target_words,
         align(source, target),

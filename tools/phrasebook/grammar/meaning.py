@@ -146,7 +146,7 @@ def pronoun_of(participant: Participant) -> str:
     return "they" if participant.plural else participant.noun.pronoun
 
 
-def again(participant: Participant) -> Pronoun:
+def to_pronoun(participant: Participant) -> Pronoun:
     """Refer to the same once more, by a pronoun."""
     if isinstance(participant, Pronoun):
         return participant

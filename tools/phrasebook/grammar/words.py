@@ -19,12 +19,12 @@ class Word(NamedTuple):
     marks: tuple[str, ...] = ()
 
 
-def words(sentence: str, language: Literal["en", "fr"]) -> tuple[str, ...]:
+def split_words(sentence: str, language: Literal["en", "fr"]) -> tuple[str, ...]:
     """Split an English or French sentence in words and punctuation marks."""
     return tuple((_ENGLISH if language == "en" else _FRENCH).findall(sentence))
 
 
-def join(parts: Iterable[str], language: Language) -> str:
+def join_words(parts: Iterable[str], language: Language) -> str:
     """Write words as a sentence; the opposite of splitting it."""
     if language == "zh":
         return "".join(parts)
@@ -43,7 +43,7 @@ def _gap(before: str, part: str, language: Language) -> str:
     return " "
 
 
-def capitalised(sentence: list[Word]) -> list[Word]:
+def capitalize(sentence: list[Word]) -> list[Word]:
     """Begin with a capital letter."""
     first = sentence[0]
     return [Word(first.text[:1].upper() + first.text[1:], first.marks), *sentence[1:]]

@@ -12,7 +12,7 @@ from grammar.lexicon.nouns import NAMES, NOUN, PORTIONS
 from grammar.lexicon.phrases import OFTEN, TIMES
 from grammar.lexicon.verbs import VERB
 from grammar.meaning import Clause, Nominal, Place, Pronoun, Report, Sequel, State
-from grammar.words import join
+from grammar.words import join_words
 from regard.data.phrasebook import SIZE
 
 TIME = {" ".join(word for word, _ in time.english): time for time in TIMES}
@@ -78,7 +78,7 @@ def sequel(first, verb):
 
 
 def say(meaning, language):
-    return join([word.text for word in REALISERS[language](meaning)], language)
+    return join_words([word.text for word in REALISERS[language](meaning)], language)
 
 
 @pytest.fixture(scope="session")

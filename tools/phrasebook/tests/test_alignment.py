@@ -1,7 +1,7 @@
 from grammar.corpus import align, realise_pair
 from grammar.words import Word
 from regard.data.phrasebook import AlignedPair
-from regard.gallery.example_sentence import the_cat
+from regard.gallery.example_sentence import example_pair
 
 
 def test_words_that_share_a_mark_are_all_linked():
@@ -28,4 +28,4 @@ def test_pair_holds_both_sentences_their_words_and_links(m):
 
 def test_example_sentence_of_the_gallery_is_aligned_as_the_grammar_aligns_it(m):
     meaning = m.act("sit", m.thing("cat"), place=m.at("on", m.thing("mat")))
-    assert realise_pair(meaning, "fr") == the_cat()
+    assert realise_pair(meaning, "fr") == example_pair()

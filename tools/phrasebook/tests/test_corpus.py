@@ -9,7 +9,7 @@ import pytest
 
 from generate import EMBEDDED, data_files
 from grammar.corpus import generate_pairs
-from grammar.words import join, words
+from grammar.words import join_words, split_words
 from regard.data.phrasebook import LANGUAGES, SIZE, load_phrasebook
 
 
@@ -60,11 +60,11 @@ def test_no_sentence_occurs_twice_in_either_language(corpus):
 def test_words_join_to_the_sentence_and_split_again(corpus):
     language, pairs = corpus
     for pair in pairs[::10]:
-        assert join(pair.source_words, "en") == pair.source
-        assert join(pair.target_words, language) == pair.target
-        assert words(pair.source, "en") == pair.source_words
+        assert join_words(pair.source_words, "en") == pair.source
+        assert join_words(pair.target_words, language) == pair.target
+        assert split_words(pair.source, "en") == pair.source_words
         if language == "fr":
-            assert words(pair.target, "fr") == pair.target_words
+            assert split_words(pair.target, "fr") == pair.target_words
 
 
 def test_links_are_sorted_distinct_and_within_the_sentences(corpus):

@@ -6,11 +6,11 @@ from grammar.meaning import (
     Existence,
     Nominal,
     Pronoun,
-    again,
     is_feminine,
     is_plural,
     person,
     pronoun_of,
+    to_pronoun,
 )
 
 # a meaning, and the sentence that a careful translator would write in each language
@@ -343,11 +343,11 @@ def test_a_meaning_is_said_as_a_translator_would(m, build, english, french, chin
 
 def test_a_pronoun_keeps_the_gender_of_what_it_stands_for(m):
     table, boxes = m.thing("table"), m.thing("box", plural=True)
-    assert again(table) == Pronoun("it", NOUN["table"])
-    assert is_feminine(again(table)) and not is_plural(again(table))
-    assert again(boxes).word == "they"
-    assert is_feminine(again(boxes)) and is_plural(again(boxes))
-    assert again(m.who("I")) == m.who("I")
+    assert to_pronoun(table) == Pronoun("it", NOUN["table"])
+    assert is_feminine(to_pronoun(table)) and not is_plural(to_pronoun(table))
+    assert to_pronoun(boxes).word == "they"
+    assert is_feminine(to_pronoun(boxes)) and is_plural(to_pronoun(boxes))
+    assert to_pronoun(m.who("I")) == m.who("I")
 
 
 def test_people_are_he_or_she_and_the_speaker_is_masculine(m):

@@ -1,6 +1,6 @@
 import pytest
 
-from grammar.words import Word, capitalised, join, words
+from grammar.words import Word, capitalize, join_words, split_words
 
 
 @pytest.mark.parametrize(
@@ -11,8 +11,8 @@ from grammar.words import Word, capitalised, join, words
     ],
 )
 def test_english_splits_at_marks_and_before_the_owner_s(sentence, parts):
-    assert words(sentence, "en") == parts
-    assert join(parts, "en") == sentence
+    assert split_words(sentence, "en") == parts
+    assert join_words(parts, "en") == sentence
 
 
 @pytest.mark.parametrize(
@@ -27,15 +27,15 @@ def test_english_splits_at_marks_and_before_the_owner_s(sentence, parts):
     ],
 )
 def test_french_splits_after_an_elision_and_before_a_turned_pronoun(sentence, parts):
-    assert words(sentence, "fr") == parts
-    assert join(parts, "fr") == sentence
+    assert split_words(sentence, "fr") == parts
+    assert join_words(parts, "fr") == sentence
 
 
 def test_chinese_has_no_gaps():
-    assert join(("猫", "在", "哪里", "？"), "zh") == "猫在哪里？"
+    assert join_words(("猫", "在", "哪里", "？"), "zh") == "猫在哪里？"
 
 
 def test_a_capital_begins_and_the_rest_stays():
-    said = capitalised([Word("où", ("asked",)), Word("est")])
+    said = capitalize([Word("où", ("asked",)), Word("est")])
     assert said == [Word("Où", ("asked",)), Word("est")]
-    assert capitalised([Word("I"), Word("am")])[0].text == "I"
+    assert capitalize([Word("I"), Word("am")])[0].text == "I"

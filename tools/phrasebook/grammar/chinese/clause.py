@@ -16,21 +16,21 @@ def adverb(parts: Parts, mark: str) -> list[Word]:
     return [Word(word, tuple(mark + number for number in numbers)) for word, numbers in parts]
 
 
-def clause(told: Clause, mark: str = "") -> list[Word]:
+def clause(meaning: Clause, mark: str = "") -> list[Word]:
     """Say a clause; in a relative clause without the word it stands by."""
-    time = adverb(told.time.chinese, f"{mark}time.") if told.time else []
-    subject = _subject(told, mark)
-    early = told.fronted and told.tense != "simple"
+    time = adverb(meaning.time.chinese, f"{mark}time.") if meaning.time else []
+    subject = _subject(meaning, mark)
+    early = meaning.fronted and meaning.tense != "simple"
     words = time + subject if early else subject + time
-    if told.often:
-        words += adverb(told.often.chinese, f"{mark}often.")
-    if told.question in ADVERBS:
-        words.append(Word(ADVERBS[told.question], (f"{mark}asked",)))
-    if told.gap != "subject":
-        words += every(told.subject, f"{mark}subject.")
-    words += _auxiliaries(told, mark) + _before(told, mark) + _verb(told, mark)
-    words += _behind(told, mark) + _object(told, mark)
-    return words + ([Word("吗", (f"{mark}whether",))] if told.question == "whether" else [])
+    if meaning.often:
+        words += adverb(meaning.often.chinese, f"{mark}often.")
+    if meaning.question in ADVERBS:
+        words.append(Word(ADVERBS[meaning.question], (f"{mark}asked",)))
+    if meaning.gap != "subject":
+        words += every(meaning.subject, f"{mark}subject.")
+    words += _auxiliaries(meaning, mark) + _before_verb(meaning, mark) + _verb(meaning, mark)
+    words += _after_verb(meaning, mark) + _object(meaning, mark)
+    return words + ([Word("吗", (f"{mark}whether",))] if meaning.question == "whether" else [])
 
 
 def every(who: Participant, mark: str) -> list[Word]:
@@ -39,128 +39,130 @@ def every(who: Participant, mark: str) -> list[Word]:
     return [Word("都", (f"{mark}determiner",))] if universal else []
 
 
-def _subject(told: Clause, mark: str) -> list[Word]:
-    if told.gap == "subject":
+def _subject(meaning: Clause, mark: str) -> list[Word]:
+    if meaning.gap == "subject":
         return []
-    if told.question == "who":
+    if meaning.question == "who":
         return [Word("谁", (f"{mark}asked",))]
-    return participant(told.subject, f"{mark}subject.", clause)
+    return participant(meaning.subject, f"{mark}subject.", clause)
 
 
-def _auxiliaries(told: Clause, mark: str) -> list[Word]:
+def _auxiliaries(meaning: Clause, mark: str) -> list[Word]:
     """Say the negation and what comes before the verb of a tense."""
     tense, denied = f"{mark}tense", f"{mark}not"
-    if told.tense == "modal":
-        words = DENIED[told.modal] if told.negated else (MODALS[told.modal],)
+    if meaning.tense == "modal":
+        words = DENIED[meaning.modal] if meaning.negated else (MODALS[meaning.modal],)
         modal = Word(words[-1], (f"{mark}modal",))
-        return [Word(words[0], (denied,)), modal] if told.negated else [modal]
-    no = [Word("没有" if told.tense == "past" else "不", (denied,))] if told.negated else []
-    if told.tense == "future":
+        return [Word(words[0], (denied,)), modal] if meaning.negated else [modal]
+    no = [Word("没有" if meaning.tense == "past" else "不", (denied,))] if meaning.negated else []
+    if meaning.tense == "future":
         return [*no, Word("会", (tense,))]
-    if told.tense == "going":
+    if meaning.tense == "going":
         return [Word("要", (tense,))]
-    if told.tense == "progressive" and not told.frame.lasting:
+    if meaning.tense == "progressive" and not meaning.frame.durative:
         return [Word("正在", (tense, f"{mark}place.preposition"))]
-    return [] if told.frame.chinese == "有" else no
+    return [] if meaning.frame.chinese == "有" else no
 
 
-def _before(told: Clause, mark: str) -> list[Word]:
+def _before_verb(meaning: Clause, mark: str) -> list[Word]:
     """Say where, with whom and for whom, all of which stand before the verb."""
     words: list[Word] = []
-    if not told.frame.placed and told.frame.verb.base != "go":
+    if not meaning.frame.place_after_verb and meaning.frame.verb.base != "go":
         # 正在 takes the 在 of the place into itself
-        merged = told.tense == "progressive" and not told.frame.lasting
-        words += _where(told, mark, merged)
-    if told.companion:
+        merged = meaning.tense == "progressive" and not meaning.frame.durative
+        words += _where(meaning, mark, merged)
+    if meaning.companion:
         words.append(Word("跟", (f"{mark}with",)))
-        words += participant(told.companion, f"{mark}companion.", clause)
+        words += participant(meaning.companion, f"{mark}companion.", clause)
         words.append(Word("一起", (f"{mark}with",)))
-    if _handed(told):
+    if _is_object_before_verb(meaning):
         words.append(Word("把", (f"{mark}verb",)))
-        words += _thing(told, mark)
-    if told.recipient and told.frame.chinese != "给":
-        words += _recipient(told.recipient, told, mark)
+        words += _thing(meaning, mark)
+    if meaning.recipient and meaning.frame.chinese != "给":
+        words += _recipient(meaning.recipient, meaning, mark)
     return words
 
 
-def _handed(told: Clause) -> bool:
+def _is_object_before_verb(meaning: Clause) -> bool:
     """What is given stands before the verb when the listener knows it."""
-    thing = told.object
-    if told.frame.chinese != "给" or not isinstance(thing, Nominal):
+    thing = meaning.object
+    if meaning.frame.chinese != "给" or not isinstance(thing, Nominal):
         return False
-    return told.gap != "object" and thing.determiner not in ("a", "some", "any", "", *COUNTED)
+    return meaning.gap != "object" and thing.determiner not in ("a", "some", "any", "", *COUNTED)
 
 
-def _where(told: Clause, mark: str, merged: bool) -> list[Word]:
+def _where(meaning: Clause, mark: str, merged: bool) -> list[Word]:
     asked = f"{mark}asked"
     at = [] if merged else [Word("在", (f"{mark}place.preposition", asked))]
-    if told.question == "where":
+    if meaning.question == "where":
         return [*at, Word("哪里", (asked,))]
-    return [*at, *place(told.place, f"{mark}place.", clause)] if told.place else []
+    return [*at, *place(meaning.place, f"{mark}place.", clause)] if meaning.place else []
 
 
-def _recipient(who: Participant, told: Clause, mark: str) -> list[Word]:
+def _recipient(who: Participant, meaning: Clause, mark: str) -> list[Word]:
     """Say for whom; 给 is a part of the verb where English has no "to"."""
-    named = told.frame.recipient == "-" or (isinstance(who, Pronoun) and told.object)
+    named = meaning.frame.recipient == "-" or (isinstance(who, Pronoun) and meaning.object)
     marks = (f"{mark}verb",) if named else (f"{mark}recipient.to",)
-    word = "跟" if told.frame.chinese == "说" else "给"
+    word = "跟" if meaning.frame.chinese == "说" else "给"
     return [Word(word, marks), *participant(who, f"{mark}recipient.", clause)]
 
 
-def _verb(told: Clause, mark: str) -> list[Word]:
-    frame, action, tense = told.frame, f"{mark}verb", (f"{mark}tense",)
-    if told.negated and frame.chinese == "有":
+def _verb(meaning: Clause, mark: str) -> list[Word]:
+    frame, action, tense = meaning.frame, f"{mark}verb", (f"{mark}tense",)
+    if meaning.negated and frame.chinese == "有":
         return [Word("没有", (action, f"{mark}not"))]
     # 给 and 去 hold the "to" of English
-    marks: tuple[str, ...] = (action, *_towards(told, mark))
+    marks: tuple[str, ...] = (action, *_towards(meaning, mark))
     word = frame.chinese
-    if told.tense == "progressive" and frame.lasting:
-        word += frame.lasting[1:]
+    if meaning.tense == "progressive" and frame.durative:
+        word += frame.durative[1:]
         marks += tense
-    if told.tense == "simple":
+    if meaning.tense == "simple":
         marks += tense
-    aspect = _aspect(told)
+    aspect = _aspect(meaning)
     if not aspect:
         return [Word(word + frame.chinese_object, marks)]
     halves = [Word(frame.chinese_object, marks)] if frame.chinese_object else []
     return [Word(word, marks), Word(aspect, tense), *halves]
 
 
-def _towards(told: Clause, mark: str) -> tuple[str, ...]:
-    if told.frame.chinese == "去":
+def _towards(meaning: Clause, mark: str) -> tuple[str, ...]:
+    if meaning.frame.chinese == "去":
         return (f"{mark}place.preposition",)
-    return (f"{mark}recipient.to",) if told.frame.chinese == "给" else ()
+    return (f"{mark}recipient.to",) if meaning.frame.chinese == "给" else ()
 
 
-def _aspect(told: Clause) -> str:
+def _aspect(meaning: Clause) -> str:
     """Choose 了 for what was done, and 的 when its time or place is asked for."""
-    if told.tense != "past" or told.negated or told.gap == "object":
+    if meaning.tense != "past" or meaning.negated or meaning.gap == "object":
         return ""
-    asked = told.question == "when" or (told.question == "where" and not told.frame.placed)
-    if asked and not told.frame.placed and told.frame.chinese not in ("给", "去"):
+    asked = meaning.question == "when" or (
+        meaning.question == "where" and not meaning.frame.place_after_verb
+    )
+    if asked and not meaning.frame.place_after_verb and meaning.frame.chinese not in ("给", "去"):
         return "的"
-    return "了" if told.frame.finished else ""
+    return "了" if meaning.frame.perfective else ""
 
 
-def _behind(told: Clause, mark: str) -> list[Word]:
+def _after_verb(meaning: Clause, mark: str) -> list[Word]:
     """Say the place of "live" and "go", which stands behind the verb."""
-    if told.frame.verb.base == "go":
-        return _where(told, mark, merged=True)
-    words = _where(told, mark, merged=False) if told.frame.placed else []
-    if told.recipient and told.frame.chinese == "给":
-        words += participant(told.recipient, f"{mark}recipient.", clause)
+    if meaning.frame.verb.base == "go":
+        return _where(meaning, mark, merged=True)
+    words = _where(meaning, mark, merged=False) if meaning.frame.place_after_verb else []
+    if meaning.recipient and meaning.frame.chinese == "给":
+        words += participant(meaning.recipient, f"{mark}recipient.", clause)
     return words
 
 
-def _object(told: Clause, mark: str) -> list[Word]:
-    if told.question == "what":
+def _object(meaning: Clause, mark: str) -> list[Word]:
+    if meaning.question == "what":
         return [Word("什么", (f"{mark}asked",))]
-    if told.object is None or told.gap == "object" or _handed(told):
+    if meaning.object is None or meaning.gap == "object" or _is_object_before_verb(meaning):
         return []
-    return _thing(told, mark)
+    return _thing(meaning, mark)
 
 
-def _thing(told: Clause, mark: str) -> list[Word]:
-    assert told.object
-    unsure = told.negated or told.often == OFTEN["never"] or _aspect(told) == "的"
-    return participant(told.object, f"{mark}object.", clause, indefinite=not unsure)
+def _thing(meaning: Clause, mark: str) -> list[Word]:
+    assert meaning.object
+    unsure = meaning.negated or meaning.often == OFTEN["never"] or _aspect(meaning) == "的"
+    return participant(meaning.object, f"{mark}object.", clause, indefinite=not unsure)

@@ -55,16 +55,18 @@ FUSED = {
     ("old", "teacher"): "老教师",
 }
 
-Told = Callable[[Clause, str], list[Word]]
+ClauseRenderer = Callable[[Clause, str], list[Word]]
 
 
-def participant(who: Participant, mark: str, told: Told, indefinite: bool = True) -> list[Word]:
+def participant(
+    who: Participant, mark: str, render_clause: ClauseRenderer, indefinite: bool = True
+) -> list[Word]:
     """Say who or what."""
     if isinstance(who, Pronoun):
         return [Word(_pronoun(who), (f"{mark}noun",))]
     if isinstance(who, Name):
         return [Word(who.chinese, (f"{mark}noun",))]
-    return nominal(who, mark, told, indefinite)
+    return nominal(who, mark, render_clause, indefinite)
 
 
 def _pronoun(who: Pronoun) -> str:
@@ -73,9 +75,11 @@ def _pronoun(who: Pronoun) -> str:
     return PRONOUNS[who.word]
 
 
-def nominal(thing: Nominal, mark: str, told: Told, indefinite: bool = True) -> list[Word]:
+def nominal(
+    thing: Nominal, mark: str, render_clause: ClauseRenderer, indefinite: bool = True
+) -> list[Word]:
     """Say a noun with all that stands before it; "a" is not said where nothing need exist."""
-    words = _relative(thing, mark, told)
+    words = _relative(thing, mark, render_clause)
     if thing.determiner != "a":
         words += _determiner(thing, mark)
     elif indefinite or thing.content:
@@ -85,10 +89,10 @@ def nominal(thing: Nominal, mark: str, told: Told, indefinite: bool = True) -> l
     return words + _described(thing, mark)
 
 
-def _relative(thing: Nominal, mark: str, told: Told) -> list[Word]:
+def _relative(thing: Nominal, mark: str, render_clause: ClauseRenderer) -> list[Word]:
     if not thing.relative:
         return []
-    return [*told(thing.relative, f"{mark}relative."), Word("的", (f"{mark}that",))]
+    return [*render_clause(thing.relative, f"{mark}relative."), Word("的", (f"{mark}that",))]
 
 
 def _determiner(thing: Nominal, mark: str) -> list[Word]:
@@ -141,10 +145,10 @@ def _collective(thing: Nominal) -> bool:
     return thing.plural and known and "person" in thing.noun.kinds
 
 
-def place(where: Place, mark: str, told: Told) -> list[Word]:
+def place(where: Place, mark: str, render_clause: ClauseRenderer) -> list[Word]:
     """Say a place without 在: the noun, and the side of it that is meant."""
     side = PREPOSITIONS[where.preposition].chinese
     if where.nominal.noun.singular in SURFACES and where.preposition in ("in", "at"):
         side = "上"
-    words = nominal(where.nominal, mark, told)
+    words = nominal(where.nominal, mark, render_clause)
     return [*words, Word(side, (f"{mark}preposition",))] if side else words

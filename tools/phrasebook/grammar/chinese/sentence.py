@@ -14,7 +14,7 @@ from grammar.meaning import (
     Report,
     Sequel,
     State,
-    again,
+    to_pronoun,
 )
 from grammar.words import Word
 
@@ -74,13 +74,13 @@ def _predicate(
     if isinstance(said, Noun):
         return [*no, Word("是", (be,)), Word(said.chinese, marks)]
     if said.colour:
-        return [*no, Word("是", (be,)), Word(said.said, marks), Word("的", marks)]
+        return [*no, Word("是", (be,)), Word(said.chinese_predicate, marks), Word("的", marks)]
     return _adjective(meaning, said, mark, plain)
 
 
 def _adjective(meaning: State, said: Adjective, mark: str, plain: bool) -> list[Word]:
     """Say 很 before an adjective that nothing else stands before."""
-    word = Word(said.said, (f"{mark}predicate",))
+    word = Word(said.chinese_predicate, (f"{mark}predicate",))
     if meaning.than is not None:
         than = participant(meaning.than, f"{mark}than.", clause)
         return [Word("比", (f"{mark}than", f"{mark}degree", f"{mark}be")), *than, word]
@@ -130,7 +130,7 @@ def _sequel(meaning: Sequel) -> list[Word]:
         Word("，"),
         Word("然后", ("joint",)),
         Word("把", ("2.verb",)),
-        *participant(again(meaning.clause.object), "2.object.", clause),
+        *participant(to_pronoun(meaning.clause.object), "2.object.", clause),
         Word(meaning.frame.chinese, ("2.verb",)),
         Word("了", ("2.tense",)),
     ]

@@ -24,119 +24,119 @@ def adverb(parts: Parts, mark: str) -> list[Word]:
     return [Word(word, tuple(mark + number for number in numbers)) for word, numbers in parts]
 
 
-def clause(told: Clause, mark: str = "") -> list[Word]:
+def clause(meaning: Clause, mark: str = "") -> list[Word]:
     """Say a clause; in a relative clause without the word it stands by."""
-    moving, staying = _group(told, mark)
-    subject = _subject(told, mark)
-    inverted = told.question not in ("", "who")
+    moving, staying = _group(meaning, mark)
+    subject = _subject(meaning, mark)
+    inverted = meaning.question not in ("", "who")
     asking = (f"{mark}whether",) if inverted else ()
     front = [Word(moving.text, moving.marks + asking)] if moving else []
-    words = _opening(told, mark) + (front + subject if inverted else subject + front)
-    if told.negated:
-        words = _denied(words, mark, inverted)
-    if told.often:
-        words += adverb(told.often.english, f"{mark}often.")
-    return words + staying + _complements(told, mark)
+    words = _opening(meaning, mark) + (front + subject if inverted else subject + front)
+    if meaning.negated:
+        words = _negate(words, mark, inverted)
+    if meaning.often:
+        words += adverb(meaning.often.english, f"{mark}often.")
+    return words + staying + _complements(meaning, mark)
 
 
-def _denied(words: list[Word], mark: str, inverted: bool) -> list[Word]:
+def _negate(words: list[Word], mark: str, inverted: bool) -> list[Word]:
     last = words[-1]
     if last.text == "can" and not inverted:
         return [*words[:-1], Word("cannot", (*last.marks, f"{mark}not"))]
     return [*words, Word("not", (f"{mark}not",))]
 
 
-def _opening(told: Clause, mark: str) -> list[Word]:
+def _opening(meaning: Clause, mark: str) -> list[Word]:
     """Say what stands before the subject: the time, or what is asked for."""
-    if told.question == "which":
-        assert isinstance(told.object, Nominal)
-        return nominal(told.object, f"{mark}object.", clause)
-    if told.question not in ("", "whether"):
-        return [Word(told.question, (f"{mark}asked",))]
-    if told.time and told.fronted:
-        return [*adverb(told.time.english, f"{mark}time."), Word(",", (f"{mark}comma",))]
+    if meaning.question == "which":
+        assert isinstance(meaning.object, Nominal)
+        return nominal(meaning.object, f"{mark}object.", clause)
+    if meaning.question not in ("", "whether"):
+        return [Word(meaning.question, (f"{mark}asked",))]
+    if meaning.time and meaning.fronted:
+        return [*adverb(meaning.time.english, f"{mark}time."), Word(",", (f"{mark}comma",))]
     return []
 
 
-def _subject(told: Clause, mark: str) -> list[Word]:
-    if told.question == "who" or told.gap == "subject":
+def _subject(meaning: Clause, mark: str) -> list[Word]:
+    if meaning.question == "who" or meaning.gap == "subject":
         return []
-    return participant(told.subject, f"{mark}subject.", clause)
+    return participant(meaning.subject, f"{mark}subject.", clause)
 
 
-def _group(told: Clause, mark: str) -> Group:
+def _group(meaning: Clause, mark: str) -> Group:
     """Choose the verbs of a tense, and "do" where English needs it."""
-    verb, who = told.frame.verb, person(told.subject)
+    verb, who = meaning.frame.verb, person(meaning.subject)
     action, tense = f"{mark}verb", (f"{mark}tense",)
     base = [Word(verb.base, (action,))]
-    if told.tense == "progressive":
+    if meaning.tense == "progressive":
         return Group(Word(BE[who], tense), [Word(verb.progressive, (action,))])
-    if told.tense == "going":
+    if meaning.tense == "going":
         return Group(Word(BE[who], tense), [Word("going", tense), Word("to", tense), *base])
-    if told.tense == "future":
+    if meaning.tense == "future":
         return Group(Word("will", tense), base)
-    if told.tense == "modal":
-        return _modal(told, mark, who, base)
-    if told.tense == "past":
-        if _needs_do(told):
-            return Group(Word("did", (*tense, *_denying(told, mark))), base)
+    if meaning.tense == "modal":
+        return _modal(meaning, mark, who, base)
+    if meaning.tense == "past":
+        if _needs_do(meaning):
+            return Group(Word("did", (*tense, *_negation_marks(meaning, mark))), base)
         return Group(None, [Word(verb.past, (action, *tense))])
-    return _present((verb.base, verb.third), (action, *tense), told, mark, who)
+    return _present((verb.base, verb.third), (action, *tense), meaning, mark, who)
 
 
-def _modal(told: Clause, mark: str, who: int, base: list[Word]) -> Group:
+def _modal(meaning: Clause, mark: str, who: int, base: list[Word]) -> Group:
     """Say "can", "must", or "want to" with its own present."""
     marks = (f"{mark}modal",)
-    if told.modal not in WANT:
-        return Group(Word(told.modal, marks), base)
-    moving, staying = _present(WANT[told.modal], marks, told, mark, who)
+    if meaning.modal not in WANT:
+        return Group(Word(meaning.modal, marks), base)
+    moving, staying = _present(WANT[meaning.modal], marks, meaning, mark, who)
     return Group(moving, [*staying, Word("to", marks), *base])
 
 
 def _present(
-    forms: tuple[str, str], marks: tuple[str, ...], told: Clause, mark: str, who: int
+    forms: tuple[str, str], marks: tuple[str, ...], meaning: Clause, mark: str, who: int
 ) -> Group:
     third = who == 2
-    if _needs_do(told):
-        do = Word("does" if third else "do", _denying(told, mark))
+    if _needs_do(meaning):
+        do = Word("does" if third else "do", _negation_marks(meaning, mark))
         return Group(do, [Word(forms[0], marks)])
     return Group(None, [Word(forms[third], marks)])
 
 
-def _needs_do(told: Clause) -> bool:
-    return told.negated or told.question not in ("", "who")
+def _needs_do(meaning: Clause) -> bool:
+    return meaning.negated or meaning.question not in ("", "who")
 
 
-def _denying(told: Clause, mark: str) -> tuple[str, ...]:
+def _negation_marks(meaning: Clause, mark: str) -> tuple[str, ...]:
     """Mark "do" as a part of the negation that needs it."""
-    return (f"{mark}not",) if told.negated else ()
+    return (f"{mark}not",) if meaning.negated else ()
 
 
-def _complements(told: Clause, mark: str) -> list[Word]:
+def _complements(meaning: Clause, mark: str) -> list[Word]:
     """Say what follows the verb: the object, who receives it, with whom, where and when."""
     words: list[Word] = []
-    if told.frame.verb.particle not in ("", "+"):
-        words.append(Word(told.frame.verb.particle, (f"{mark}verb",)))
-    before = isinstance(told.recipient, Pronoun) and told.frame.objects
-    if told.recipient and before:
-        words += participant(told.recipient, f"{mark}recipient.", clause, subject=False)
-    if told.object and told.question not in ("what", "which") and told.gap != "object":
-        words += participant(told.object, f"{mark}object.", clause, subject=False)
-    if told.recipient and not before:
-        words += _recipient(told, mark)
-    if told.companion:
+    if meaning.frame.verb.particle not in ("", "+"):
+        words.append(Word(meaning.frame.verb.particle, (f"{mark}verb",)))
+    before = isinstance(meaning.recipient, Pronoun) and meaning.frame.objects
+    if meaning.recipient and before:
+        words += participant(meaning.recipient, f"{mark}recipient.", clause, subject=False)
+    if meaning.object and meaning.question not in ("what", "which") and meaning.gap != "object":
+        words += participant(meaning.object, f"{mark}object.", clause, subject=False)
+    if meaning.recipient and not before:
+        words += _recipient(meaning, mark)
+    if meaning.companion:
         words.append(Word("with", (f"{mark}with",)))
-        words += participant(told.companion, f"{mark}companion.", clause, subject=False)
-    if told.place:
-        words += place(told.place, f"{mark}place.", clause)
-    if told.time and not told.fronted:
-        words += adverb(told.time.english, f"{mark}time.")
+        words += participant(meaning.companion, f"{mark}companion.", clause, subject=False)
+    if meaning.place:
+        words += place(meaning.place, f"{mark}place.", clause)
+    if meaning.time and not meaning.fronted:
+        words += adverb(meaning.time.english, f"{mark}time.")
     return words
 
 
-def _recipient(told: Clause, mark: str) -> list[Word]:
-    assert told.recipient
-    said = participant(told.recipient, f"{mark}recipient.", clause, subject=False)
-    if told.frame.recipient == "-":
+def _recipient(meaning: Clause, mark: str) -> list[Word]:
+    assert meaning.recipient
+    said = participant(meaning.recipient, f"{mark}recipient.", clause, subject=False)
+    if meaning.frame.recipient == "-":
         return said
-    return [Word(told.frame.recipient, (f"{mark}recipient.to",)), *said]
+    return [Word(meaning.frame.recipient, (f"{mark}recipient.to",)), *said]

@@ -18,19 +18,21 @@ OBJECT_FORMS = {
 }
 PLURAL_FORMS = {"this": "these", "that": "those"}
 
-Told = Callable[[Clause, str], list[Word]]
+ClauseRenderer = Callable[[Clause, str], list[Word]]
 
 
-def participant(who: Participant, mark: str, told: Told, subject: bool = True) -> list[Word]:
-    """Say who or what; `told` says a relative clause."""
+def participant(
+    who: Participant, mark: str, render_clause: ClauseRenderer, subject: bool = True
+) -> list[Word]:
+    """Say who or what; `render_clause` says a relative clause."""
     if isinstance(who, Pronoun):
         return [Word(who.word if subject else OBJECT_FORMS[who.word], (f"{mark}noun",))]
     if isinstance(who, Name):
         return [Word(who.name, (f"{mark}noun",))]
-    return nominal(who, mark, told)
+    return nominal(who, mark, render_clause)
 
 
-def nominal(thing: Nominal, mark: str, told: Told) -> list[Word]:
+def nominal(thing: Nominal, mark: str, render_clause: ClauseRenderer) -> list[Word]:
     """Say a noun with all that stands around it."""
     noun = thing.noun
     rest = [
@@ -40,13 +42,19 @@ def nominal(thing: Nominal, mark: str, told: Told) -> list[Word]:
     rest.append(Word(noun.plural if thing.plural else noun.singular, (f"{mark}noun",)))
     if thing.content:
         rest += [Word("of", (f"{mark}of",)), Word(thing.content.singular, (f"{mark}content",))]
-    return _determiner(thing, mark, rest[0].text, told) + rest + _relative(thing, mark, told)
+    return (
+        _determiner(thing, mark, rest[0].text, render_clause)
+        + rest
+        + _relative(thing, mark, render_clause)
+    )
 
 
-def _determiner(thing: Nominal, mark: str, following: str, told: Told) -> list[Word]:
+def _determiner(
+    thing: Nominal, mark: str, following: str, render_clause: ClauseRenderer
+) -> list[Word]:
     name, marks = thing.determiner, (f"{mark}determiner",)
     if thing.owner:
-        return [*participant(thing.owner, f"{mark}owner.", told), Word("'s", marks)]
+        return [*participant(thing.owner, f"{mark}owner.", render_clause), Word("'s", marks)]
     if name == "":
         return []
     if name == "a" and following[0] in "aeiou":
@@ -56,18 +64,18 @@ def _determiner(thing: Nominal, mark: str, following: str, told: Told) -> list[W
     return [Word(word, marks) for word in name.split()]
 
 
-def _relative(thing: Nominal, mark: str, told: Told) -> list[Word]:
+def _relative(thing: Nominal, mark: str, render_clause: ClauseRenderer) -> list[Word]:
     if not thing.relative:
         return []
     for_person = thing.relative.gap == "subject" and "person" in thing.noun.kinds
     that = Word("who" if for_person else "that", (f"{mark}that",))
-    return [that, *told(thing.relative, f"{mark}relative.")]
+    return [that, *render_clause(thing.relative, f"{mark}relative.")]
 
 
-def place(where: Place, mark: str, told: Told) -> list[Word]:
+def place(where: Place, mark: str, render_clause: ClauseRenderer) -> list[Word]:
     """Say where."""
     preposition = PREPOSITIONS[where.preposition].english
     return [
         *(Word(word, (f"{mark}preposition",)) for word in preposition),
-        *nominal(where.nominal, mark, told),
+        *nominal(where.nominal, mark, render_clause),
     ]

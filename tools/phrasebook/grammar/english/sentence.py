@@ -14,17 +14,17 @@ from grammar.meaning import (
     Report,
     Sequel,
     State,
-    again,
     person,
+    to_pronoun,
 )
-from grammar.words import Word, capitalised
+from grammar.words import Word, capitalize
 
 
 def sentence(meaning: Meaning) -> list[Word]:
     """Say a meaning as an English sentence."""
     asked = isinstance(meaning, Proposition) and meaning.question
     stop = Word("?" if asked else ".", ("stop",))
-    return capitalised([*_words(meaning), stop])
+    return capitalize([*_words(meaning), stop])
 
 
 def _words(meaning: Meaning) -> list[Word]:
@@ -118,5 +118,5 @@ def _sequel(meaning: Sequel) -> list[Word]:
     """Say that someone bought something and then used it."""
     assert meaning.clause.object
     verb = Word(meaning.frame.verb.past, ("2.verb", "2.tense"))
-    pronoun = participant(again(meaning.clause.object), "2.object.", clause, subject=False)
+    pronoun = participant(to_pronoun(meaning.clause.object), "2.object.", clause, subject=False)
     return [*clause(meaning.clause), Word("and", ("joint",)), verb, *pronoun]

@@ -24,19 +24,19 @@ def subject(who: Participant, mark: str) -> list[Word]:
     return nominal(who, mark, clause)
 
 
-def clause(told: Clause, mark: str = "") -> list[Word]:
+def clause(meaning: Clause, mark: str = "") -> list[Word]:
     """Say a clause; in a relative clause without the word it stands by."""
-    inverted = turns(told)
-    words = _opening(told, mark, inverted)
-    if not (inverted or told.question == "who" or told.gap == "subject"):
-        words += subject(told.subject, f"{mark}subject.")
-    return words + predicate(told, mark, inverted) + _complements(told, mark)
+    inverted = is_inverted(meaning)
+    words = _opening(meaning, mark, inverted)
+    if not (inverted or meaning.question == "who" or meaning.gap == "subject"):
+        words += subject(meaning.subject, f"{mark}subject.")
+    return words + predicate(meaning, mark, inverted) + _complements(meaning, mark)
 
 
-def turns(told: Clause) -> bool:
+def is_inverted(meaning: Clause) -> bool:
     """A pronoun stands behind the verb after "où" and its like; never "je", by usage."""
-    asked = told.question not in ("", "whether", "who")
-    return asked and isinstance(told.subject, Pronoun) and told.subject.word != "I"
+    asked = meaning.question not in ("", "whether", "who")
+    return asked and isinstance(meaning.subject, Pronoun) and meaning.subject.word != "I"
 
 
 def whether(mark: str) -> list[Word]:
@@ -44,47 +44,47 @@ def whether(mark: str) -> list[Word]:
     return [Word("est-ce", (f"{mark}whether",)), Word("que", (f"{mark}whether",))]
 
 
-def _opening(told: Clause, mark: str, inverted: bool) -> list[Word]:
+def _opening(meaning: Clause, mark: str, inverted: bool) -> list[Word]:
     """Say what stands before the subject: the time, or what is asked for."""
-    if not told.question:
-        if told.time and told.fronted:
-            return [*adverb(told.time.french, f"{mark}time."), Word(",", (f"{mark}comma",))]
+    if not meaning.question:
+        if meaning.time and meaning.fronted:
+            return [*adverb(meaning.time.french, f"{mark}time."), Word(",", (f"{mark}comma",))]
         return []
     words = []
-    if told.question == "which":
-        assert isinstance(told.object, Nominal)
-        words = nominal(told.object, f"{mark}object.", clause)
-    elif told.question != "whether":
-        words = [Word(ASKED[told.question], (f"{mark}asked",))]
-    return words if inverted or told.question == "who" else words + whether(mark)
+    if meaning.question == "which":
+        assert isinstance(meaning.object, Nominal)
+        words = nominal(meaning.object, f"{mark}object.", clause)
+    elif meaning.question != "whether":
+        words = [Word(ASKED[meaning.question], (f"{mark}asked",))]
+    return words if inverted or meaning.question == "who" else words + whether(mark)
 
 
-def _complements(told: Clause, mark: str) -> list[Word]:
+def _complements(meaning: Clause, mark: str) -> list[Word]:
     """Say what follows the verb: the object, who receives it, with whom, where and when."""
-    words = _object(told, mark)
-    if told.recipient and not isinstance(told.recipient, Pronoun):
-        direct = told.frame.recipient == "-"  # English calls someone, French calls to someone
+    words = _object(meaning, mark)
+    if meaning.recipient and not isinstance(meaning.recipient, Pronoun):
+        direct = meaning.frame.recipient == "-"  # English calls someone, French calls to someone
         words.append(Word("à", (f"{mark}verb" if direct else f"{mark}recipient.to",)))
-        words += after_preposition(told.recipient, f"{mark}recipient.", clause)
-    if told.companion:
+        words += after_preposition(meaning.recipient, f"{mark}recipient.", clause)
+    if meaning.companion:
         words.append(Word("avec", (f"{mark}with",)))
-        words += after_preposition(told.companion, f"{mark}companion.", clause)
-    if told.place:
-        words += place(told.place, f"{mark}place.", clause)
-    if told.time and not told.fronted:
-        words += adverb(told.time.french, f"{mark}time.")
+        words += after_preposition(meaning.companion, f"{mark}companion.", clause)
+    if meaning.place:
+        words += place(meaning.place, f"{mark}place.", clause)
+    if meaning.time and not meaning.fronted:
+        words += adverb(meaning.time.french, f"{mark}time.")
     return words
 
 
-def _object(told: Clause, mark: str) -> list[Word]:
-    verb, thing = told.frame.verb, told.object
+def _object(meaning: Clause, mark: str) -> list[Word]:
+    verb, thing = meaning.frame.verb, meaning.object
     if thing is None or isinstance(thing, Pronoun):
         return []
-    if told.question == "which" or told.gap == "object":
+    if meaning.question == "which" or meaning.gap == "object":
         return []
     if isinstance(thing, Name):
         return [Word(thing.name, (f"{mark}object.noun",))]
-    never = told.often is not None and told.often.french[0][0] == "jamais"
-    denied = (told.negated or never) and not verb.article and not verb.preposition
+    never = meaning.often is not None and meaning.often.french[0][0] == "jamais"
+    denied = (meaning.negated or never) and not verb.article and not verb.preposition
     of = [Word(verb.preposition, (f"{mark}verb",))] if verb.preposition else []
     return of + nominal(thing, f"{mark}object.", clause, verb.article, denied)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from grammar.french.sound import opens_with_vowel
+from grammar.french.elision import opens_with_vowel
 from grammar.lexicon.nouns import Name
 from grammar.lexicon.phrases import PREPOSITIONS
 from grammar.meaning import (
@@ -45,7 +45,7 @@ BEFORE_VOWEL = {"ce": "cet", "ma": "mon", "ta": "ton", "sa": "son"}
 STRONG = ("moi", "toi", "lui", "nous", "eux")  # after a preposition
 SUBJECTS = ("je", "tu", "il", "nous", "ils")
 
-Told = Callable[[Clause, str], list[Word]]
+ClauseRenderer = Callable[[Clause, str], list[Word]]
 
 
 def subject_pronoun(who: Participant) -> str:
@@ -57,7 +57,11 @@ def subject_pronoun(who: Participant) -> str:
 
 
 def nominal(
-    thing: Nominal, mark: str, told: Told, article: str = "", denied: bool = False
+    thing: Nominal,
+    mark: str,
+    render_clause: ClauseRenderer,
+    article: str = "",
+    denied: bool = False,
 ) -> list[Word]:
     """Say a noun with all that stands around it.
 
@@ -69,8 +73,8 @@ def nominal(
         words += [Word("de", (f"{mark}of",)), Word(thing.content.french, (f"{mark}content",))]
     if thing.owner:
         words.append(Word("de", (f"{mark}determiner",)))
-        words += _owner(thing.owner, f"{mark}owner.", told)
-    return words + _relative(thing, mark, told)
+        words += _owner(thing.owner, f"{mark}owner.", render_clause)
+    return words + _relative(thing, mark, render_clause)
 
 
 def _core(thing: Nominal, mark: str) -> list[Word]:
@@ -78,7 +82,7 @@ def _core(thing: Nominal, mark: str) -> list[Word]:
     noun = thing.noun
     core = [Word(noun.french_plural if thing.plural else noun.french, (f"{mark}noun",))]
     for i, adjective in enumerate(thing.adjectives):
-        form = adjective.agreeing(noun.feminine, thing.plural)
+        form = adjective.inflect(noun.feminine, thing.plural)
         marks = (f"{mark}adjective{i}",)
         if not adjective.before:
             core.append(Word(form, marks))
@@ -122,33 +126,37 @@ def _partitive(
     return [Word("de", marks), noun]
 
 
-def _owner(who: Participant, mark: str, told: Told) -> list[Word]:
+def _owner(who: Participant, mark: str, render_clause: ClauseRenderer) -> list[Word]:
     if isinstance(who, Name):
         return [Word(who.name, (f"{mark}noun",))]
     assert isinstance(who, Nominal)
-    return nominal(who, mark, told)
+    return nominal(who, mark, render_clause)
 
 
-def _relative(thing: Nominal, mark: str, told: Told) -> list[Word]:
+def _relative(thing: Nominal, mark: str, render_clause: ClauseRenderer) -> list[Word]:
     if not thing.relative:
         return []
     that = "qui" if thing.relative.gap == "subject" else "que"
-    return [Word(that, (f"{mark}that",)), *told(thing.relative, f"{mark}relative.")]
+    return [Word(that, (f"{mark}that",)), *render_clause(thing.relative, f"{mark}relative.")]
 
 
-def place(where: Place, mark: str, told: Told) -> list[Word]:
+def place(where: Place, mark: str, render_clause: ClauseRenderer) -> list[Word]:
     """Say where."""
     preposition = PREPOSITIONS[where.preposition].french
     return [
         *(Word(word, (f"{mark}preposition",)) for word in preposition),
-        *nominal(where.nominal, mark, told),
+        *nominal(where.nominal, mark, render_clause),
     ]
 
 
-def after_preposition(who: Participant, mark: str, told: Told) -> list[Word]:
+def after_preposition(who: Participant, mark: str, render_clause: ClauseRenderer) -> list[Word]:
     """Say who, after "à" or "avec": "moi", "elle", "mes amis"."""
     if isinstance(who, Pronoun):
         number = person(who)
         strong = subject_pronoun(who) if is_feminine(who) else STRONG[number]
         return [Word(strong, (f"{mark}noun",))]
-    return [Word(who.name, (f"{mark}noun",))] if isinstance(who, Name) else nominal(who, mark, told)
+    return (
+        [Word(who.name, (f"{mark}noun",))]
+        if isinstance(who, Name)
+        else nominal(who, mark, render_clause)
+    )

@@ -1,9 +1,9 @@
 """French sentences: actions, states, existence, and what is joined of them."""
 
 from grammar.french.clause import adverb, clause, subject, whether
+from grammar.french.elision import elide_and_contract
 from grammar.french.nominal import nominal, place
-from grammar.french.sound import settled
-from grammar.french.verb import BE, WAS, predicate, turned
+from grammar.french.verb import BE, WAS, inverted_pronoun, predicate
 from grammar.lexicon.adjectives import Adjective
 from grammar.lexicon.nouns import FEMININE, Noun
 from grammar.meaning import (
@@ -18,12 +18,12 @@ from grammar.meaning import (
     Report,
     Sequel,
     State,
-    again,
     is_feminine,
     is_plural,
     person,
+    to_pronoun,
 )
-from grammar.words import Word, capitalised
+from grammar.words import Word, capitalize
 
 JOINTS = {
     "because": ("parce", "que"),
@@ -39,7 +39,7 @@ def sentence(meaning: Meaning) -> list[Word]:
     """Say a meaning as a French sentence."""
     asked = isinstance(meaning, Proposition) and meaning.question
     stop = Word("?" if asked else ".", ("stop",))
-    return capitalised(settled([*_words(meaning), stop]))
+    return capitalize(elide_and_contract([*_words(meaning), stop]))
 
 
 def _words(meaning: Meaning) -> list[Word]:
@@ -65,17 +65,21 @@ def state(meaning: State, mark: str = "") -> list[Word]:
     be = Word(forms[person(meaning.subject)], (f"{mark}be",))
     who = subject(meaning.subject, f"{mark}subject.")
     if meaning.question == "where":
-        return [Word("où", (f"{mark}asked",)), be, *_behind(meaning.subject, be, who, mark)]
+        return [
+            Word("où", (f"{mark}asked",)),
+            be,
+            *_inverted_subject(meaning.subject, be, who, mark),
+        ]
     words = whether(mark) if meaning.question else []
-    words += who + denied([be], meaning.negated, mark) + _predicate(meaning, mark)
+    words += who + negate([be], meaning.negated, mark) + _predicate(meaning, mark)
     return words + (adverb(meaning.time.french, f"{mark}time.") if meaning.time else [])
 
 
-def _behind(who: Participant, be: Word, said: list[Word], mark: str) -> list[Word]:
-    return [turned(who, be.text, f"{mark}subject.")] if isinstance(who, Pronoun) else said
+def _inverted_subject(who: Participant, be: Word, said: list[Word], mark: str) -> list[Word]:
+    return [inverted_pronoun(who, be.text, f"{mark}subject.")] if isinstance(who, Pronoun) else said
 
 
-def denied(verb: list[Word], negated: bool, mark: str) -> list[Word]:
+def negate(verb: list[Word], negated: bool, mark: str) -> list[Word]:
     """Put "ne" and "pas" around a verb."""
     if not negated:
         return verb
@@ -95,7 +99,7 @@ def _predicate(meaning: State, mark: str) -> list[Word]:
 
 
 def _adjective(meaning: State, said: Adjective, mark: str) -> list[Word]:
-    form = said.agreeing(is_feminine(meaning.subject), is_plural(meaning.subject))
+    form = said.inflect(is_feminine(meaning.subject), is_plural(meaning.subject))
     word = Word(form, (f"{mark}predicate",))
     if meaning.than is not None:
         than = subject(meaning.than, f"{mark}than.")
@@ -107,7 +111,7 @@ def _adjective(meaning: State, said: Adjective, mark: str) -> list[Word]:
 def existence(meaning: Existence, mark: str = "") -> list[Word]:
     """Say that there is something somewhere."""
     be = (f"{mark}be",)
-    there = denied([Word("y", be), Word("a", be)], meaning.negated, mark)
+    there = negate([Word("y", be), Word("a", be)], meaning.negated, mark)
     return [
         *(whether(mark) if meaning.question else []),
         Word("il", be),
@@ -135,5 +139,7 @@ def _report(meaning: Report) -> list[Word]:
 def _sequel(meaning: Sequel) -> list[Word]:
     """Say that someone bought something and then used it."""
     assert meaning.clause.object
-    more = Clause(meaning.frame, meaning.clause.subject, again(meaning.clause.object), tense="past")
+    more = Clause(
+        meaning.frame, meaning.clause.subject, to_pronoun(meaning.clause.object), tense="past"
+    )
     return [*clause(meaning.clause), Word("et", ("joint",)), *predicate(more, "2.")]

@@ -13,7 +13,7 @@ class Adjective(NamedTuple):
     french: tuple[str, ...]  # masculine, feminine, their plurals, and before a vowel "bel"
     before: bool  # it stands before the French noun
     chinese: str
-    said: str  # the Chinese word when it is a predicate
+    chinese_predicate: str
     linked: bool  # 的 stands between it and the noun in Chinese
     colour: bool
     kinds: frozenset[str]
@@ -25,8 +25,8 @@ class Adjective(NamedTuple):
         """It can be "very" so: not a colour, nor "delicious", which is very good already."""
         return not self.colour and self.english != "delicious"
 
-    def agreeing(self, feminine: bool, plural: bool) -> str:
-        """Give the French form for a gender and a number."""
+    def inflect(self, feminine: bool, plural: bool) -> str:
+        """Return the French form for a gender and a number."""
         return self.french[feminine + 2 * plural]
 
     def fits(self, noun: Noun) -> bool:
@@ -100,7 +100,7 @@ def _read(row: str) -> Adjective:
         french=tuple(form for form in french if form != "<"),
         before=french[0] == "<",
         chinese=bare,
-        said=other or bare,
+        chinese_predicate=other or bare,
         linked=chinese.endswith("的"),
         colour=bare.endswith("色"),
         kinds=frozenset(kinds),
@@ -120,7 +120,7 @@ PREDICATES = {
 }
 
 
-def adjectives_called(words: str) -> frozenset[str]:
+def adjective_names(words: str) -> frozenset[str]:
     """Check that there are adjectives of these names, and collect the names."""
     names = frozenset(words.split())
     assert names <= {word.english for word in ADJECTIVES + MOODS}, names

@@ -16,12 +16,12 @@ class Frame(NamedTuple):
     tenses: frozenset[str]
     chinese: str
     chinese_object: str  # the second half of a verb that 了 divides, as 舞 in 跳舞
-    finished: bool  # Chinese says 了 in the past
-    placed: bool  # Chinese puts the place after the verb
-    lasting: str  # 着 where Chinese does not say 正在, or nothing at all
+    perfective: bool  # Chinese says 了 in the past
+    place_after_verb: bool  # Chinese puts the place after the verb
+    durative: str  # 着 where Chinese does not say 正在, or nothing at all
     recipient: str  # what English puts before the one who receives: "to", or "-" for nothing
-    by_anyone: bool  # I and you may do it
-    to_anyone: bool  # it may be done to me and to you
+    any_subject: bool  # pronouns and names may be the subject
+    any_object: bool  # pronouns and names may be the object
 
 
 # the letters of the tenses: simple present, progressive, past, future, modal
@@ -139,12 +139,12 @@ def _read(row: str) -> Frame:
         tenses=frozenset(TENSES[letter] for letter in tenses),
         chinese=word,
         chinese_object=half,
-        finished="-" not in marked,
-        placed="+" in marked,
-        lasting="~" + lasting if "~" in chinese else "",
+        perfective="-" not in marked,
+        place_after_verb="+" in marked,
+        durative="~" + lasting if "~" in chinese else "",
         recipient=recipient[0] if recipient else "",
-        by_anyone=_includes_anyone(nouns_of(who)),
-        to_anyone=_includes_anyone(nouns_of(what)),
+        any_subject=_includes_anyone(nouns_of(who)),
+        any_object=_includes_anyone(nouns_of(what)),
     )
 
 

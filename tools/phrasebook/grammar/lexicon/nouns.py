@@ -17,7 +17,7 @@ class Noun(NamedTuple):
     pronoun: str  # what stands for one of them in English
 
     @property
-    def counted(self) -> bool:
+    def countable(self) -> bool:
         """It has a plural."""
         return self.plural != ""
 

@@ -125,7 +125,7 @@ VERBS = tuple(_read(row) for row in _TABLE.splitlines() if row)
 VERB = {f"{verb.base} {verb.particle}".strip(): verb for verb in VERBS}
 
 
-def verbs_called(words: str) -> frozenset[str]:
+def verb_bases(words: str) -> frozenset[str]:
     """Check that there are verbs of these names, and collect the names."""
     names = frozenset(words.split())
     assert names <= {verb.base for verb in VERBS}, names

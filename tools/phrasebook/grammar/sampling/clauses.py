@@ -4,18 +4,18 @@ from random import Random
 
 from grammar.lexicon.frames import ACTIONS, GIFTS, Frame
 from grammar.lexicon.phrases import OFTEN, TIMES, Adverb
-from grammar.lexicon.verbs import verbs_called
+from grammar.lexicon.verbs import verb_bases
 from grammar.meaning import Clause, Nominal, Participant, Tense
-from grammar.sampling.nominals import other, pick, place, someone, vague
-from grammar.sampling.objects import denied, thing
+from grammar.sampling.nominals import choose, is_indefinite, other_person, place, sample_subject
+from grammar.sampling.objects import sample_object, under_negation
 
 FRAMES = ACTIONS + GIFTS + GIFTS
 _MODALS = ("can", "must", "want", "want", "like", "like")
-_SHARED = verbs_called("eat play dance walk work sing live")
-_UNDENIED = verbs_called("love hate")
-_NO_FUN = verbs_called("wait look open close take leave stay come")
-_LONG = verbs_called("buy sell visit work repair live")
-_NEEDS_PLACE = verbs_called("go sit live stay")
+_WITH_COMPANION = verb_bases("eat play dance walk work sing live")
+_NOT_NEGATED = verb_bases("love hate")
+_NOT_LIKED = verb_bases("wait look open close take leave stay come")
+_OF_LONG_TIMES = verb_bases("buy sell visit work repair live")
+_NEEDS_PLACE = verb_bases("go sit live stay")
 _FREQUENT = ("often", "often", "always", "sometimes", "also", "never")
 _TENSES: tuple[Tense, ...] = (
     *("simple", "simple", "progressive", "progressive", "progressive"),
@@ -42,85 +42,85 @@ _TIME_SHARE: dict[Tense, float] = {
 
 
 def clause(
-    chance: Random,
+    rng: Random,
     frame: Frame | None = None,
     subject: Participant | None = None,
     negated: bool | None = None,
 ) -> Clause:
     """Draw a statement."""
-    frame = frame or pick(chance, FRAMES)
-    subject = subject or someone(chance, frame.subjects, frame.by_anyone)
-    when = tense(chance, frame)
+    frame = frame or choose(rng, FRAMES)
+    subject = subject or sample_subject(rng, frame.subjects, frame.any_subject)
+    when = sample_tense(rng, frame)
     if negated is None:
-        negated = chance.random() < 0.17 and deniable(frame, subject, when)
-    modal = _modal(chance, frame, subject) if when == "modal" else ""
+        negated = rng.random() < 0.17 and can_negate(frame, subject, when)
+    modal = _modal(rng, frame, subject) if when == "modal" else ""
     usual = when == "simple" or modal == "like"
-    drawn = thing(chance, frame, subject, usual, negated)
-    told = Clause(frame, subject, drawn, tense=when, modal=modal, negated=negated)
-    return circumstances(chance, told)
+    drawn = sample_object(rng, frame, subject, usual, negated)
+    meaning = Clause(frame, subject, drawn, tense=when, modal=modal, negated=negated)
+    return add_adjuncts(rng, meaning)
 
 
-def tense(chance: Random, frame: Frame) -> Tense:
+def sample_tense(rng: Random, frame: Frame) -> Tense:
     """Draw a tense that the verb has."""
     while True:
-        found = pick(chance, _TENSES)
+        found = choose(rng, _TENSES)
         if ("future" if found == "going" else found) in frame.tenses:
             return found
 
 
-def deniable(frame: Frame, subject: Participant, when: Tense) -> bool:
+def can_negate(frame: Frame, subject: Participant, when: Tense) -> bool:
     """A negation is clear: not of every one, nor of what goes on in Chinese."""
     return (
-        not vague(subject)
+        not is_indefinite(subject)
         and when not in ("progressive", "going")
-        and frame.verb.base not in _UNDENIED
+        and frame.verb.base not in _NOT_NEGATED
     )
 
 
-def _modal(chance: Random, frame: Frame, subject: Participant) -> str:
+def _modal(rng: Random, frame: Frame, subject: Participant) -> str:
     if isinstance(subject, Nominal) and "animal" in subject.noun.kinds:
         return "want"
-    return pick(chance, _MODALS[:4] if frame.verb.base in _NO_FUN else _MODALS)
+    return choose(rng, _MODALS[:4] if frame.verb.base in _NOT_LIKED else _MODALS)
 
 
-def circumstances(chance: Random, told: Clause) -> Clause:
+def add_adjuncts(rng: Random, meaning: Clause) -> Clause:
     """Add who receives, with whom, where, when and how often."""
-    frame, subject = told.frame, told.subject
+    frame, subject = meaning.frame, meaning.subject
     if frame.recipient:
-        told = told._replace(recipient=other(chance, subject))
-    if frame.verb.base in _SHARED and frame.by_anyone and chance.random() < 0.15:
-        told = told._replace(companion=other(chance, subject))
-    share = 0.25 if told.object else 0.7
-    if frame.places and (frame.verb.base in _NEEDS_PLACE or chance.random() < share):
-        told = told._replace(place=place(chance, frame.places, subject))
-    return dated(chance, told)
+        meaning = meaning._replace(recipient=other_person(rng, subject))
+    if frame.verb.base in _WITH_COMPANION and frame.any_subject and rng.random() < 0.15:
+        meaning = meaning._replace(companion=other_person(rng, subject))
+    share = 0.25 if meaning.object else 0.7
+    if frame.places and (frame.verb.base in _NEEDS_PLACE or rng.random() < share):
+        meaning = meaning._replace(place=place(rng, frame.places, subject))
+    return add_time(rng, meaning)
 
 
-def dated(chance: Random, told: Clause) -> Clause:
+def add_time(rng: Random, meaning: Clause) -> Clause:
     """Add when; a past without an end needs it, and a present wants "often" or "every day"."""
-    frame, luck = told.frame, chance.random()
-    if told.tense == "simple":
-        acting = frame.tenses != {"simple"} and not frame.placed
-        complete = told.place or told.object
-        if not acting or told.negated or (complete and luck < 0.25):
-            return told
-        if luck < 0.65:
-            return _repeated(told, pick(chance, _FREQUENT))
-    needed = told.tense == "past" and not frame.finished
-    if needed or chance.random() < _TIME_SHARE[told.tense]:
-        when = pick(chance, _TIMES[told.tense, frame.verb.base in _LONG])
-        return told._replace(time=when, fronted=chance.random() < 0.25)
-    return told
+    frame, u = meaning.frame, rng.random()
+    if meaning.tense == "simple":
+        acting = frame.tenses != {"simple"} and not frame.place_after_verb
+        complete = meaning.place or meaning.object
+        if not acting or meaning.negated or (complete and u < 0.25):
+            return meaning
+        if u < 0.65:
+            return _add_frequency(meaning, choose(rng, _FREQUENT))
+    needed = meaning.tense == "past" and not frame.perfective
+    if needed or rng.random() < _TIME_SHARE[meaning.tense]:
+        when = choose(rng, _TIMES[meaning.tense, frame.verb.base in _OF_LONG_TIMES])
+        return meaning._replace(time=when, fronted=rng.random() < 0.25)
+    return meaning
 
 
-def _repeated(told: Clause, often: str) -> Clause:
+def _add_frequency(meaning: Clause, often: str) -> Clause:
     """Add how often; "never" denies what is new."""
-    if vague(told.subject):
-        return told
+    if is_indefinite(meaning.subject):
+        return meaning
     if often != "never":
-        return told._replace(often=OFTEN[often])
-    if not deniable(told.frame, told.subject, told.tense):
-        return told
-    if isinstance(told.object, Nominal) and not told.frame.verb.article:
-        told = told._replace(object=denied(told.object, usual=True))
-    return told._replace(often=OFTEN[often])
+        return meaning._replace(often=OFTEN[often])
+    if not can_negate(meaning.frame, meaning.subject, meaning.tense):
+        return meaning
+    if isinstance(meaning.object, Nominal) and not meaning.frame.verb.article:
+        meaning = meaning._replace(object=under_negation(meaning.object, usual=True))
+    return meaning._replace(often=OFTEN[often])

@@ -4,89 +4,95 @@ from random import Random
 
 from grammar.lexicon.frames import Frame
 from grammar.lexicon.nouns import Noun
-from grammar.lexicon.verbs import verbs_called
+from grammar.lexicon.verbs import verb_bases
 from grammar.meaning import Nominal, Participant
 from grammar.sampling.nominals import (
-    KNOWN,
-    TIES,
-    counted,
-    fresh,
-    known,
-    other,
-    pick,
-    pointed,
-    single,
+    DEFINITE,
+    RELATIONS,
+    choose,
+    definite_nominal,
+    demonstrative_nominal,
+    indefinite_nominal,
+    numeral_nominal,
+    other_person,
+    singular_indefinite,
 )
 
-_OLD = verbs_called("open close know lose find help chase repair wash look wait love")
-NEW = verbs_called("write make send")
+_OF_KNOWN_THINGS = verb_bases("open close know lose find help chase repair wash look wait love")
+OF_NEW_THINGS = verb_bases("write make send")
 
 
-def thing(
-    chance: Random, frame: Frame, subject: Participant, usual: bool, negated: bool
+def sample_object(
+    rng: Random, frame: Frame, subject: Participant, usual: bool, negated: bool
 ) -> Participant | None:
     """Draw an object that the verb takes; a usual one is not any one in particular."""
     if not frame.objects:
         return None
-    if frame.to_anyone and chance.random() < 0.45:
-        return other(chance, subject)
-    noun = pick(chance, frame.objects)
+    if frame.any_object and rng.random() < 0.45:
+        return other_person(rng, subject)
+    noun = choose(rng, frame.objects)
     verb = frame.verb
     if verb.preposition or (verb.base == "take" and "transport" in noun.kinds):
         return Nominal(noun)
     if noun.kinds & {"language", "music"}:
         return Nominal(noun, "")
     if verb.base == "have":
-        return _had(chance, noun, negated)
+        return _object_of_have(rng, noun, negated)
     if "person" in noun.kinds:
-        return known(chance, noun, subject)
+        return definite_nominal(rng, noun, subject)
     if verb.article:
-        return _liked(chance, noun, subject)
-    drawn = _drawn(chance, frame, noun, subject, usual)
-    return denied(drawn, usual) if negated else drawn
+        return _object_of_liking(rng, noun, subject)
+    drawn = _other_object(rng, frame, noun, subject, usual)
+    return under_negation(drawn, usual) if negated else drawn
 
 
-def _had(chance: Random, noun: Noun, negated: bool) -> Nominal:
+def _object_of_have(rng: Random, noun: Noun, negated: bool) -> Nominal:
     if negated:
         return Nominal(noun, "a")
-    return counted(chance, noun) if chance.random() < 0.4 else single(chance, noun)
+    return numeral_nominal(rng, noun) if rng.random() < 0.4 else singular_indefinite(rng, noun)
 
 
-def _liked(chance: Random, noun: Noun, subject: Participant) -> Nominal:
+def _object_of_liking(rng: Random, noun: Noun, subject: Participant) -> Nominal:
     """Draw things in general, or an animal one knows."""
-    if "animal" in noun.kinds and chance.random() < 0.4:
-        return known(chance, noun, subject)
-    return Nominal(noun, "", noun.counted)
+    if "animal" in noun.kinds and rng.random() < 0.4:
+        return definite_nominal(rng, noun, subject)
+    return Nominal(noun, "", noun.countable)
 
 
-def _drawn(chance: Random, frame: Frame, noun: Noun, subject: Participant, usual: bool) -> Nominal:
+def _other_object(
+    rng: Random, frame: Frame, noun: Noun, subject: Participant, usual: bool
+) -> Nominal:
     verb = frame.verb.base
-    luck = chance.random()
-    if verb in _OLD:
-        return known(chance, noun, subject)
-    if usual and frame.tenses != {"simple"} and luck < 0.7:
-        return _usual(chance, noun)
-    if verb not in NEW and luck < 0.5:
-        return pointed(chance, noun) if verb == "buy" else known(chance, noun, subject)
-    one = verb in ("wear", "drive") or (verb in NEW and not noun.counted)
-    return single(chance, noun) if one else fresh(chance, noun)
+    u = rng.random()
+    if verb in _OF_KNOWN_THINGS:
+        return definite_nominal(rng, noun, subject)
+    if usual and frame.tenses != {"simple"} and u < 0.7:
+        return _habitual_object(rng, noun)
+    if verb not in OF_NEW_THINGS and u < 0.5:
+        return (
+            demonstrative_nominal(rng, noun)
+            if verb == "buy"
+            else definite_nominal(rng, noun, subject)
+        )
+    one = verb in ("wear", "drive") or (verb in OF_NEW_THINGS and not noun.countable)
+    return singular_indefinite(rng, noun) if one else indefinite_nominal(rng, noun)
 
 
-def _usual(chance: Random, noun: Noun) -> Nominal:
+def _habitual_object(rng: Random, noun: Noun) -> Nominal:
     """Draw what one does every day: "apples", "a book", "coffee"."""
-    if not noun.counted:
+    if not noun.countable:
         return Nominal(noun, "")
-    drawn = single(chance, noun)
-    return drawn if chance.random() < 0.4 else drawn._replace(determiner="", plural=True)
+    drawn = singular_indefinite(rng, noun)
+    return drawn if rng.random() < 0.4 else drawn._replace(determiner="", plural=True)
 
 
-def denied(drawn: Nominal, usual: bool) -> Nominal:
+def under_negation(drawn: Nominal, usual: bool) -> Nominal:
     """Keep to what a negation leaves clear: "a coat", "any coats", "coats"; no numbers."""
-    if drawn.determiner in KNOWN or drawn.noun in TIES:
+    if drawn.determiner in DEFINITE or drawn.noun in RELATIONS:
         return drawn
     if drawn.content:
         return Nominal(drawn.content, "any")
-    if not drawn.noun.counted:
+    if not drawn.noun.countable:
         return drawn._replace(determiner="any")
     if usual:
         return drawn._replace(determiner="", plural=True)

@@ -5,13 +5,13 @@ from random import Random
 from grammar.lexicon.frames import ACTIONS, Frame
 from grammar.lexicon.nouns import NOUNS
 from grammar.lexicon.phrases import OFTEN
-from grammar.lexicon.verbs import verbs_called
+from grammar.lexicon.verbs import verb_bases
 from grammar.meaning import Clause, Nominal, Tense
-from grammar.sampling.clauses import circumstances, clause
-from grammar.sampling.nominals import pick, someone
+from grammar.sampling.clauses import add_adjuncts, clause
+from grammar.sampling.nominals import choose, sample_subject
 
 _TENSES: tuple[Tense, ...] = ("progressive", "past", "past", "simple")
-_BY = {
+_SUBJECT_FRAMES = {
     noun: tuple(
         frame
         for frame in ACTIONS
@@ -19,57 +19,59 @@ _BY = {
     )
     for noun in NOUNS
 }
-_TOLD = verbs_called(
+_OBJECT_VERBS = verb_bases(
     "buy read write find see make repair sing sell open visit know help chase take"
 )
-_TO = {
+_OBJECT_FRAMES = {
     noun: tuple(
         frame
         for frame in ACTIONS
-        if noun in frame.objects and frame.verb.base in _TOLD and "transport" not in noun.kinds
+        if noun in frame.objects
+        and frame.verb.base in _OBJECT_VERBS
+        and "transport" not in noun.kinds
     )
     for noun in NOUNS
 }
 
 
-def described(chance: Random, thing: Nominal, main: Clause) -> Nominal:
+def add_relative(rng: Random, thing: Nominal, main: Clause) -> Nominal:
     """Add a clause that tells which one; it is dated only if the main clause is not."""
     active, passive = (
         [frame for frame in frames[thing.noun] if frame.verb != main.frame.verb]
-        for frames in (_BY, _TO)
+        for frames in (_SUBJECT_FRAMES, _OBJECT_FRAMES)
     )
-    if active and (not passive or chance.random() < 0.75):
-        told = _by_it(chance, thing, pick(chance, active))
+    if active and (not passive or rng.random() < 0.75):
+        meaning = _subject_relative(rng, thing, choose(rng, active))
     elif passive:
-        told = _to_it(chance, thing, pick(chance, passive))
+        meaning = _object_relative(rng, thing, choose(rng, passive))
     else:
         return thing
-    return thing._replace(relative=_short(told, dated=main.time is None))
+    return thing._replace(relative=_shorten(meaning, dated=main.time is None))
 
 
-def _by_it(chance: Random, thing: Nominal, frame: Frame) -> Clause:
+def _subject_relative(rng: Random, thing: Nominal, frame: Frame) -> Clause:
     """Draw "who sells bread"."""
-    return clause(chance, _narrowed(frame), thing, negated=False)._replace(gap="subject")
+    return clause(rng, _keep_relative_tenses(frame), thing, negated=False)._replace(gap="subject")
 
 
-def _to_it(chance: Random, thing: Nominal, frame: Frame) -> Clause:
+def _object_relative(rng: Random, thing: Nominal, frame: Frame) -> Clause:
     """Draw "that Marie bought"."""
-    frame = _narrowed(frame)
-    subject = someone(chance, frame.subjects, frame.by_anyone)
+    frame = _keep_relative_tenses(frame)
+    subject = sample_subject(rng, frame.subjects, frame.any_subject)
     if isinstance(subject, Nominal) and subject.determiner == "that":
         subject = subject._replace(determiner="this")  # "that that man" is hard to read
-    when = pick(chance, [tense for tense in _TENSES if tense in frame.tenses])
-    told = Clause(frame._replace(places=()), subject, thing, tense=when, gap="object")
-    return circumstances(chance, told)
+    when = choose(rng, [tense for tense in _TENSES if tense in frame.tenses])
+    meaning = Clause(frame._replace(places=()), subject, thing, tense=when, gap="object")
+    return add_adjuncts(rng, meaning)
 
 
-def _short(told: Clause, dated: bool) -> Clause:
+def _shorten(meaning: Clause, dated: bool) -> Clause:
     """Leave out what would be heard as part of the main clause."""
-    often = None if told.often in (OFTEN["never"], OFTEN["also"]) else told.often
-    short = dated and told.place is None and told.companion is None
-    return told._replace(fronted=False, often=often, time=told.time if short else None)
+    often = None if meaning.often in (OFTEN["never"], OFTEN["also"]) else meaning.often
+    short = dated and meaning.place is None and meaning.companion is None
+    return meaning._replace(fronted=False, often=often, time=meaning.time if short else None)
 
 
-def _narrowed(frame: Frame) -> Frame:
+def _keep_relative_tenses(frame: Frame) -> Frame:
     """Keep to what is or was: a wish or a plan tells no one apart."""
     return frame._replace(tenses=frame.tenses & set(_TENSES))

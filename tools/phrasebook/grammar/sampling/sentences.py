@@ -15,23 +15,23 @@ from grammar.meaning import (
     Report,
     Sequel,
     State,
-    again,
+    to_pronoun,
 )
-from grammar.sampling.clauses import clause, dated
-from grammar.sampling.joined import joined
+from grammar.sampling.clauses import add_time, clause
+from grammar.sampling.compounds import compound
 from grammar.sampling.nominals import (
     PRONOUNS,
-    TIES,
-    known,
-    owned,
-    pick,
-    pointed,
-    single,
-    someone,
+    RELATIONS,
+    choose,
+    definite_nominal,
+    demonstrative_nominal,
+    possessive_nominal,
+    sample_subject,
+    singular_indefinite,
 )
-from grammar.sampling.objects import NEW
+from grammar.sampling.objects import OF_NEW_THINGS
 from grammar.sampling.questions import question
-from grammar.sampling.relatives import described
+from grammar.sampling.relatives import add_relative
 from grammar.sampling.states import (
     comparison,
     existence,
@@ -47,75 +47,77 @@ _HOPED = tuple(
 )
 
 
-def sentence(chance: Random) -> Meaning:
+def sentence(rng: Random) -> Meaning:
     """Draw the meaning of one sentence."""
-    return pick(chance, _KINDS)(chance)
+    return choose(rng, _KINDS)(rng)
 
 
-def statement(chance: Random) -> Clause:
+def statement(rng: Random) -> Clause:
     """Draw a statement, sometimes with a relative clause."""
-    told = clause(chance)
-    if chance.random() > 0.25:
-        return told
-    if _open(told.subject):
-        return told._replace(subject=described(chance, told.subject, told))
-    made = told.frame.verb.base in NEW
-    if _open(told.object) and not (made or told.negated or told.often or told.recipient):
+    meaning = clause(rng)
+    if rng.random() > 0.25:
+        return meaning
+    if _can_have_relative(meaning.subject):
+        return meaning._replace(subject=add_relative(rng, meaning.subject, meaning))
+    made = meaning.frame.verb.base in OF_NEW_THINGS
+    if _can_have_relative(meaning.object) and not (
+        made or meaning.negated or meaning.often or meaning.recipient
+    ):
         # the time goes to the front, where it cannot be heard as part of the relative clause
-        shown = described(chance, told.object, told)
-        fronted = told.time is not None
-        return told._replace(object=shown, place=None, companion=None, fronted=fronted)
-    return told
+        shown = add_relative(rng, meaning.object, meaning)
+        fronted = meaning.time is not None
+        return meaning._replace(object=shown, place=None, companion=None, fronted=fronted)
+    return meaning
 
 
-def _open(thing: Participant | None) -> TypeGuard[Nominal]:
-    """It may be told apart by a clause."""
-    if not isinstance(thing, Nominal) or thing.noun in TIES or thing.content:
+def _can_have_relative(thing: Participant | None) -> TypeGuard[Nominal]:
+    """It may be meaning apart by a clause."""
+    if not isinstance(thing, Nominal) or thing.noun in RELATIONS or thing.content:
         return False
     return thing.determiner in ("the", "a")
 
 
-def report(chance: Random) -> Report:
+def report(rng: Random) -> Report:
     """Draw what someone thinks, knows, says or hopes."""
-    luck = chance.random()
-    subject: Participant = pick(chance, PRONOUNS) if luck < 0.5 else pick(chance, NAMES)
-    if luck > 0.75:
-        subject = owned(chance, pick(chance, _FRIENDS))
-    verb, content = _reported(chance)
+    u = rng.random()
+    subject: Participant = choose(rng, PRONOUNS) if u < 0.5 else choose(rng, NAMES)
+    if u > 0.75:
+        subject = possessive_nominal(rng, choose(rng, _FRIENDS))
+    verb, content = _reported_content(rng)
     who = content.subject
     if isinstance(who, Nominal) and who.determiner == "that":
-        return report(chance)  # "that that man" is hard to read
+        return report(rng)  # "that that man" is hard to read
     if who == subject:
-        content = content._replace(subject=again(who))
+        content = content._replace(subject=to_pronoun(who))
     return Report(subject, VERB[verb], content)
 
 
-def _reported(chance: Random) -> tuple[str, Clause | State]:
-    verb = pick(chance, ("think", "know that", "say", "hope"))
+def _reported_content(rng: Random) -> tuple[str, Clause | State]:
+    verb = choose(rng, ("think", "know that", "say", "hope"))
     if verb == "hope":
-        return verb, clause(chance, pick(chance, _HOPED))._replace(fronted=False, tense="future")
-    if verb == "say" and chance.random() < 0.6:
-        return verb, clause(chance)._replace(fronted=False)
-    told = pick(chance, (feeling, quality, quality, location))(chance)
-    return verb, told._replace(question="")
+        return verb, clause(rng, choose(rng, _HOPED))._replace(fronted=False, tense="future")
+    if verb == "say" and rng.random() < 0.6:
+        return verb, clause(rng)._replace(fronted=False)
+    meaning = choose(rng, (feeling, quality, quality, location))(rng)
+    return verb, meaning._replace(question="")
 
 
-def sequel(chance: Random) -> Sequel:
+def sequel(rng: Random) -> Sequel:
     """Draw "She bought a bicycle and repaired it"."""
-    first, second = pick(chance, SEQUELS)
-    subject = someone(chance, first.subjects, first.by_anyone)
-    noun = pick(chance, first.objects)
-    made = first.verb.base in ("write", "make") or chance.random() < 0.5
+    first, second = choose(rng, SEQUELS)
+    subject = sample_subject(rng, first.subjects, first.any_subject)
+    noun = choose(rng, first.objects)
+    made = first.verb.base in ("write", "make") or rng.random() < 0.5
     if made:
-        drawn = single(chance, noun)
+        drawn = singular_indefinite(rng, noun)
     else:
         bought = first.verb.base == "buy"
-        drawn = pointed(chance, noun) if bought else known(chance, noun, subject)
-    told = dated(chance, Clause(first, subject, drawn, tense="past"))
-    return Sequel(told._replace(fronted=told.time is not None), second)
+        drawn = demonstrative_nominal(rng, noun) if bought else definite_nominal(rng, noun, subject)
+    meaning = add_time(rng, Clause(first, subject, drawn, tense="past"))
+    return Sequel(meaning._replace(fronted=meaning.time is not None), second)
 
 
 _KINDS: tuple[Callable[[Random], Meaning], ...] = (
     *([statement] * 20 + [question] * 9 + [state] * 5 + [comparison] * 2),
-    *([existence] * 3 + [joined] * 6 + [report] * 4 + [sequel] * 3),
+    *([existence] * 3 + [compound] * 6 + [report] * 4 + [sequel] * 3),
 )

@@ -7,24 +7,24 @@ from grammar.lexicon.adjectives import (
     MOODS,
     PREDICATES,
     Adjective,
-    adjectives_called,
+    adjective_names,
 )
 from grammar.lexicon.nouns import NAMES, NOUN, Noun, nouns_of
 from grammar.lexicon.phrases import TIMES
 from grammar.meaning import Existence, Nominal, Participant, Pronoun, State
 from grammar.sampling.nominals import (
-    OWNED,
+    PLURALIZABLE,
+    POSSESSABLE,
     PRONOUNS,
-    SEVERAL,
     adjectives,
-    counted,
-    fresh,
-    known,
-    owned,
-    pick,
+    choose,
+    definite_nominal,
+    indefinite_nominal,
+    is_indefinite,
+    numeral_nominal,
     place,
-    someone,
-    vague,
+    possessive_nominal,
+    sample_subject,
 )
 
 PEOPLE = nouns_of("person")
@@ -35,143 +35,145 @@ _COMPARED = {
     for noun, words in PREDICATES.items()
     if any(word.comparative for word in words)
 }
-_RIVALS = tuple(noun for noun in _COMPARED if noun in OWNED)
+_RIVALS = tuple(noun for noun in _COMPARED if noun in POSSESSABLE)
 _OF_NAMES = tuple(word for word in ADJECTIVES if "person" in word.kinds or "adult" in word.kinds)
-_EXCESSIVE = adjectives_called("big small long old dirty cold hot expensive heavy tired busy")
+_EXCESSIVE = adjective_names("big small long old dirty cold hot expensive heavy tired busy")
 _THINGS = nouns_of("thing small lost")
 _ANIMALS = nouns_of("animal")
 _YESTERDAY = tuple(time for time in TIMES if "past" in time.tenses)[:2]
 
 
-def state(chance: Random) -> State:
+def state(rng: Random) -> State:
     """Draw how someone or something is, or where."""
-    luck = chance.random()
-    if luck < 0.3:
-        return feeling(chance)
-    if luck < 0.65:
-        return quality(chance)
-    if luck < 0.75:
-        return profession(chance)
-    return location(chance) if luck < 0.9 else where(chance)
+    u = rng.random()
+    if u < 0.3:
+        return feeling(rng)
+    if u < 0.65:
+        return quality(rng)
+    if u < 0.75:
+        return profession(rng)
+    return location(rng) if u < 0.9 else where(rng)
 
 
-def feeling(chance: Random, subject: Participant | None = None) -> State:
+def feeling(rng: Random, subject: Participant | None = None) -> State:
     """Draw how someone feels."""
-    told = State(subject or someone(chance, PEOPLE, True), pick(chance, MOODS))
-    if chance.random() < 0.25:
-        told = told._replace(past=True, time=pick(chance, _YESTERDAY))
-    return _turned(chance, told)
+    meaning = State(subject or sample_subject(rng, PEOPLE, True), choose(rng, MOODS))
+    if rng.random() < 0.25:
+        meaning = meaning._replace(past=True, time=choose(rng, _YESTERDAY))
+    return _vary(rng, meaning)
 
 
-def quality(chance: Random) -> State:
+def quality(rng: Random) -> State:
     """Draw what something is like."""
-    noun = pick(chance, _DESCRIBED)
-    subject = known(chance, noun)._replace(adjectives=())
-    return _turned(chance, State(subject, pick(chance, PREDICATES[noun])))
+    noun = choose(rng, _DESCRIBED)
+    subject = definite_nominal(rng, noun)._replace(adjectives=())
+    return _vary(rng, State(subject, choose(rng, PREDICATES[noun])))
 
 
-def _turned(chance: Random, told: State) -> State:
+def _vary(rng: Random, meaning: State) -> State:
     """Deny it, ask about it, or say how much."""
-    luck = chance.random()
-    if luck < 0.18:
-        return _denied(told)
-    if luck < 0.34:
-        return asked(told)
-    word = told.predicate
-    if luck > 0.6 or not isinstance(word, Adjective) or not word.graded:
-        return told
-    return told._replace(degree="too" if luck < 0.46 and word.english in _EXCESSIVE else "very")
+    u = rng.random()
+    if u < 0.18:
+        return _negate(meaning)
+    if u < 0.34:
+        return as_question(meaning)
+    word = meaning.predicate
+    if u > 0.6 or not isinstance(word, Adjective) or not word.graded:
+        return meaning
+    return meaning._replace(degree="too" if u < 0.46 and word.english in _EXCESSIVE else "very")
 
 
-def _denied(told: State) -> State:
-    return told if vague(told.subject) else told._replace(negated=True)
+def _negate(meaning: State) -> State:
+    return meaning if is_indefinite(meaning.subject) else meaning._replace(negated=True)
 
 
-def asked(told: State) -> State:
+def as_question(meaning: State) -> State:
     """Ask whether it is so; not about oneself."""
-    subject = Pronoun("you") if told.subject == Pronoun("I") else told.subject
-    return told._replace(subject=subject, question="whether")
+    subject = Pronoun("you") if meaning.subject == Pronoun("I") else meaning.subject
+    return meaning._replace(subject=subject, question="whether")
 
 
-def profession(chance: Random) -> State:
+def profession(rng: Random) -> State:
     """Draw what someone does for a living."""
-    luck = chance.random()
-    subject: Participant = pick(chance, NAMES)
-    if luck < 0.4:
-        subject = pick(chance, PRONOUNS[:4])
-    elif luck < 0.8:
-        subject = owned(chance, pick(chance, nouns_of("kin")))._replace(plural=False)
-    return _denied_or_asked(chance, State(subject, pick(chance, PROFESSIONS)))
+    u = rng.random()
+    subject: Participant = choose(rng, NAMES)
+    if u < 0.4:
+        subject = choose(rng, PRONOUNS[:4])
+    elif u < 0.8:
+        subject = possessive_nominal(rng, choose(rng, nouns_of("kin")))._replace(plural=False)
+    return _negate_or_ask(rng, State(subject, choose(rng, PROFESSIONS)))
 
 
-def location(chance: Random) -> State:
+def location(rng: Random) -> State:
     """Draw where something is."""
-    subject, kinds = _located(chance)
-    return _denied_or_asked(chance, State(subject, place(chance, kinds, subject)))
+    subject, kinds = _subject_and_places(rng)
+    return _negate_or_ask(rng, State(subject, place(rng, kinds, subject)))
 
 
-def _denied_or_asked(chance: Random, told: State) -> State:
-    luck = chance.random()
-    if luck < 0.2:
-        return _denied(told)
-    return asked(told) if luck > 0.8 else told
+def _negate_or_ask(rng: Random, meaning: State) -> State:
+    u = rng.random()
+    if u < 0.2:
+        return _negate(meaning)
+    return as_question(meaning) if u > 0.8 else meaning
 
 
-def where(chance: Random) -> State:
+def where(rng: Random) -> State:
     """Draw a question where something is."""
-    subject, _ = _located(chance)
+    subject, _ = _subject_and_places(rng)
     return State(subject, None, question="where")
 
 
-def _located(chance: Random) -> tuple[Participant, tuple[str, ...]]:
-    luck = chance.random()
-    if luck < 0.5:
-        return known(chance, pick(chance, _THINGS)), ("surface", "under", "kitchen", "home")
-    if luck < 0.75:
-        return known(chance, pick(chance, _ANIMALS)), ("wild", "landmark")
-    return someone(chance, PEOPLE, True), ("living", "spot", "outside", "landmark")
+def _subject_and_places(rng: Random) -> tuple[Participant, tuple[str, ...]]:
+    u = rng.random()
+    if u < 0.5:
+        return definite_nominal(rng, choose(rng, _THINGS)), ("surface", "under", "kitchen", "home")
+    if u < 0.75:
+        return definite_nominal(rng, choose(rng, _ANIMALS)), ("wild", "landmark")
+    return sample_subject(rng, PEOPLE, True), ("living", "spot", "outside", "landmark")
 
 
-def comparison(chance: Random) -> State:
+def comparison(rng: Random) -> State:
     """Draw who or what is more so than another."""
-    if chance.random() < 0.3:
-        one, two = chance.sample(NAMES, 2)
+    if rng.random() < 0.3:
+        one, two = rng.sample(NAMES, 2)
         words = [word for word in _OF_NAMES if word.comparative and word.predicate]
-        return State(one, pick(chance, words), than=two)
-    noun = pick(chance, _RIVALS)
+        return State(one, choose(rng, words), than=two)
+    noun = choose(rng, _RIVALS)
     # "his" and "her" are one word in French, and "my" is a part of "our"
-    owners = (pick(chance, ("my", "our")), "your", pick(chance, ("his", "her")), "their")
-    mine, yours = chance.sample(owners, 2)
-    plural = noun in SEVERAL and chance.random() < 0.25
-    word = pick(chance, _COMPARED[noun])
+    owners = (choose(rng, ("my", "our")), "your", choose(rng, ("his", "her")), "their")
+    mine, yours = rng.sample(owners, 2)
+    plural = noun in PLURALIZABLE and rng.random() < 0.25
+    word = choose(rng, _COMPARED[noun])
     return State(Nominal(noun, mine, plural), word, than=Nominal(noun, yours, plural))
 
 
-def existence(chance: Random) -> Existence:
+def existence(rng: Random) -> Existence:
     """Draw what there is somewhere."""
-    noun, kinds = _existing(chance)
-    luck = chance.random()
-    nominal = counted(chance, noun) if luck < 0.5 and noun.counted else fresh(chance, noun)
-    told = Existence(nominal, place(chance, kinds))
-    if luck > 0.85:
-        plain = Nominal(noun, "", noun.counted, adjectives(chance, noun))
-        return told._replace(nominal=plain, negated=True)
-    if luck > 0.7:
-        asked = Nominal(noun, "a") if noun.counted else Nominal(noun, "any")
-        return told._replace(nominal=asked, question="whether")
-    return told
+    noun, kinds = _noun_and_places(rng)
+    u = rng.random()
+    nominal = (
+        numeral_nominal(rng, noun) if u < 0.5 and noun.countable else indefinite_nominal(rng, noun)
+    )
+    meaning = Existence(nominal, place(rng, kinds))
+    if u > 0.85:
+        plain = Nominal(noun, "", noun.countable, adjectives(rng, noun))
+        return meaning._replace(nominal=plain, negated=True)
+    if u > 0.7:
+        asked = Nominal(noun, "a") if noun.countable else Nominal(noun, "any")
+        return meaning._replace(nominal=asked, question="whether")
+    return meaning
 
 
-def _existing(chance: Random) -> tuple[Noun, tuple[str, ...]]:
-    luck = chance.random()
-    if luck < 0.35:
-        return pick(chance, _THINGS), ("surface", "under", "kitchen")
-    if luck < 0.45:
-        return pick(chance, nouns_of("fruit cake egg bread")), ("table",)
-    if luck < 0.65:
-        return pick(chance, _ANIMALS), ("wild", "landmark")
-    if luck < 0.75:
-        return pick(chance, nouns_of("furniture")), ("living", "desk")
-    if luck < 0.85:
-        return pick(chance, (NOUN["flower"], NOUN["tree"])), ("garden", "landmark")
-    return pick(chance, nouns_of("man woman child worker actress")), ("spot", "outside", "work")
+def _noun_and_places(rng: Random) -> tuple[Noun, tuple[str, ...]]:
+    u = rng.random()
+    if u < 0.35:
+        return choose(rng, _THINGS), ("surface", "under", "kitchen")
+    if u < 0.45:
+        return choose(rng, nouns_of("fruit cake egg bread")), ("table",)
+    if u < 0.65:
+        return choose(rng, _ANIMALS), ("wild", "landmark")
+    if u < 0.75:
+        return choose(rng, nouns_of("furniture")), ("living", "desk")
+    if u < 0.85:
+        return choose(rng, (NOUN["flower"], NOUN["tree"])), ("garden", "landmark")
+    return choose(rng, nouns_of("man woman child worker actress")), ("spot", "outside", "work")

@@ -3,8 +3,8 @@ import pytest
 from grammar.chinese.clause import clause
 
 
-def text(told):
-    return "".join(word.text for word in clause(told))
+def text(meaning):
+    return "".join(word.text for word in clause(meaning))
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_every_tense_can_be_said_and_denied(m, tense, said, denied):
 
 
 def test_time_and_place_stand_before_the_verb(m):
-    told = m.act(
+    meaning = m.act(
         "eat",
         m.thing("child", plural=True),
         m.thing("cake", "a"),
@@ -32,14 +32,14 @@ def test_time_and_place_stand_before_the_verb(m):
         time="yesterday",
         place=m.at("in", m.thing("kitchen")),
     )
-    assert text(told) == "孩子们昨天在厨房里吃了一个蛋糕"
+    assert text(meaning) == "孩子们昨天在厨房里吃了一个蛋糕"
 
 
 def test_what_goes_on_takes_the_place_into_itself(m):
     garden = m.at("in", m.thing("garden"))
-    told = m.act("play", m.thing("dog"), None, "progressive", place=garden)
-    assert text(told) == "狗正在花园里玩"
-    during = next(word for word in clause(told) if word.text == "正在")
+    meaning = m.act("play", m.thing("dog"), None, "progressive", place=garden)
+    assert text(meaning) == "狗正在花园里玩"
+    during = next(word for word in clause(meaning) if word.text == "正在")
     assert during.marks == ("tense", "place.preposition")
 
 
@@ -65,31 +65,31 @@ def test_to_have_is_denied_in_one_word(m):
 
 
 def test_everyone_is_followed_by_dou(m):
-    told = m.act("cry", m.thing("child", "all the", True), None, "past", time="yesterday")
-    assert text(told) == "所有的孩子昨天都哭了"
+    meaning = m.act("cry", m.thing("child", "all the", True), None, "past", time="yesterday")
+    assert text(meaning) == "所有的孩子昨天都哭了"
 
 
 def test_companions_and_receivers_stand_before_the_verb(m):
-    told = m.act("walk", m.who("I"), None, "future", companion=m.thing("dog", "my"))
-    assert text(told) == "我会跟我的狗一起散步"
+    meaning = m.act("walk", m.who("I"), None, "future", companion=m.thing("dog", "my"))
+    assert text(meaning) == "我会跟我的狗一起散步"
     letter = m.thing("letter", "a")
-    told = m.act("send", m.who("he"), letter, "past", recipient=m.thing("mother", "his"))
-    assert text(told) == "他给他妈妈寄了一封信"
+    meaning = m.act("send", m.who("he"), letter, "past", recipient=m.thing("mother", "his"))
+    assert text(meaning) == "他给他妈妈寄了一封信"
 
 
 def test_what_is_given_stands_before_the_verb_if_it_is_known(m):
     girl = m.thing("girl")
-    told = m.act("give", m.who("I"), m.thing("book"), "past", recipient=girl, negated=True)
-    assert text(told) == "我没有把书给女孩"
-    told = m.act("give", m.who("I"), m.thing("umbrella", "my"), "past", recipient=girl)
-    assert text(told) == "我把我的雨伞给了女孩"
-    told = m.act("give", m.who("I"), m.thing("book", "three", True), "past", recipient=girl)
-    assert text(told) == "我给了女孩三本书"
+    meaning = m.act("give", m.who("I"), m.thing("book"), "past", recipient=girl, negated=True)
+    assert text(meaning) == "我没有把书给女孩"
+    meaning = m.act("give", m.who("I"), m.thing("umbrella", "my"), "past", recipient=girl)
+    assert text(meaning) == "我把我的雨伞给了女孩"
+    meaning = m.act("give", m.who("I"), m.thing("book", "three", True), "past", recipient=girl)
+    assert text(meaning) == "我给了女孩三本书"
 
 
 def test_one_is_not_said_where_its_time_is_asked_for(m):
-    told = m.act("buy", m.who("you"), m.thing("car", "a"), "past", question="when")
-    assert text(told) == "你什么时候买的汽车"
+    meaning = m.act("buy", m.who("you"), m.thing("car", "a"), "past", question="when")
+    assert text(meaning) == "你什么时候买的汽车"
 
 
 def test_a_question_is_marked_at_the_end_and_answers_do_in_english(m):

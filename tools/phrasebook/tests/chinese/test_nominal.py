@@ -54,10 +54,10 @@ def test_what_need_not_exist_is_not_counted(m):
 
 
 def test_relative_clauses_stand_before_the_noun_and_after_one(m):
-    told = m.act("buy", m.name("Anna"), m.thing("book"), "past", gap="object")
-    definite = m.thing("book", relative=told)
+    meaning = m.act("buy", m.name("Anna"), m.thing("book"), "past", gap="object")
+    definite = m.thing("book", relative=meaning)
     assert text(nominal(definite, "", clause)) == "安娜 买 的 书"
-    new = m.thing("book", "a", relative=told)
+    new = m.thing("book", "a", relative=meaning)
     assert text(nominal(new, "", clause)) == "一 本 安娜 买 的 书"
 
 

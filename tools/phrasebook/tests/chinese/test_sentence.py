@@ -25,8 +25,8 @@ def test_a_colour_is_said_between_shi_and_de(m):
 
 def test_a_state_has_no_degree_before_when(m):
     tired = m.being(m.name("Marie"), "tired")
-    told = Compound("when", tired, m.act("sleep", m.who("she")))
-    assert m.say(told, "zh") == "玛丽累的时候，她睡觉。"
+    meaning = Compound("when", tired, m.act("sleep", m.who("she")))
+    assert m.say(meaning, "zh") == "玛丽累的时候，她睡觉。"
 
 
 def test_a_place_has_what_there_is(m):
@@ -37,8 +37,8 @@ def test_a_place_has_what_there_is(m):
 
 
 def test_a_sequel_puts_the_object_before_the_verb(m):
-    told = m.sequel(m.act("buy", m.who("I"), m.thing("car", "two", True), "past"), "sell")
-    words = sentence(told)
+    meaning = m.sequel(m.act("buy", m.who("I"), m.thing("car", "two", True), "past"), "sell")
+    words = sentence(meaning)
     assert "".join(word.text for word in words) == "我买了两辆汽车，然后把它们卖了。"
     assert words[-2].marks == ("2.tense",)
 

@@ -37,8 +37,8 @@ TENSES = [
 def test_every_tense_can_be_said_denied_and_asked(m, tense, said, denied, asked):
     forms = [{}, {"negated": True}, {"question": "whether"}]
     for form, expected in zip(forms, (said, denied, asked), strict=True):
-        told = m.act("eat", m.name("Paul"), m.thing("bread", ""), **tense, **form)
-        assert " ".join(word.text for word in clause(told)) == expected
+        meaning = m.act("eat", m.name("Paul"), m.thing("bread", ""), **tense, **form)
+        assert " ".join(word.text for word in clause(meaning)) == expected
 
 
 def test_do_belongs_to_what_needs_it(m):
@@ -51,13 +51,13 @@ def test_do_belongs_to_what_needs_it(m):
 
 def test_a_pronoun_receives_before_the_object_and_others_after(m):
     book, paul = m.thing("book", "a"), m.name("Paul")
-    told = [
+    meaning = [
         m.act("give", paul, book, "past", recipient=who) for who in (m.who("she"), m.name("Anna"))
     ]
-    said = [" ".join(word.text for word in clause(one)) for one in told]
+    said = [" ".join(word.text for word in clause(one)) for one in meaning]
     assert said == ["Paul gave her a book", "Paul gave a book to Anna"]
 
 
 def test_the_time_may_open_the_sentence(m):
-    told = m.act("fall", m.who("I"), None, "past", time="last night", fronted=True)
-    assert " ".join(word.text for word in clause(told)) == "last night , I fell"
+    meaning = m.act("fall", m.who("I"), None, "past", time="last night", fronted=True)
+    assert " ".join(word.text for word in clause(meaning)) == "last night , I fell"

@@ -30,8 +30,8 @@ def test_people_are_who_and_others_that(m):
     boy, dog = m.thing("boy"), m.thing("dog")
     clauses = [m.act("run", who, tense="progressive", gap="subject") for who in (boy, dog)]
     said = [
-        text(nominal(who._replace(relative=told), "", clause))
-        for who, told in zip((boy, dog), clauses, strict=True)
+        text(nominal(who._replace(relative=meaning), "", clause))
+        for who, meaning in zip((boy, dog), clauses, strict=True)
     ]
     assert said == ["the boy who is running", "the dog that is running"]
 

@@ -25,8 +25,8 @@ def test_a_comparative_of_one_word_means_more_and_the_adjective(m):
 
 
 def test_there_is_turns_round_in_a_question(m):
-    told = Existence(m.thing("cat", "a"), m.at("under", m.thing("bed")), question="whether")
-    assert " ".join(word.text for word in proposition(told)) == "is there a cat under the bed"
+    meaning = Existence(m.thing("cat", "a"), m.at("under", m.thing("bed")), question="whether")
+    assert " ".join(word.text for word in proposition(meaning)) == "is there a cat under the bed"
 
 
 def test_the_halves_of_a_sentence_keep_their_marks_apart(m):

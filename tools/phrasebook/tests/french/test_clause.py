@@ -2,13 +2,13 @@ import re
 
 import pytest
 
-from grammar.french.clause import clause, turns
-from grammar.french.sound import settled
-from grammar.words import join
+from grammar.french.clause import clause, is_inverted
+from grammar.french.elision import elide_and_contract
+from grammar.words import join_words
 
 
-def text(told):
-    return join([word.text for word in settled(clause(told))], "fr")
+def text(meaning):
+    return join_words([word.text for word in elide_and_contract(clause(meaning))], "fr")
 
 
 @pytest.mark.parametrize(
@@ -22,15 +22,15 @@ def text(told):
     ],
 )
 def test_pronouns_turn_after_a_question_word(m, subject, question, said):
-    told = m.act("sleep", m.who(subject), question=question)
-    assert text(told) == said
-    assert turns(told) == ("-" in said and "est-ce" not in said)
+    meaning = m.act("sleep", m.who(subject), question=question)
+    assert text(meaning) == said
+    assert is_inverted(meaning) == ("-" in said and "est-ce" not in said)
 
 
 def test_what_is_que_before_a_verb_and_opens_est_ce_que_otherwise(m):
     assert text(m.act("buy", m.who("you"), m.who("it"), question="what")) == "qu'achètes-tu"
-    told = m.act("buy", m.name("Anna"), m.who("it"), question="what")
-    assert text(told) == "qu'est-ce qu'Anna achète"
+    meaning = m.act("buy", m.name("Anna"), m.who("it"), question="what")
+    assert text(meaning) == "qu'est-ce qu'Anna achète"
 
 
 def test_english_calls_someone_and_french_calls_to_someone(m):
@@ -40,8 +40,8 @@ def test_english_calls_someone_and_french_calls_to_someone(m):
 
 
 def test_the_time_may_open_the_sentence(m):
-    told = m.act("fall", m.who("I"), None, "past", time="two days ago", fronted=True)
-    assert text(told) == "il y a deux jours, je suis tombé"
+    meaning = m.act("fall", m.who("I"), None, "past", time="two days ago", fronted=True)
+    assert text(meaning) == "il y a deux jours, je suis tombé"
 
 
 def test_every_ne_has_its_pas(generated):

@@ -3,15 +3,15 @@ import re
 import pytest
 
 from grammar.french.clause import clause
+from grammar.french.elision import elide_and_contract, opens_with_vowel
 from grammar.french.nominal import after_preposition, nominal, subject_pronoun
-from grammar.french.sound import opens_with_vowel, settled
 from grammar.lexicon.adjectives import ADJECTIVES
 from grammar.lexicon.nouns import NOUN, NOUNS
-from grammar.words import join
+from grammar.words import join_words
 
 
 def text(words):
-    return join([word.text for word in settled(words)], "fr")
+    return join_words([word.text for word in elide_and_contract(words)], "fr")
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_several_women_are_elles_and_a_mixed_lot_ils(m):
 
 
 def test_articles_agree_with_their_nouns_in_every_phrase(generated):
-    feminine = {noun.french for noun in NOUNS if noun.feminine and noun.counted}
-    masculine = {noun.french for noun in NOUNS if not noun.feminine and noun.counted}
-    plural = {noun.french_plural for noun in NOUNS if noun.counted} - feminine - masculine
+    feminine = {noun.french for noun in NOUNS if noun.feminine and noun.countable}
+    masculine = {noun.french for noun in NOUNS if not noun.feminine and noun.countable}
+    plural = {noun.french_plural for noun in NOUNS if noun.countable} - feminine - masculine
     closed = {word for word in feminine if not opens_with_vowel(word)}  # mon école
     single = (feminine | masculine) - {noun.french_plural for noun in NOUNS}
     wrong = re.compile(
@@ -95,7 +95,7 @@ def test_adjectives_agree_with_the_nouns_they_follow(generated):
     }
     cases = {}
     for noun in NOUNS:
-        if noun.counted:
+        if noun.countable:
             cases.setdefault(noun.french, set()).add(int(noun.feminine))
             cases.setdefault(noun.french_plural, set()).add(2 + noun.feminine)
     seen = 0

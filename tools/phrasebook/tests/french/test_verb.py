@@ -1,13 +1,13 @@
 import pytest
 
-from grammar.french.sound import settled
-from grammar.french.verb import agreeing, predicate, turned
+from grammar.french.elision import elide_and_contract
+from grammar.french.verb import agree, inverted_pronoun, predicate
 from grammar.lexicon.nouns import NOUN
-from grammar.words import join
+from grammar.words import join_words
 
 
-def text(told):
-    return join([word.text for word in settled(predicate(told, ""))], "fr")
+def text(meaning):
+    return join_words([word.text for word in elide_and_contract(predicate(meaning, ""))], "fr")
 
 
 @pytest.mark.parametrize(
@@ -39,17 +39,17 @@ def test_a_participle_with_be_agrees_with_the_subject(m):
 
 
 def test_participles_in_s_stay_so_in_the_masculine_plural(m):
-    assert agreeing("assis", m.who("they")) == "assis"
-    assert agreeing("pris", m.thing("key", plural=True)) == "prises"
+    assert agree("assis", m.who("they")) == "assis"
+    assert agree("pris", m.thing("key", plural=True)) == "prises"
 
 
 def test_who_receives_stands_before_the_verb(m):
-    told = m.act("give", m.name("Paul"), m.thing("key", "a"), "past", recipient=m.who("she"))
-    assert text(told) == "lui a donné"
+    meaning = m.act("give", m.name("Paul"), m.thing("key", "a"), "past", recipient=m.who("she"))
+    assert text(meaning) == "lui a donné"
 
 
 def test_a_t_keeps_two_vowels_apart(m):
-    assert turned(m.who("she"), "habite", "").text == "-t-elle"
-    assert turned(m.who("he"), "dort", "").text == "-il"
-    assert turned(m.who("you"), "vas", "").text == "-tu"
-    assert turned(m.who("they"), "mangent", "").text == "-ils"
+    assert inverted_pronoun(m.who("she"), "habite", "").text == "-t-elle"
+    assert inverted_pronoun(m.who("he"), "dort", "").text == "-il"
+    assert inverted_pronoun(m.who("you"), "vas", "").text == "-tu"
+    assert inverted_pronoun(m.who("they"), "mangent", "").text == "-ils"

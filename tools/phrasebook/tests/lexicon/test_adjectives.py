@@ -5,7 +5,7 @@ from grammar.lexicon.adjectives import (
     ATTRIBUTES,
     MOODS,
     PREDICATES,
-    adjectives_called,
+    adjective_names,
 )
 from grammar.lexicon.nouns import NOUN, NOUNS
 
@@ -24,7 +24,7 @@ WORD = {word.english: word for word in ADJECTIVES + MOODS}
 )
 def test_adjectives_agree_in_gender_and_number(word, forms):
     cases = [(False, False), (True, False), (False, True), (True, True)]
-    assert " ".join(WORD[word].agreeing(*case) for case in cases) == forms
+    assert " ".join(WORD[word].inflect(*case) for case in cases) == forms
 
 
 def test_three_adjectives_have_a_form_before_a_vowel():
@@ -36,7 +36,7 @@ def test_three_adjectives_have_a_form_before_a_vowel():
 def test_chinese_says_colours_and_long_words_with_de():
     assert WORD["red"].colour and WORD["red"].linked
     assert (WORD["big"].chinese, WORD["big"].linked) == ("大", False)
-    assert (WORD["cold"].chinese, WORD["cold"].said) == ("冷", "凉")
+    assert (WORD["cold"].chinese, WORD["cold"].chinese_predicate) == ("冷", "凉")
 
 
 def test_old_is_another_word_for_the_living():
@@ -61,6 +61,6 @@ def test_no_noun_has_an_adjective_twice():
 
 
 def test_only_known_adjectives_are_called():
-    assert adjectives_called("big old") == {"big", "old"}
+    assert adjective_names("big old") == {"big", "old"}
     with pytest.raises(AssertionError, match="purple"):
-        adjectives_called("big purple")
+        adjective_names("big purple")

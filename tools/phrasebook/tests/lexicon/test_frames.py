@@ -31,15 +31,15 @@ def test_chinese_verbs_depend_on_what_they_are_done_to():
 def test_the_marks_of_chinese_verbs_are_read():
     verbs = {frame.verb.base: frame for frame in ACTIONS}
     assert (verbs["dance"].chinese, verbs["dance"].chinese_object) == ("跳", "舞")
-    assert verbs["live"].placed and not verbs["sit"].finished
-    assert verbs["wear"].lasting == "~着" and verbs["sit"].lasting == "~"
-    assert verbs["eat"].finished and verbs["eat"].lasting == ""
+    assert verbs["live"].place_after_verb and not verbs["sit"].perfective
+    assert verbs["wear"].durative == "~着" and verbs["sit"].durative == "~"
+    assert verbs["eat"].perfective and verbs["eat"].durative == ""
 
 
 def test_i_and_you_do_what_anyone_may_do():
     verbs = {frame.verb.base: frame for frame in ACTIONS}
-    assert verbs["help"].by_anyone and verbs["help"].to_anyone
-    assert not verbs["chase"].by_anyone and not verbs["eat"].to_anyone
+    assert verbs["help"].any_subject and verbs["help"].any_object
+    assert not verbs["chase"].any_subject and not verbs["eat"].any_object
 
 
 def test_what_comes_after_is_done_to_the_same_things():

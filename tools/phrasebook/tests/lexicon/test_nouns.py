@@ -7,20 +7,20 @@ def test_a_noun_knows_its_forms():
     horse = NOUN["horse"]
     assert (horse.plural, horse.french, horse.french_plural) == ("horses", "cheval", "chevaux")
     assert (horse.chinese, horse.measure, horse.feminine) == ("马", "匹", False)
-    assert horse.counted and not NOUN["water"].counted
+    assert horse.countable and not NOUN["water"].countable
 
 
 @pytest.mark.parametrize("noun", NOUNS + PORTIONS, ids=lambda noun: noun.singular)
 def test_every_counted_noun_has_a_measure_word_and_a_french_plural(noun):
     assert noun.chinese
-    if noun.counted:
+    if noun.countable:
         assert noun.measure
         assert noun.french_plural[-1] in "sx"
 
 
 def test_french_plurals_follow_the_rules():
     for noun in NOUNS:
-        if not noun.counted or "-" in noun.french:
+        if not noun.countable or "-" in noun.french:
             continue
         if noun.french.endswith("al"):
             assert noun.french_plural == noun.french[:-1] + "ux"

@@ -26,4 +26,4 @@ def test_every_place_has_nouns_and_known_prepositions():
         for nouns, prepositions in choices:
             assert nouns, kind
             assert set(prepositions) <= set(PREPOSITIONS), kind
-            assert all(noun.counted for noun in nouns)
+            assert all(noun.countable for noun in nouns)

@@ -1,6 +1,6 @@
 import pytest
 
-from grammar.lexicon.verbs import VERB, VERBS, verbs_called
+from grammar.lexicon.verbs import VERB, VERBS, verb_bases
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,6 @@ def test_the_third_person_ends_in_s_but_for_modals():
 
 
 def test_only_known_verbs_are_called():
-    assert verbs_called("eat drink") == {"eat", "drink"}
+    assert verb_bases("eat drink") == {"eat", "drink"}
     with pytest.raises(AssertionError, match="devour"):
-        verbs_called("devour")
+        verb_bases("devour")

@@ -4,59 +4,61 @@ import pytest
 
 from grammar.lexicon.phrases import OFTEN
 from grammar.meaning import Nominal
-from grammar.sampling.clauses import FRAMES, clause, dated, deniable, tense
+from grammar.sampling.clauses import FRAMES, add_time, can_negate, clause, sample_tense
 
 
 @pytest.fixture(scope="module")
 def clauses():
-    chance = Random(1)
-    return [clause(chance) for _ in range(600)]
+    rng = Random(1)
+    return [clause(rng) for _ in range(600)]
 
 
 def test_a_clause_fills_the_roles_of_its_frame(clauses):
-    for told in clauses:
-        assert bool(told.object) == bool(told.frame.objects)
-        assert bool(told.recipient) == bool(told.frame.recipient)
-        assert told.place is None or told.frame.places
+    for meaning in clauses:
+        assert bool(meaning.object) == bool(meaning.frame.objects)
+        assert bool(meaning.recipient) == bool(meaning.frame.recipient)
+        assert meaning.place is None or meaning.frame.places
 
 
 def test_a_verb_has_only_its_own_tenses(clauses):
-    for told in clauses:
-        assert ("future" if told.tense == "going" else told.tense) in told.frame.tenses
-        assert (told.tense == "modal") == bool(told.modal)
-    chance = Random(4)
-    assert {tense(chance, FRAMES[0]) for _ in range(200)} >= {"past", "going", "modal"}
+    for meaning in clauses:
+        assert ("future" if meaning.tense == "going" else meaning.tense) in meaning.frame.tenses
+        assert (meaning.tense == "modal") == bool(meaning.modal)
+    rng = Random(4)
+    assert {sample_tense(rng, FRAMES[0]) for _ in range(200)} >= {"past", "going", "modal"}
 
 
 def test_times_suit_the_tense(clauses):
-    for told in clauses:
-        if told.time:
-            assert ("future" if told.tense == "going" else told.tense) in told.time.tenses
-        assert not (told.fronted and told.time is None)
+    for meaning in clauses:
+        if meaning.time:
+            assert ("future" if meaning.tense == "going" else meaning.tense) in meaning.time.tenses
+        assert not (meaning.fronted and meaning.time is None)
 
 
 def test_a_past_without_an_end_is_dated(clauses):
-    past = [told for told in clauses if told.tense == "past" and not told.frame.finished]
-    assert past and all(told.time for told in past)
+    past = [
+        meaning for meaning in clauses if meaning.tense == "past" and not meaning.frame.perfective
+    ]
+    assert past and all(meaning.time for meaning in past)
 
 
 def test_a_negation_is_clear(clauses):
-    denied = [told for told in clauses if told.negated]
+    denied = [meaning for meaning in clauses if meaning.negated]
     assert len(denied) > 30
-    assert all(deniable(told.frame, told.subject, told.tense) for told in denied)
-    assert not any(told.often for told in denied)
+    assert all(can_negate(meaning.frame, meaning.subject, meaning.tense) for meaning in denied)
+    assert not any(meaning.often for meaning in denied)
 
 
 def test_never_denies_what_is_new(m):
-    told = m.act("eat", m.who("I"), m.thing("apple", "three", True))
-    found = [dated(Random(seed), told) for seed in range(100)]
+    meaning = m.act("eat", m.who("I"), m.thing("apple", "three", True))
+    found = [add_time(Random(seed), meaning) for seed in range(100)]
     never = [one for one in found if one.often == OFTEN["never"]]
     assert never
     assert {one.object for one in never} == {m.thing("apple", "", True)}
 
 
 def test_animals_only_want(clauses):
-    for told in clauses:
-        subject = told.subject
-        if told.modal and isinstance(subject, Nominal) and "animal" in subject.noun.kinds:
-            assert told.modal == "want"
+    for meaning in clauses:
+        subject = meaning.subject
+        if meaning.modal and isinstance(subject, Nominal) and "animal" in subject.noun.kinds:
+            assert meaning.modal == "want"

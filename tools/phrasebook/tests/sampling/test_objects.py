@@ -2,23 +2,25 @@ from random import Random
 
 from grammar.lexicon.frames import ACTIONS
 from grammar.meaning import Nominal, Pronoun
-from grammar.sampling.nominals import KNOWN
-from grammar.sampling.objects import denied, thing
+from grammar.sampling.nominals import DEFINITE
+from grammar.sampling.objects import sample_object, under_negation
 
 
 def objects(verb, negated=False, usual=False, count=80):
-    chance = Random(5)
+    rng = Random(5)
     frames = [frame for frame in ACTIONS if frame.verb.base == verb]
     return [
-        thing(chance, frame, Pronoun("I"), usual, negated) for frame in frames for _ in range(count)
+        sample_object(rng, frame, Pronoun("I"), usual, negated)
+        for frame in frames
+        for _ in range(count)
     ]
 
 
 def test_objects_are_of_the_kinds_that_the_verb_takes():
     for frame in ACTIONS:
-        drawn = thing(Random(2), frame, Pronoun("she"), False, False)
+        drawn = sample_object(Random(2), frame, Pronoun("she"), False, False)
         if isinstance(drawn, Nominal):
-            assert (drawn.content or drawn.noun) in frame.objects or frame.to_anyone
+            assert (drawn.content or drawn.noun) in frame.objects or frame.any_object
         assert (drawn is None) == (not frame.objects)
 
 
@@ -29,7 +31,7 @@ def test_instruments_and_trains_are_the_ones_we_know():
 def test_a_negation_has_no_numbers():
     for verb in ("eat", "buy", "have", "sell"):
         determiners = {one.determiner for one in objects(verb, negated=True)}
-        assert determiners <= KNOWN | {"a", "any", ""}
+        assert determiners <= DEFINITE | {"a", "any", ""}
 
 
 def test_one_likes_things_in_general():
@@ -42,7 +44,7 @@ def test_one_does_not_buy_what_one_has():
 
 
 def test_denied_cups_of_tea_are_tea(m):
-    assert denied(m.portion("cup", "a", "tea"), usual=False) == m.thing("tea", "any")
-    assert denied(m.thing("cat", "two", True), usual=False) == m.thing("cat", "any", True)
-    assert denied(m.thing("cat", "a"), usual=True) == m.thing("cat", "", True)
-    assert denied(m.thing("cat", "my"), usual=False) == m.thing("cat", "my")
+    assert under_negation(m.portion("cup", "a", "tea"), usual=False) == m.thing("tea", "any")
+    assert under_negation(m.thing("cat", "two", True), usual=False) == m.thing("cat", "any", True)
+    assert under_negation(m.thing("cat", "a"), usual=True) == m.thing("cat", "", True)
+    assert under_negation(m.thing("cat", "my"), usual=False) == m.thing("cat", "my")

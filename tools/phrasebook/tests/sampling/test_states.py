@@ -9,43 +9,45 @@ from grammar.sampling import states
 
 
 def many(draw, count=150):
-    chance = Random(8)
-    return [draw(chance) for _ in range(count)]
+    rng = Random(8)
+    return [draw(rng) for _ in range(count)]
 
 
 def test_people_feel_and_have_professions():
-    assert all(told.predicate in MOODS for told in many(states.feeling))
-    assert all(isinstance(told.predicate, Noun) for told in many(states.profession))
+    assert all(meaning.predicate in MOODS for meaning in many(states.feeling))
+    assert all(isinstance(meaning.predicate, Noun) for meaning in many(states.profession))
 
 
 def test_an_adjective_fits_what_it_is_said_of():
-    for told in many(states.quality):
-        assert isinstance(told.predicate, Adjective) and told.predicate.fits(told.subject.noun)
-        assert told.degree == "" or told.predicate.graded
+    for meaning in many(states.quality):
+        assert isinstance(meaning.predicate, Adjective) and meaning.predicate.fits(
+            meaning.subject.noun
+        )
+        assert meaning.degree == "" or meaning.predicate.graded
 
 
 @pytest.mark.parametrize("draw", [states.state, states.location, states.feeling])
 def test_one_does_not_ask_about_oneself_nor_deny_of_no_one(draw):
-    for told in many(draw):
-        assert not (told.question == "whether" and told.subject == Pronoun("I"))
-        vague = isinstance(told.subject, Nominal) and told.subject.determiner == "every"
-        assert not (vague and told.negated)
+    for meaning in many(draw):
+        assert not (meaning.question == "whether" and meaning.subject == Pronoun("I"))
+        vague = isinstance(meaning.subject, Nominal) and meaning.subject.determiner == "every"
+        assert not (vague and meaning.negated)
 
 
 def test_everything_is_somewhere():
-    assert all(isinstance(told.predicate, Place) for told in many(states.location))
-    assert all(told.predicate is None for told in many(states.where))
+    assert all(isinstance(meaning.predicate, Place) for meaning in many(states.location))
+    assert all(meaning.predicate is None for meaning in many(states.where))
 
 
 def test_two_are_compared_that_are_not_one():
-    for told in many(states.comparison):
-        assert told.than != told.subject and told.predicate.comparative
-        if isinstance(told.subject, Nominal):
-            assert {told.subject.determiner, told.than.determiner} != {"his", "her"}
+    for meaning in many(states.comparison):
+        assert meaning.than != meaning.subject and meaning.predicate.comparative
+        if isinstance(meaning.subject, Nominal):
+            assert {meaning.subject.determiner, meaning.than.determiner} != {"his", "her"}
 
 
 def test_what_there_is_is_new_to_the_listener():
     new = {"a", "some", "any", "", "many", "two", "three", "four", "five", "six", "ten"}
-    for told in many(states.existence):
-        assert told.nominal.determiner in new
-        assert not told.negated or told.nominal.determiner == ""
+    for meaning in many(states.existence):
+        assert meaning.nominal.determiner in new
+        assert not meaning.negated or meaning.nominal.determiner == ""

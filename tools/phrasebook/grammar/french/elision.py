@@ -17,12 +17,12 @@ def opens_with_vowel(word: str) -> bool:
     return word.lower().removeprefix("h").startswith(VOWELS)
 
 
-def settled(words: list[Word]) -> list[Word]:
+def elide_and_contract(words: list[Word]) -> list[Word]:
     """Elide and contract what meets; elision comes first, as in "de l'arbre"."""
-    return _contracted(_elided(words))
+    return _contract(_elide(words))
 
 
-def _elided(words: list[Word]) -> list[Word]:
+def _elide(words: list[Word]) -> list[Word]:
     found = list(words)
     for i, following in enumerate(words[1:]):
         word = words[i]
@@ -33,7 +33,7 @@ def _elided(words: list[Word]) -> list[Word]:
     return found
 
 
-def _contracted(words: list[Word]) -> list[Word]:
+def _contract(words: list[Word]) -> list[Word]:
     found: list[Word] = []
     for word in words:
         joined = _CONTRACTED.get((found[-1].text, word.text)) if found else None

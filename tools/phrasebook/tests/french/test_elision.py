@@ -2,8 +2,8 @@ import re
 
 import pytest
 
-from grammar.french.sound import opens_with_vowel, settled
-from grammar.words import Word, join
+from grammar.french.elision import elide_and_contract, opens_with_vowel
+from grammar.words import Word, join_words
 
 VOWEL = "[aeiouéèêâîôûœàh]"
 WRONG = re.compile(
@@ -14,7 +14,9 @@ WRONG = re.compile(
 
 
 def text(words):
-    return join([word.text for word in settled([Word(word) for word in words.split()])], "fr")
+    return join_words(
+        [word.text for word in elide_and_contract([Word(word) for word in words.split()])], "fr"
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,7 +42,7 @@ def test_words_elide_and_contract_where_they_meet(apart, together):
 
 
 def test_a_contraction_keeps_the_marks_of_both():
-    words = settled([Word("de", ("of", "x")), Word("le", ("x", "the")), Word("pain")])
+    words = elide_and_contract([Word("de", ("of", "x")), Word("le", ("x", "the")), Word("pain")])
     assert words[0] == Word("du", ("of", "x", "the"))
 
 
