@@ -1,4 +1,4 @@
-"""Meanings: what a sentence says, before any language says it."""
+"""Meanings: language-independent representations of sentences."""
 
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -22,7 +22,7 @@ class Pronoun(NamedTuple):
 
 
 class Nominal(NamedTuple):
-    """A noun with all that stands around it: "Marie's three black cats that sleep"."""
+    """A noun phrase: "Marie's three black cats that sleep"."""
 
     noun: Noun
     determiner: str = "the"  # English; "" for none, "'s" with an owner, a number in letters
@@ -37,7 +37,7 @@ Participant: TypeAlias = Nominal | Pronoun | Name
 
 
 class Place(NamedTuple):
-    """A preposition, by its English name, and what it is said of."""
+    """A preposition, by its English name, and its noun phrase."""
 
     preposition: str
     nominal: Nominal
@@ -66,7 +66,7 @@ class Clause(NamedTuple):
 
 
 class State(NamedTuple):
-    """Someone or something is so, is somewhere, or has a profession."""
+    """A subject with an adjective, a place or a profession."""
 
     subject: Participant
     predicate: Adjective | Noun | Place | None  # None asks where
@@ -79,7 +79,7 @@ class State(NamedTuple):
 
 
 class Existence(NamedTuple):
-    """There is something somewhere."""
+    """An existential statement: there is something somewhere."""
 
     nominal: Nominal
     place: Place
@@ -91,7 +91,7 @@ Proposition: TypeAlias = Clause | State | Existence
 
 
 class Compound(NamedTuple):
-    """Two propositions joined by "because", "but", "when" or "if"; the last two stand first."""
+    """Two propositions joined by "because", "but", "when" or "if"; the last two come first."""
 
     conjunction: str
     first: Proposition
@@ -99,7 +99,7 @@ class Compound(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Someone thinks, says, knows or hopes that something is so."""
+    """Reported speech: someone thinks, says, knows or hopes something."""
 
     subject: Participant
     verb: Verb
@@ -107,7 +107,7 @@ class Report(NamedTuple):
 
 
 class Sequel(NamedTuple):
-    """Someone did something, and then something more with the same object."""
+    """Two actions with the same subject and object."""
 
     clause: Clause
     frame: Frame
@@ -117,14 +117,14 @@ Meaning: TypeAlias = Proposition | Compound | Report | Sequel
 
 
 def is_plural(participant: Participant) -> bool:
-    """More than one is spoken of."""
+    """Return whether a participant is plural."""
     if isinstance(participant, Nominal):
         return participant.plural
     return isinstance(participant, Pronoun) and participant.word in ("we", "they")
 
 
 def is_feminine(participant: Participant) -> bool:
-    """French treats it as feminine; a speaker of unknown gender is masculine."""
+    """Return whether French treats a participant as feminine; unknown gender is masculine."""
     if isinstance(participant, Nominal):
         return participant.noun.feminine
     if isinstance(participant, Pronoun) and participant.noun:
@@ -133,12 +133,12 @@ def is_feminine(participant: Participant) -> bool:
 
 
 def person(participant: Participant) -> int:
-    """Count the persons of a verb: I, you, one other, we, several others."""
+    """Return the index of the verb form: I, you, he, we, they."""
     return PERSONS[pronoun_of(participant)]
 
 
 def pronoun_of(participant: Participant) -> str:
-    """Name the English pronoun that would stand for it."""
+    """Return the English pronoun for a participant."""
     if isinstance(participant, Pronoun):
         return participant.word
     if isinstance(participant, Name):
@@ -147,7 +147,7 @@ def pronoun_of(participant: Participant) -> str:
 
 
 def to_pronoun(participant: Participant) -> Pronoun:
-    """Refer to the same once more, by a pronoun."""
+    """Return a pronoun that refers to a participant."""
     if isinstance(participant, Pronoun):
         return participant
     noun = participant.noun if isinstance(participant, Nominal) else None

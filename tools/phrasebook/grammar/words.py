@@ -1,4 +1,4 @@
-"""Words of a sentence: how it splits, and how it joins again."""
+"""Words of a sentence: splitting and joining."""
 
 import re
 from collections.abc import Iterable
@@ -13,19 +13,19 @@ _FRENCH = re.compile(rf"{_INVERTED}|aujourd'hui|\w+(?:(?!{_INVERTED})-\w+)*'?|[^
 
 
 class Word(NamedTuple):
-    """A word, and the marks of all it stands for; words that share a mark are counterparts."""
+    """A word and its alignment marks; words of two languages that share a mark are aligned."""
 
     text: str
     marks: tuple[str, ...] = ()
 
 
 def split_words(sentence: str, language: Literal["en", "fr"]) -> tuple[str, ...]:
-    """Split an English or French sentence in words and punctuation marks."""
+    """Split an English or French sentence into words and punctuation marks."""
     return tuple((_ENGLISH if language == "en" else _FRENCH).findall(sentence))
 
 
 def join_words(parts: Iterable[str], language: Language) -> str:
-    """Write words as a sentence; the opposite of splitting it."""
+    """Join words to a sentence; the inverse of `split_words`."""
     if language == "zh":
         return "".join(parts)
     sentence = ""
@@ -35,7 +35,7 @@ def join_words(parts: Iterable[str], language: Language) -> str:
 
 
 def _gap(before: str, part: str, language: Language) -> str:
-    """Choose what stands between the text so far and the next word."""
+    """Return the space between the text so far and the next word, if any."""
     if not before or before.endswith("'") or part[0] in ".,'-":
         return ""
     if part == "?":
@@ -44,6 +44,6 @@ def _gap(before: str, part: str, language: Language) -> str:
 
 
 def capitalize(sentence: list[Word]) -> list[Word]:
-    """Begin with a capital letter."""
+    """Capitalize the first word."""
     first = sentence[0]
     return [Word(first.text[:1].upper() + first.text[1:], first.marks), *sentence[1:]]

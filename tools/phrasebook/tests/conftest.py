@@ -1,4 +1,4 @@
-"""Short words to build meanings with, and the sentences of three languages."""
+"""Shorthand to build meanings, and the generated corpus."""
 
 from functools import cache
 from types import SimpleNamespace
@@ -83,7 +83,7 @@ def say(meaning, language):
 
 @pytest.fixture(scope="session")
 def m():
-    """The words that build a meaning."""
+    """Functions that build meanings."""
     return SimpleNamespace(
         thing=thing,
         portion=portion,

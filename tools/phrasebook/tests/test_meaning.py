@@ -334,7 +334,7 @@ SAID = [
 
 
 @pytest.mark.parametrize(("build", "english", "french", "chinese"), SAID)
-def test_a_meaning_is_said_as_a_translator_would(m, build, english, french, chinese):
+def test_meaning_is_rendered_in_three_languages(m, build, english, french, chinese):
     meaning = build(m)
     assert m.say(meaning, "en") == english
     assert m.say(meaning, "fr") == french

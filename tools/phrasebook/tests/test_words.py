@@ -26,16 +26,16 @@ def test_english_splits_at_marks_and_before_the_owner_s(sentence, parts):
         ("Aujourd'hui, je dors.", ("Aujourd'hui", ",", "je", "dors", ".")),
     ],
 )
-def test_french_splits_after_an_elision_and_before_a_turned_pronoun(sentence, parts):
+def test_french_splits_after_an_elision_and_before_an_inverted_pronoun(sentence, parts):
     assert split_words(sentence, "fr") == parts
     assert join_words(parts, "fr") == sentence
 
 
-def test_chinese_has_no_gaps():
+def test_chinese_words_are_joined_without_spaces():
     assert join_words(("猫", "在", "哪里", "？"), "zh") == "猫在哪里？"
 
 
-def test_a_capital_begins_and_the_rest_stays():
+def test_only_the_first_word_is_capitalized():
     said = capitalize([Word("où", ("asked",)), Word("est")])
     assert said == [Word("Où", ("asked",)), Word("est")]
     assert capitalize([Word("I"), Word("am")])[0].text == "I"

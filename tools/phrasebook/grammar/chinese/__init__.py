@@ -1,3 +1,3 @@
-"""Chinese: from meanings to words."""
+"""Chinese realisation of meanings."""
 
 from grammar.chinese.sentence import sentence as sentence

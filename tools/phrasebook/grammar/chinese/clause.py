@@ -1,4 +1,4 @@
-"""Chinese clauses: time and place before the verb, aspect behind it, questions in place."""
+"""Chinese clauses: time and place before the verb, aspect after it, no inversion in questions."""
 
 from grammar.chinese.nominal import participant, place
 from grammar.lexicon.phrases import OFTEN, Parts
@@ -12,12 +12,12 @@ ADVERBS = {"why": "为什么", "when": "什么时候"}
 
 
 def adverb(parts: Parts, mark: str) -> list[Word]:
-    """Say a set phrase; its numbers say which words are counterparts."""
+    """Render a fixed phrase; its numbers say which words are aligned."""
     return [Word(word, tuple(mark + number for number in numbers)) for word, numbers in parts]
 
 
 def clause(meaning: Clause, mark: str = "") -> list[Word]:
-    """Say a clause; in a relative clause without the word it stands by."""
+    """Render a clause; a relative clause lacks the noun that it modifies."""
     time = adverb(meaning.time.chinese, f"{mark}time.") if meaning.time else []
     subject = _subject(meaning, mark)
     early = meaning.fronted and meaning.tense != "simple"
@@ -34,7 +34,7 @@ def clause(meaning: Clause, mark: str = "") -> list[Word]:
 
 
 def every(who: Participant, mark: str) -> list[Word]:
-    """Say 都 after "every" and "all"."""
+    """Render 都 after "every" and "all"."""
     universal = isinstance(who, Nominal) and who.determiner in ("every", "all the")
     return [Word("都", (f"{mark}determiner",))] if universal else []
 
@@ -48,7 +48,7 @@ def _subject(meaning: Clause, mark: str) -> list[Word]:
 
 
 def _auxiliaries(meaning: Clause, mark: str) -> list[Word]:
-    """Say the negation and what comes before the verb of a tense."""
+    """Render negation and auxiliaries."""
     tense, denied = f"{mark}tense", f"{mark}not"
     if meaning.tense == "modal":
         words = DENIED[meaning.modal] if meaning.negated else (MODALS[meaning.modal],)
@@ -65,7 +65,7 @@ def _auxiliaries(meaning: Clause, mark: str) -> list[Word]:
 
 
 def _before_verb(meaning: Clause, mark: str) -> list[Word]:
-    """Say where, with whom and for whom, all of which stand before the verb."""
+    """Render place, companion and recipient, which precede the verb."""
     words: list[Word] = []
     if not meaning.frame.place_after_verb and meaning.frame.verb.base != "go":
         # 正在 takes the 在 of the place into itself
@@ -84,7 +84,7 @@ def _before_verb(meaning: Clause, mark: str) -> list[Word]:
 
 
 def _is_object_before_verb(meaning: Clause) -> bool:
-    """What is given stands before the verb when the listener knows it."""
+    """Return whether 把 puts the object before the verb: a definite object of 给."""
     thing = meaning.object
     if meaning.frame.chinese != "给" or not isinstance(thing, Nominal):
         return False
@@ -100,7 +100,7 @@ def _where(meaning: Clause, mark: str, merged: bool) -> list[Word]:
 
 
 def _recipient(who: Participant, meaning: Clause, mark: str) -> list[Word]:
-    """Say for whom; 给 is a part of the verb where English has no "to"."""
+    """Render the recipient; 给 is a part of the verb where English has no "to"."""
     named = meaning.frame.recipient == "-" or (isinstance(who, Pronoun) and meaning.object)
     marks = (f"{mark}verb",) if named else (f"{mark}recipient.to",)
     word = "跟" if meaning.frame.chinese == "说" else "给"
@@ -133,19 +133,23 @@ def _towards(meaning: Clause, mark: str) -> tuple[str, ...]:
 
 
 def _aspect(meaning: Clause) -> str:
-    """Choose 了 for what was done, and 的 when its time or place is asked for."""
+    """Return the aspect particle: 了 for the past, 的 if its time or place is asked for."""
     if meaning.tense != "past" or meaning.negated or meaning.gap == "object":
         return ""
-    asked = meaning.question == "when" or (
+    is_time_or_place_question = meaning.question == "when" or (
         meaning.question == "where" and not meaning.frame.place_after_verb
     )
-    if asked and not meaning.frame.place_after_verb and meaning.frame.chinese not in ("给", "去"):
+    if (
+        is_time_or_place_question
+        and not meaning.frame.place_after_verb
+        and meaning.frame.chinese not in ("给", "去")
+    ):
         return "的"
     return "了" if meaning.frame.perfective else ""
 
 
 def _after_verb(meaning: Clause, mark: str) -> list[Word]:
-    """Say the place of "live" and "go", which stands behind the verb."""
+    """Render the place of "live" and "go", which follows the verb."""
     if meaning.frame.verb.base == "go":
         return _where(meaning, mark, merged=True)
     words = _where(meaning, mark, merged=False) if meaning.frame.place_after_verb else []

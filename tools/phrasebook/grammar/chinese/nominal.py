@@ -1,4 +1,4 @@
-"""Chinese nouns with their measure words, adjectives, owners and relative clauses."""
+"""Chinese noun phrases: measure words, adjectives, possessors and relative clauses."""
 
 from collections.abc import Callable
 
@@ -61,7 +61,7 @@ ClauseRenderer = Callable[[Clause, str], list[Word]]
 def participant(
     who: Participant, mark: str, render_clause: ClauseRenderer, indefinite: bool = True
 ) -> list[Word]:
-    """Say who or what."""
+    """Render a subject or object."""
     if isinstance(who, Pronoun):
         return [Word(_pronoun(who), (f"{mark}noun",))]
     if isinstance(who, Name):
@@ -78,7 +78,7 @@ def _pronoun(who: Pronoun) -> str:
 def nominal(
     thing: Nominal, mark: str, render_clause: ClauseRenderer, indefinite: bool = True
 ) -> list[Word]:
-    """Say a noun with all that stands before it; "a" is not said where nothing need exist."""
+    """Render a noun phrase; "a" is omitted where nothing need exist."""
     words = _relative(thing, mark, render_clause)
     if thing.determiner != "a":
         words += _determiner(thing, mark)
@@ -113,14 +113,14 @@ def _determiner(thing: Nominal, mark: str) -> list[Word]:
 
 
 def _close(thing: Nominal) -> bool:
-    """An owner needs no 的 before one's mother, nor before another 的."""
+    """Return whether the possessor takes no 的: before kin, or before another 的."""
     if thing.adjectives:
         return any(word.linked for word in thing.adjectives)
     return "kin" in thing.noun.kinds and not thing.plural
 
 
 def _described(thing: Nominal, mark: str) -> list[Word]:
-    """Say the adjectives and the noun; an adjective of one syllable stands next to it."""
+    """Render adjectives and noun; a monosyllabic adjective is next to the noun."""
     noun = thing.noun.chinese
     marks: tuple[str, ...] = (f"{mark}noun",)
     words = [(word, f"{mark}adjective{i}") for i, word in enumerate(thing.adjectives)]
@@ -130,8 +130,10 @@ def _described(thing: Nominal, mark: str) -> list[Word]:
         words = []
     if len(words) == 2 and not words[0][0].linked:
         words.reverse()
-    said = [part for i, (word, own) in enumerate(words) for part in _adjective(word, own, i > 0)]
-    return [*said, Word(noun + ("们" if _collective(thing) else ""), marks)]
+    adjectives = [
+        part for i, (word, own) in enumerate(words) for part in _adjective(word, own, i > 0)
+    ]
+    return [*adjectives, Word(noun + ("们" if _collective(thing) else ""), marks)]
 
 
 def _adjective(word: Adjective, mark: str, second: bool) -> list[Word]:
@@ -140,13 +142,13 @@ def _adjective(word: Adjective, mark: str, second: bool) -> list[Word]:
 
 
 def _collective(thing: Nominal) -> bool:
-    """Several known people are said with 们."""
+    """Return whether the noun takes the plural 们: several definite people."""
     known = thing.determiner in ("the", "'s") or thing.determiner in OWNERS
     return thing.plural and known and "person" in thing.noun.kinds
 
 
 def place(where: Place, mark: str, render_clause: ClauseRenderer) -> list[Word]:
-    """Say a place without 在: the noun, and the side of it that is meant."""
+    """Render a place without 在: the noun and its localiser."""
     side = PREPOSITIONS[where.preposition].chinese
     if where.nominal.noun.singular in SURFACES and where.preposition in ("in", "at"):
         side = "上"

@@ -1,4 +1,4 @@
-"""Chinese sentences: actions, states, existence, and what is joined of them."""
+"""Chinese sentences: clauses, states, existentials and compounds."""
 
 from grammar.chinese.clause import adverb, clause, every
 from grammar.chinese.nominal import nominal, participant, place
@@ -23,9 +23,9 @@ DEGREES = {"": ("很", ""), "very": ("非常", ""), "too": ("太", "了")}
 
 
 def sentence(meaning: Meaning) -> list[Word]:
-    """Say a meaning as a Chinese sentence."""
-    asked = isinstance(meaning, Proposition) and meaning.question
-    return [*_words(meaning), Word("？" if asked else "。", ("stop",))]
+    """Render a meaning as a Chinese sentence."""
+    is_question = isinstance(meaning, Proposition) and meaning.question
+    return [*_words(meaning), Word("？" if is_question else "。", ("stop",))]
 
 
 def _words(meaning: Meaning) -> list[Word]:
@@ -39,7 +39,7 @@ def _words(meaning: Meaning) -> list[Word]:
 
 
 def proposition(meaning: Proposition, mark: str = "", plain: bool = False) -> list[Word]:
-    """Say a clause, a state or an existence; a plain state has no 很."""
+    """Render a clause, a state or an existence; a plain state has no 很."""
     if isinstance(meaning, Clause):
         return clause(meaning, mark)
     if isinstance(meaning, State):
@@ -48,7 +48,7 @@ def proposition(meaning: Proposition, mark: str = "", plain: bool = False) -> li
 
 
 def state(meaning: State, mark: str = "", plain: bool = False) -> list[Word]:
-    """Say that someone or something is so."""
+    """Render a state: a subject and what it is like, or where it is."""
     words = participant(meaning.subject, f"{mark}subject.", clause)
     if meaning.time:
         words += adverb(meaning.time.chinese, f"{mark}time.")
@@ -64,23 +64,23 @@ def _asked(meaning: State | Existence, mark: str) -> list[Word]:
 
 
 def _predicate(
-    meaning: State, said: Adjective | Noun | Place, mark: str, plain: bool
+    meaning: State, predicate: Adjective | Noun | Place, mark: str, plain: bool
 ) -> list[Word]:
     be, marks = f"{mark}be", (f"{mark}predicate",)
     no = [Word("不", (f"{mark}not",))] if meaning.negated else []
-    if isinstance(said, Place):
+    if isinstance(predicate, Place):
         at = Word("在", (be, f"{mark}place.preposition"))
-        return [*no, at, *place(said, f"{mark}place.", clause)]
-    if isinstance(said, Noun):
-        return [*no, Word("是", (be,)), Word(said.chinese, marks)]
-    if said.colour:
-        return [*no, Word("是", (be,)), Word(said.chinese_predicate, marks), Word("的", marks)]
-    return _adjective(meaning, said, mark, plain)
+        return [*no, at, *place(predicate, f"{mark}place.", clause)]
+    if isinstance(predicate, Noun):
+        return [*no, Word("是", (be,)), Word(predicate.chinese, marks)]
+    if predicate.colour:
+        return [*no, Word("是", (be,)), Word(predicate.chinese_predicate, marks), Word("的", marks)]
+    return _adjective(meaning, predicate, mark, plain)
 
 
-def _adjective(meaning: State, said: Adjective, mark: str, plain: bool) -> list[Word]:
-    """Say 很 before an adjective that nothing else stands before."""
-    word = Word(said.chinese_predicate, (f"{mark}predicate",))
+def _adjective(meaning: State, adjective: Adjective, mark: str, plain: bool) -> list[Word]:
+    """Render an adjective as predicate, with 很 where nothing else precedes it."""
+    word = Word(adjective.chinese_predicate, (f"{mark}predicate",))
     if meaning.than is not None:
         than = participant(meaning.than, f"{mark}than.", clause)
         return [Word("比", (f"{mark}than", f"{mark}degree", f"{mark}be")), *than, word]
@@ -94,7 +94,7 @@ def _adjective(meaning: State, said: Adjective, mark: str, plain: bool) -> list[
 
 
 def existence(meaning: Existence, mark: str = "") -> list[Word]:
-    """Say that there is something somewhere."""
+    """Render an existential sentence: "there is ..."."""
     be = f"{mark}be"
     have = Word("没有", (be, f"{mark}not")) if meaning.negated else Word("有", (be,))
     thing = nominal(meaning.nominal, f"{mark}subject.", clause, indefinite=not meaning.question)
@@ -123,7 +123,7 @@ def _report(meaning: Report) -> list[Word]:
 
 
 def _sequel(meaning: Sequel) -> list[Word]:
-    """Say that someone bought something and then used it, which 把 puts before the verb."""
+    """Render two actions with one object, which 把 puts before the second verb."""
     assert meaning.clause.object
     return [
         *clause(meaning.clause),

@@ -1,3 +1,3 @@
-"""English: from meanings to words."""
+"""English realisation of meanings."""
 
 from grammar.english.sentence import sentence as sentence

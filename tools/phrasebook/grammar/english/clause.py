@@ -1,4 +1,4 @@
-"""English clauses: tenses, do-support, questions and the order of words."""
+"""English clauses: tenses, do-support, questions and word order."""
 
 from typing import NamedTuple
 
@@ -13,19 +13,19 @@ WANT = {"want": ("want", "wants"), "like": ("like", "likes")}
 
 
 class Group(NamedTuple):
-    """The verbs of a clause: the one that moves in a question, and those that stay."""
+    """The verbs of a clause: the one that questions put before the subject, and the others."""
 
     moving: Word | None
     staying: list[Word]
 
 
 def adverb(parts: Parts, mark: str) -> list[Word]:
-    """Say a set phrase; its numbers say which words are counterparts."""
+    """Render a fixed phrase; its numbers say which words are aligned."""
     return [Word(word, tuple(mark + number for number in numbers)) for word, numbers in parts]
 
 
 def clause(meaning: Clause, mark: str = "") -> list[Word]:
-    """Say a clause; in a relative clause without the word it stands by."""
+    """Render a clause; a relative clause lacks the noun that it modifies."""
     moving, staying = _group(meaning, mark)
     subject = _subject(meaning, mark)
     inverted = meaning.question not in ("", "who")
@@ -47,7 +47,7 @@ def _negate(words: list[Word], mark: str, inverted: bool) -> list[Word]:
 
 
 def _opening(meaning: Clause, mark: str) -> list[Word]:
-    """Say what stands before the subject: the time, or what is asked for."""
+    """Render what precedes the subject: a fronted time, or a question word."""
     if meaning.question == "which":
         assert isinstance(meaning.object, Nominal)
         return nominal(meaning.object, f"{mark}object.", clause)
@@ -65,7 +65,7 @@ def _subject(meaning: Clause, mark: str) -> list[Word]:
 
 
 def _group(meaning: Clause, mark: str) -> Group:
-    """Choose the verbs of a tense, and "do" where English needs it."""
+    """Return the verbs of a tense, with do-support."""
     verb, who = meaning.frame.verb, person(meaning.subject)
     action, tense = f"{mark}verb", (f"{mark}tense",)
     base = [Word(verb.base, (action,))]
@@ -85,7 +85,7 @@ def _group(meaning: Clause, mark: str) -> Group:
 
 
 def _modal(meaning: Clause, mark: str, who: int, base: list[Word]) -> Group:
-    """Say "can", "must", or "want to" with its own present."""
+    """Return "can", "must", or a present of "want to" or "like to", with the verb."""
     marks = (f"{mark}modal",)
     if meaning.modal not in WANT:
         return Group(Word(meaning.modal, marks), base)
@@ -108,12 +108,12 @@ def _needs_do(meaning: Clause) -> bool:
 
 
 def _negation_marks(meaning: Clause, mark: str) -> tuple[str, ...]:
-    """Mark "do" as a part of the negation that needs it."""
+    """Return the marks of "do" in a negation, of which it is a part."""
     return (f"{mark}not",) if meaning.negated else ()
 
 
 def _complements(meaning: Clause, mark: str) -> list[Word]:
-    """Say what follows the verb: the object, who receives it, with whom, where and when."""
+    """Render what follows the verb: object, recipient, companion, place and time."""
     words: list[Word] = []
     if meaning.frame.verb.particle not in ("", "+"):
         words.append(Word(meaning.frame.verb.particle, (f"{mark}verb",)))
@@ -136,7 +136,7 @@ def _complements(meaning: Clause, mark: str) -> list[Word]:
 
 def _recipient(meaning: Clause, mark: str) -> list[Word]:
     assert meaning.recipient
-    said = participant(meaning.recipient, f"{mark}recipient.", clause, subject=False)
+    words = participant(meaning.recipient, f"{mark}recipient.", clause, subject=False)
     if meaning.frame.recipient == "-":
-        return said
-    return [Word(meaning.frame.recipient, (f"{mark}recipient.to",)), *said]
+        return words
+    return [Word(meaning.frame.recipient, (f"{mark}recipient.to",)), *words]

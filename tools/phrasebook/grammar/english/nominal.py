@@ -1,4 +1,4 @@
-"""English nouns with their articles, adjectives, owners and relative clauses."""
+"""English noun phrases: articles, adjectives, possessors and relative clauses."""
 
 from collections.abc import Callable
 
@@ -24,7 +24,7 @@ ClauseRenderer = Callable[[Clause, str], list[Word]]
 def participant(
     who: Participant, mark: str, render_clause: ClauseRenderer, subject: bool = True
 ) -> list[Word]:
-    """Say who or what; `render_clause` says a relative clause."""
+    """Render a subject or object; `render_clause` renders relative clauses."""
     if isinstance(who, Pronoun):
         return [Word(who.word if subject else OBJECT_FORMS[who.word], (f"{mark}noun",))]
     if isinstance(who, Name):
@@ -33,7 +33,7 @@ def participant(
 
 
 def nominal(thing: Nominal, mark: str, render_clause: ClauseRenderer) -> list[Word]:
-    """Say a noun with all that stands around it."""
+    """Render a noun phrase."""
     noun = thing.noun
     rest = [
         Word(adjective.english, (f"{mark}adjective{i}",))
@@ -73,7 +73,7 @@ def _relative(thing: Nominal, mark: str, render_clause: ClauseRenderer) -> list[
 
 
 def place(where: Place, mark: str, render_clause: ClauseRenderer) -> list[Word]:
-    """Say where."""
+    """Render a prepositional phrase of place."""
     preposition = PREPOSITIONS[where.preposition].english
     return [
         *(Word(word, (f"{mark}preposition",)) for word in preposition),

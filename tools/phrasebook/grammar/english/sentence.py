@@ -1,4 +1,4 @@
-"""English sentences: actions, states, existence, and what is joined of them."""
+"""English sentences: clauses, states, existentials and compounds."""
 
 from grammar.english.clause import BE, WAS, adverb, clause
 from grammar.english.nominal import nominal, participant, place
@@ -21,9 +21,9 @@ from grammar.words import Word, capitalize
 
 
 def sentence(meaning: Meaning) -> list[Word]:
-    """Say a meaning as an English sentence."""
-    asked = isinstance(meaning, Proposition) and meaning.question
-    stop = Word("?" if asked else ".", ("stop",))
+    """Render a meaning as an English sentence."""
+    is_question = isinstance(meaning, Proposition) and meaning.question
+    stop = Word("?" if is_question else ".", ("stop",))
     return capitalize([*_words(meaning), stop])
 
 
@@ -38,14 +38,14 @@ def _words(meaning: Meaning) -> list[Word]:
 
 
 def proposition(meaning: Proposition, mark: str = "") -> list[Word]:
-    """Say a clause, a state or an existence."""
+    """Render a clause, a state or an existence."""
     if isinstance(meaning, Clause):
         return clause(meaning, mark)
     return state(meaning, mark) if isinstance(meaning, State) else existence(meaning, mark)
 
 
 def state(meaning: State, mark: str = "") -> list[Word]:
-    """Say that someone or something is so."""
+    """Render a state: a subject and what it is like, or where it is."""
     forms = WAS if meaning.past else BE
     be = Word(forms[person(meaning.subject)], (f"{mark}be", *_asked(meaning, mark)))
     subject = participant(meaning.subject, f"{mark}subject.", clause)
@@ -63,31 +63,31 @@ def _asked(meaning: State | Existence, mark: str) -> tuple[str, ...]:
 
 
 def _predicate(meaning: State, mark: str) -> list[Word]:
-    said, marks = meaning.predicate, (f"{mark}predicate",)
-    if said is None:
+    predicate, marks = meaning.predicate, (f"{mark}predicate",)
+    if predicate is None:
         return []
-    if isinstance(said, Place):
-        return place(said, f"{mark}place.", clause)
-    if isinstance(said, Noun):
-        return [Word("a", (f"{mark}be",)), Word(said.singular, marks)]
-    return _adjective(meaning, said, mark)
+    if isinstance(predicate, Place):
+        return place(predicate, f"{mark}place.", clause)
+    if isinstance(predicate, Noun):
+        return [Word("a", (f"{mark}be",)), Word(predicate.singular, marks)]
+    return _adjective(meaning, predicate, mark)
 
 
-def _adjective(meaning: State, said: Adjective, mark: str) -> list[Word]:
+def _adjective(meaning: State, adjective: Adjective, mark: str) -> list[Word]:
     marks = (f"{mark}predicate",)
     if meaning.than is None:
         degree = [Word(meaning.degree, (f"{mark}degree",))] if meaning.degree else []
-        return [*degree, Word(said.english, marks)]
+        return [*degree, Word(adjective.english, marks)]
     more = (f"{mark}degree",)
-    compared = [Word("more", more), Word(said.english, marks)]
-    if not said.comparative.startswith("more"):
-        compared = [Word(said.comparative, (*more, *marks))]
+    compared = [Word("more", more), Word(adjective.english, marks)]
+    if not adjective.comparative.startswith("more"):
+        compared = [Word(adjective.comparative, (*more, *marks))]
     than = participant(meaning.than, f"{mark}than.", clause)
     return [*compared, Word("than", (f"{mark}than",)), *than]
 
 
 def existence(meaning: Existence, mark: str = "") -> list[Word]:
-    """Say that there is something somewhere."""
+    """Render an existential sentence: "there is ..."."""
     be = Word("are" if meaning.nominal.plural else "is", (f"{mark}be", *_asked(meaning, mark)))
     there = Word("there", (f"{mark}be",))
     denied = [Word("no", (f"{mark}not",))] if meaning.negated else []
@@ -115,7 +115,7 @@ def _report(meaning: Report) -> list[Word]:
 
 
 def _sequel(meaning: Sequel) -> list[Word]:
-    """Say that someone bought something and then used it."""
+    """Render two actions with one object: "bought it and repaired it"."""
     assert meaning.clause.object
     verb = Word(meaning.frame.verb.past, ("2.verb", "2.tense"))
     pronoun = participant(to_pronoun(meaning.clause.object), "2.object.", clause, subject=False)

@@ -1,3 +1,3 @@
-"""French: from meanings to words."""
+"""French realisation of meanings."""
 
 from grammar.french.sentence import sentence as sentence

@@ -1,4 +1,4 @@
-"""French clauses: questions, complements and the order of words."""
+"""French clauses: questions, complements and word order."""
 
 from grammar.french.nominal import after_preposition, nominal, place, subject_pronoun
 from grammar.french.verb import predicate
@@ -11,12 +11,12 @@ ASKED = {"who": "qui", "what": "que", "where": "où", "when": "quand", "why": "p
 
 
 def adverb(parts: Parts, mark: str) -> list[Word]:
-    """Say a set phrase; its numbers say which words are counterparts."""
+    """Render a fixed phrase; its numbers say which words are aligned."""
     return [Word(word, tuple(mark + number for number in numbers)) for word, numbers in parts]
 
 
 def subject(who: Participant, mark: str) -> list[Word]:
-    """Say who acts."""
+    """Render a subject."""
     if isinstance(who, Pronoun):
         return [Word(subject_pronoun(who), (f"{mark}noun",))]
     if isinstance(who, Name):
@@ -25,7 +25,7 @@ def subject(who: Participant, mark: str) -> list[Word]:
 
 
 def clause(meaning: Clause, mark: str = "") -> list[Word]:
-    """Say a clause; in a relative clause without the word it stands by."""
+    """Render a clause; a relative clause lacks the noun that it modifies."""
     inverted = is_inverted(meaning)
     words = _opening(meaning, mark, inverted)
     if not (inverted or meaning.question == "who" or meaning.gap == "subject"):
@@ -34,18 +34,20 @@ def clause(meaning: Clause, mark: str = "") -> list[Word]:
 
 
 def is_inverted(meaning: Clause) -> bool:
-    """A pronoun stands behind the verb after "où" and its like; never "je", by usage."""
-    asked = meaning.question not in ("", "whether", "who")
-    return asked and isinstance(meaning.subject, Pronoun) and meaning.subject.word != "I"
+    """Return whether a question inverts its subject: a pronoun other than "je", after "où" etc."""
+    has_question_word = meaning.question not in ("", "whether", "who")
+    return (
+        has_question_word and isinstance(meaning.subject, Pronoun) and meaning.subject.word != "I"
+    )
 
 
 def whether(mark: str) -> list[Word]:
-    """Open a question that keeps the order of a statement."""
+    """Render "est-ce que", which keeps the word order of a statement."""
     return [Word("est-ce", (f"{mark}whether",)), Word("que", (f"{mark}whether",))]
 
 
 def _opening(meaning: Clause, mark: str, inverted: bool) -> list[Word]:
-    """Say what stands before the subject: the time, or what is asked for."""
+    """Render what precedes the subject: a fronted time, or a question word."""
     if not meaning.question:
         if meaning.time and meaning.fronted:
             return [*adverb(meaning.time.french, f"{mark}time."), Word(",", (f"{mark}comma",))]
@@ -60,7 +62,7 @@ def _opening(meaning: Clause, mark: str, inverted: bool) -> list[Word]:
 
 
 def _complements(meaning: Clause, mark: str) -> list[Word]:
-    """Say what follows the verb: the object, who receives it, with whom, where and when."""
+    """Render what follows the verb: object, recipient, companion, place and time."""
     words = _object(meaning, mark)
     if meaning.recipient and not isinstance(meaning.recipient, Pronoun):
         direct = meaning.frame.recipient == "-"  # English calls someone, French calls to someone

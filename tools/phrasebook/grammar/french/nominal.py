@@ -1,4 +1,4 @@
-"""French nouns with their articles, adjectives, owners and relative clauses."""
+"""French noun phrases: articles, adjectives, possessors and relative clauses."""
 
 from collections.abc import Callable
 
@@ -49,7 +49,7 @@ ClauseRenderer = Callable[[Clause, str], list[Word]]
 
 
 def subject_pronoun(who: Participant) -> str:
-    """Name the pronoun of a subject: "ils", or "elles" when all are feminine."""
+    """Return the pronoun of a subject: "ils", or "elles" when all are feminine."""
     number = person(who)
     if number in (2, 4) and is_feminine(who):
         return "elle" if number == 2 else "elles"
@@ -63,7 +63,7 @@ def nominal(
     article: str = "",
     denied: bool = False,
 ) -> list[Word]:
-    """Say a noun with all that stands around it.
+    """Render a noun phrase.
 
     `article` is what things in general take, "le" or "-"; after a negation there is only "de".
     """
@@ -78,7 +78,7 @@ def nominal(
 
 
 def _core(thing: Nominal, mark: str) -> list[Word]:
-    """Say the noun and its adjectives, each on its side."""
+    """Render the noun with its adjectives before and after it."""
     noun = thing.noun
     core = [Word(noun.french_plural if thing.plural else noun.french, (f"{mark}noun",))]
     for i, adjective in enumerate(thing.adjectives):
@@ -115,7 +115,7 @@ def _determiner(
 def _partitive(
     thing: Nominal, core: list[Word], article: str, marks: tuple[str, ...]
 ) -> list[Word]:
-    """Say "du", "de la", "des": or "le" and nothing after verbs that want these."""
+    """Render the partitive "du", "de la", "des", or "le" or nothing after some verbs."""
     if article == "-":
         return []
     noun = Word("les" if thing.plural else "la" if thing.noun.feminine else "le", marks)
@@ -141,7 +141,7 @@ def _relative(thing: Nominal, mark: str, render_clause: ClauseRenderer) -> list[
 
 
 def place(where: Place, mark: str, render_clause: ClauseRenderer) -> list[Word]:
-    """Say where."""
+    """Render a prepositional phrase of place."""
     preposition = PREPOSITIONS[where.preposition].french
     return [
         *(Word(word, (f"{mark}preposition",)) for word in preposition),
@@ -150,7 +150,7 @@ def place(where: Place, mark: str, render_clause: ClauseRenderer) -> list[Word]:
 
 
 def after_preposition(who: Participant, mark: str, render_clause: ClauseRenderer) -> list[Word]:
-    """Say who, after "à" or "avec": "moi", "elle", "mes amis"."""
+    """Render a person after "à" or "avec": "moi", "elle", "mes amis"."""
     if isinstance(who, Pronoun):
         number = person(who)
         strong = subject_pronoun(who) if is_feminine(who) else STRONG[number]

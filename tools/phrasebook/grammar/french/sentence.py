@@ -1,4 +1,4 @@
-"""French sentences: actions, states, existence, and what is joined of them."""
+"""French sentences: clauses, states, existentials and compounds."""
 
 from grammar.french.clause import adverb, clause, subject, whether
 from grammar.french.elision import elide_and_contract
@@ -36,9 +36,9 @@ DEGREES = {"very": "très", "too": "trop"}
 
 
 def sentence(meaning: Meaning) -> list[Word]:
-    """Say a meaning as a French sentence."""
-    asked = isinstance(meaning, Proposition) and meaning.question
-    stop = Word("?" if asked else ".", ("stop",))
+    """Render a meaning as a French sentence."""
+    is_question = isinstance(meaning, Proposition) and meaning.question
+    stop = Word("?" if is_question else ".", ("stop",))
     return capitalize(elide_and_contract([*_words(meaning), stop]))
 
 
@@ -53,14 +53,14 @@ def _words(meaning: Meaning) -> list[Word]:
 
 
 def proposition(meaning: Proposition, mark: str = "") -> list[Word]:
-    """Say a clause, a state or an existence."""
+    """Render a clause, a state or an existence."""
     if isinstance(meaning, Clause):
         return clause(meaning, mark)
     return state(meaning, mark) if isinstance(meaning, State) else existence(meaning, mark)
 
 
 def state(meaning: State, mark: str = "") -> list[Word]:
-    """Say that someone or something is so."""
+    """Render a state: a subject and what it is like, or where it is."""
     forms = WAS if meaning.past else BE
     be = Word(forms[person(meaning.subject)], (f"{mark}be",))
     who = subject(meaning.subject, f"{mark}subject.")
@@ -75,8 +75,14 @@ def state(meaning: State, mark: str = "") -> list[Word]:
     return words + (adverb(meaning.time.french, f"{mark}time.") if meaning.time else [])
 
 
-def _inverted_subject(who: Participant, be: Word, said: list[Word], mark: str) -> list[Word]:
-    return [inverted_pronoun(who, be.text, f"{mark}subject.")] if isinstance(who, Pronoun) else said
+def _inverted_subject(
+    who: Participant, be: Word, subject_words: list[Word], mark: str
+) -> list[Word]:
+    return (
+        [inverted_pronoun(who, be.text, f"{mark}subject.")]
+        if isinstance(who, Pronoun)
+        else subject_words
+    )
 
 
 def negate(verb: list[Word], negated: bool, mark: str) -> list[Word]:
@@ -87,19 +93,19 @@ def negate(verb: list[Word], negated: bool, mark: str) -> list[Word]:
 
 
 def _predicate(meaning: State, mark: str) -> list[Word]:
-    said, marks = meaning.predicate, (f"{mark}predicate",)
-    if said is None:
+    predicate, marks = meaning.predicate, (f"{mark}predicate",)
+    if predicate is None:
         return []
-    if isinstance(said, Place):
-        return place(said, f"{mark}place.", clause)
-    if isinstance(said, Noun):
+    if isinstance(predicate, Place):
+        return place(predicate, f"{mark}place.", clause)
+    if isinstance(predicate, Noun):
         feminine = is_feminine(meaning.subject)
-        return [Word(FEMININE[said.singular] if feminine else said.french, marks)]
-    return _adjective(meaning, said, mark)
+        return [Word(FEMININE[predicate.singular] if feminine else predicate.french, marks)]
+    return _adjective(meaning, predicate, mark)
 
 
-def _adjective(meaning: State, said: Adjective, mark: str) -> list[Word]:
-    form = said.inflect(is_feminine(meaning.subject), is_plural(meaning.subject))
+def _adjective(meaning: State, adjective: Adjective, mark: str) -> list[Word]:
+    form = adjective.inflect(is_feminine(meaning.subject), is_plural(meaning.subject))
     word = Word(form, (f"{mark}predicate",))
     if meaning.than is not None:
         than = subject(meaning.than, f"{mark}than.")
@@ -109,7 +115,7 @@ def _adjective(meaning: State, said: Adjective, mark: str) -> list[Word]:
 
 
 def existence(meaning: Existence, mark: str = "") -> list[Word]:
-    """Say that there is something somewhere."""
+    """Render an existential sentence: "there is ..."."""
     be = (f"{mark}be",)
     there = negate([Word("y", be), Word("a", be)], meaning.negated, mark)
     return [
@@ -137,7 +143,7 @@ def _report(meaning: Report) -> list[Word]:
 
 
 def _sequel(meaning: Sequel) -> list[Word]:
-    """Say that someone bought something and then used it."""
+    """Render two actions with one object: "bought it and repaired it"."""
     assert meaning.clause.object
     more = Clause(
         meaning.frame, meaning.clause.subject, to_pronoun(meaning.clause.object), tense="past"

@@ -22,14 +22,14 @@ INDIRECT = ("me", "te", "lui", "nous", "leur")
 
 
 class Group(NamedTuple):
-    """The verbs of a clause: the one with a person, and an infinitive or participle."""
+    """The verbs of a clause: the finite one, and an infinitive or participle."""
 
     finite: Word
     rest: list[Word]
 
 
 def predicate(meaning: Clause, mark: str, inverted: bool = False) -> list[Word]:
-    """Say the verbs with all that clings to them: "ne les a pas souvent vus"."""
+    """Render the verbs with negation, clitics and adverbs: "ne les a pas souvent vus"."""
     group, clitics = _group(meaning, mark), _clitics(meaning, mark)
     on_infinitive = meaning.tense in ("going", "modal")
     words = [Word(word, (f"{mark}not",)) for word in _negation(meaning)[:1]]
@@ -45,14 +45,14 @@ def predicate(meaning: Clause, mark: str, inverted: bool = False) -> list[Word]:
 
 
 def inverted_pronoun(subject: Participant, verb: str, mark: str) -> Word:
-    """Say a pronoun behind its verb: "vas-tu", "habite-t-elle"."""
+    """Render a pronoun inverted behind its verb: "vas-tu", "habite-t-elle"."""
     pronoun = subject_pronoun(subject)
     joint = "-t-" if verb[-1] in "ae" and person(subject) == 2 else "-"
     return Word(joint + pronoun, (f"{mark}noun",))
 
 
 def agree(participle: str, who: Participant) -> str:
-    """Give a participle the gender and number of what it agrees with."""
+    """Inflect a participle for the gender and number of what it agrees with."""
     form = participle + ("e" if is_feminine(who) else "")
     return form + ("s" if is_plural(who) and form[-1] != "s" else "")
 
@@ -62,8 +62,8 @@ def _negation(meaning: Clause) -> tuple[str, ...]:
 
 
 def _clitics(meaning: Clause, mark: str) -> list[Word]:
-    """Say the pronouns that stand before the verb."""
-    found = []
+    """Render the object pronouns before the verb."""
+    clitics = []
     if (
         isinstance(meaning.object, Pronoun)
         and meaning.question != "what"
@@ -71,15 +71,15 @@ def _clitics(meaning: Clause, mark: str) -> list[Word]:
     ):
         who = person(meaning.object)
         feminine = who == 2 and is_feminine(meaning.object)
-        found.append(Word("la" if feminine else DIRECT[who], (f"{mark}object.noun",)))
+        clitics.append(Word("la" if feminine else DIRECT[who], (f"{mark}object.noun",)))
     if isinstance(meaning.recipient, Pronoun):
         marks = (f"{mark}recipient.noun", f"{mark}recipient.to")
-        found.append(Word(INDIRECT[person(meaning.recipient)], marks))
-    return found
+        clitics.append(Word(INDIRECT[person(meaning.recipient)], marks))
+    return clitics
 
 
 def _group(meaning: Clause, mark: str) -> Group:
-    """Choose the verbs of a tense."""
+    """Return the verbs of a tense."""
     verb, who = meaning.frame.verb, person(meaning.subject)
     action, tense = f"{mark}verb", f"{mark}tense"
     if meaning.tense in ("going", "modal"):
@@ -95,7 +95,7 @@ def _group(meaning: Clause, mark: str) -> Group:
 
 
 def _seated(meaning: Clause, mark: str) -> Group:
-    """Say that someone is seated, for French has no verb for it."""
+    """Return "être assis": French has no verb for sitting."""
     forms = WAS if meaning.tense == "past" else BE
     seated = Word(agree("assis", meaning.subject), (f"{mark}verb",))
     return Group(Word(forms[person(meaning.subject)], (f"{mark}tense",)), [seated])
@@ -113,6 +113,6 @@ def _past(meaning: Clause, mark: str) -> Group:
 
 
 def _object_precedes(meaning: Clause) -> bool:
-    """The participle agrees with an object that was said before it."""
-    asked = meaning.question == "which" or meaning.gap == "object"
-    return asked or (isinstance(meaning.object, Pronoun) and meaning.question != "what")
+    """Return whether the object precedes the participle, which then agrees with it."""
+    precedes = meaning.question == "which" or meaning.gap == "object"
+    return precedes or (isinstance(meaning.object, Pronoun) and meaning.question != "what")

@@ -1,1 +1,1 @@
-"""The words of the phrasebook in three languages, and what each may stand with."""
+"""The words of the phrasebook in three languages, and which of them go together."""

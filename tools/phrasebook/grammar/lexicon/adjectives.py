@@ -1,4 +1,4 @@
-"""Adjectives: their forms and place in three languages, and what they may be said of."""
+"""Adjectives: their forms in three languages, and the nouns they may modify."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from grammar.lexicon.nouns import NOUNS, Noun
 
 
 class Adjective(NamedTuple):
-    """An adjective in three languages, and the kinds of noun it may be said of."""
+    """An adjective in three languages, and the kinds of noun it may modify."""
 
     english: str
     comparative: str  # "bigger", "more famous", or "" when it is not compared
@@ -22,7 +22,7 @@ class Adjective(NamedTuple):
 
     @property
     def graded(self) -> bool:
-        """It can be "very" so: not a colour, nor "delicious", which is very good already."""
+        """Return whether "very" may modify it: not a colour, nor "delicious"."""
         return not self.colour and self.english != "delicious"
 
     def inflect(self, feminine: bool, plural: bool) -> str:
@@ -30,7 +30,7 @@ class Adjective(NamedTuple):
         return self.french[feminine + 2 * plural]
 
     def fits(self, noun: Noun) -> bool:
-        """It may be said of this noun."""
+        """Return whether it may modify a noun."""
         return bool(self.kinds & noun.kinds) or noun.singular in self.kinds
 
 
@@ -121,7 +121,7 @@ PREDICATES = {
 
 
 def adjective_names(words: str) -> frozenset[str]:
-    """Check that there are adjectives of these names, and collect the names."""
+    """Return a set of adjectives, checked against the lexicon."""
     names = frozenset(words.split())
     assert names <= {word.english for word in ADJECTIVES + MOODS}, names
     return names

@@ -1,4 +1,4 @@
-"""Frames: who does what, where and when, so that a sentence makes sense."""
+"""Frames: the subjects, objects, places and tenses that make sense with each verb."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from grammar.lexicon.verbs import VERB, Verb
 
 
 class Frame(NamedTuple):
-    """A verb with the nouns that may stand around it."""
+    """A verb with the subjects, objects and places that make sense with it."""
 
     verb: Verb
     subjects: tuple[Noun, ...]

@@ -1,10 +1,10 @@
-"""Nouns and names: their forms, their gender, their measure word and their kinds."""
+"""Nouns and names: forms, gender, measure words and semantic kinds."""
 
 from typing import NamedTuple
 
 
 class Noun(NamedTuple):
-    """A noun in three languages, and the kinds that say where it makes sense."""
+    """A noun in three languages, and its semantic kinds."""
 
     singular: str
     plural: str  # "" for what is not counted, such as water
@@ -18,7 +18,7 @@ class Noun(NamedTuple):
 
     @property
     def countable(self) -> bool:
-        """It has a plural."""
+        """Return whether it has a plural."""
         return self.plural != ""
 
 
@@ -158,7 +158,7 @@ def _pronoun(kinds: set[str]) -> str:
 
 
 def _read(row: str) -> Noun:
-    """Read a row of a table; a noun with one form in English is not counted."""
+    """Read a row of a table; a noun with one form in English is uncountable."""
     english, french, chinese, kinds = (cell.split() for cell in row.split("|"))
     return Noun(
         singular=english[0],
@@ -187,6 +187,6 @@ NOUN = {noun.singular: noun for noun in NOUNS}
 
 
 def nouns_of(kinds: str) -> tuple[Noun, ...]:
-    """List the nouns of any of some kinds, or called by one of these words."""
+    """Return the nouns of any of some kinds, or with one of these names."""
     wanted = set(kinds.split())
     return tuple(noun for noun in NOUNS if noun.kinds & wanted or noun.singular in wanted)

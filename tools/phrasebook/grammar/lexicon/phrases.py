@@ -1,4 +1,4 @@
-"""Set phrases: prepositions, times, how often, and words that join sentences."""
+"""Fixed phrases: prepositions, times and frequencies."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ Choice = tuple[tuple[Noun, ...], tuple[str, ...]]  # nouns and the prepositions 
 
 
 class Preposition(NamedTuple):
-    """A word of place; Chinese puts it behind the noun."""
+    """A preposition of place; Chinese puts it after the noun."""
 
     english: tuple[str, ...]
     french: tuple[str, ...]
@@ -17,7 +17,7 @@ class Preposition(NamedTuple):
 
 
 class Adverb(NamedTuple):
-    """A set phrase as pairs of a word and the number of its counterparts."""
+    """A fixed phrase, as pairs of a word and its alignment numbers."""
 
     english: Parts
     french: Parts
@@ -105,7 +105,7 @@ never | jamais | 从来/1 不/1 | simple
 
 
 def _parts(cell: str) -> Parts:
-    """Split "last/1 week/2" in words and numbers; a phrase without numbers is one whole."""
+    """Split "last/1 week/2" into words and alignment numbers; without numbers all are aligned."""
     words = (word.partition("/") for word in cell.split())
     return tuple((word, numbers or "1") for word, _, numbers in words)
 
@@ -116,11 +116,11 @@ def _adverb(row: str) -> Adverb:
 
 
 def _places() -> dict[str, list[Choice]]:
-    found: dict[str, list[Choice]] = {}
+    places: dict[str, list[Choice]] = {}
     for row in filter(None, _PLACES.splitlines()):
         kind, nouns, prepositions = (cell.strip() for cell in row.split("|"))
-        found.setdefault(kind, []).append((nouns_of(nouns), tuple(prepositions.split(","))))
-    return found
+        places.setdefault(kind, []).append((nouns_of(nouns), tuple(prepositions.split(","))))
+    return places
 
 
 PLACES = _places()

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Verb(NamedTuple):
-    """A verb in English and French; its Chinese depends on what it is said of."""
+    """A verb in English and French; its Chinese depends on the frame."""
 
     base: str
     third: str
@@ -126,7 +126,7 @@ VERB = {f"{verb.base} {verb.particle}".strip(): verb for verb in VERBS}
 
 
 def verb_bases(words: str) -> frozenset[str]:
-    """Check that there are verbs of these names, and collect the names."""
+    """Return a set of verbs, checked against the lexicon."""
     names = frozenset(words.split())
     assert names <= {verb.base for verb in VERBS}, names
     return names

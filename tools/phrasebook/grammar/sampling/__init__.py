@@ -1,3 +1,3 @@
-"""Chance: meanings drawn at random, each of which makes sense."""
+"""Random meanings that make sense."""
 
 from grammar.sampling.sentences import sentence as sentence

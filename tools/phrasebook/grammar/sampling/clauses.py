@@ -1,4 +1,4 @@
-"""Who does what, where and when, drawn at random."""
+"""Random clauses: who does what, where and when."""
 
 from random import Random
 
@@ -55,21 +55,21 @@ def clause(
         negated = rng.random() < 0.17 and can_negate(frame, subject, when)
     modal = _modal(rng, frame, subject) if when == "modal" else ""
     usual = when == "simple" or modal == "like"
-    drawn = sample_object(rng, frame, subject, usual, negated)
-    meaning = Clause(frame, subject, drawn, tense=when, modal=modal, negated=negated)
+    thing = sample_object(rng, frame, subject, usual, negated)
+    meaning = Clause(frame, subject, thing, tense=when, modal=modal, negated=negated)
     return add_adjuncts(rng, meaning)
 
 
 def sample_tense(rng: Random, frame: Frame) -> Tense:
     """Draw a tense that the verb has."""
     while True:
-        found = choose(rng, _TENSES)
-        if ("future" if found == "going" else found) in frame.tenses:
-            return found
+        tense = choose(rng, _TENSES)
+        if ("future" if tense == "going" else tense) in frame.tenses:
+            return tense
 
 
 def can_negate(frame: Frame, subject: Participant, when: Tense) -> bool:
-    """A negation is clear: not of every one, nor of what goes on in Chinese."""
+    """Return whether a negation is unambiguous: no indefinite subject, no progressive."""
     return (
         not is_indefinite(subject)
         and when not in ("progressive", "going")
@@ -84,7 +84,7 @@ def _modal(rng: Random, frame: Frame, subject: Participant) -> str:
 
 
 def add_adjuncts(rng: Random, meaning: Clause) -> Clause:
-    """Add who receives, with whom, where, when and how often."""
+    """Add recipient, companion, place, time and frequency."""
     frame, subject = meaning.frame, meaning.subject
     if frame.recipient:
         meaning = meaning._replace(recipient=other_person(rng, subject))
@@ -97,7 +97,7 @@ def add_adjuncts(rng: Random, meaning: Clause) -> Clause:
 
 
 def add_time(rng: Random, meaning: Clause) -> Clause:
-    """Add when; a past without an end needs it, and a present wants "often" or "every day"."""
+    """Add a time or frequency; an imperfective past needs one, and a habitual present wants one."""
     frame, u = meaning.frame, rng.random()
     if meaning.tense == "simple":
         acting = frame.tenses != {"simple"} and not frame.place_after_verb
@@ -114,7 +114,7 @@ def add_time(rng: Random, meaning: Clause) -> Clause:
 
 
 def _add_frequency(meaning: Clause, often: str) -> Clause:
-    """Add how often; "never" denies what is new."""
+    """Add a frequency; under "never" the object is as under negation."""
     if is_indefinite(meaning.subject):
         return meaning
     if often != "never":

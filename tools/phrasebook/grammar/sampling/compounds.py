@@ -1,4 +1,4 @@
-"""Two propositions joined by because, but, when or if, drawn at random."""
+"""Random compounds: two propositions joined by because, but, when or if."""
 
 from random import Random
 
@@ -41,7 +41,7 @@ _UNWILLING = ("tired", "busy", "sad", "angry")
 
 
 def _frames(verbs: str, tense: Tense) -> tuple[Frame, ...]:
-    """Find the frames of some verbs that anyone may do, in one tense."""
+    """Return the frames of some verbs that take any subject, in one tense."""
     wanted = verb_bases(verbs)
     return tuple(
         frame._replace(tenses=frozenset({tense}))

@@ -1,4 +1,4 @@
-"""Who and what a sentence speaks of, drawn at random."""
+"""Random noun phrases and other participants."""
 
 from collections.abc import Sequence
 from random import Random
@@ -43,7 +43,7 @@ CONTENTS = {
 
 
 def choose(rng: Random, options: Sequence[T]) -> T:
-    """Take one of some options; quicker than Random.choice."""
+    """Choose one of some options, faster than Random.choice."""
     return options[int(rng.random() * len(options))]
 
 
@@ -73,7 +73,7 @@ def possessive(rng: Random, subject: Participant | None) -> str:
 
 
 def possessive_nominal(rng: Random, noun: Noun, subject: Participant | None = None) -> Nominal:
-    """Draw someone's: "my cat", "Marie's cats"."""
+    """Draw a possessive: "my cat", "Marie's cats"."""
     plural = rng.random() < 0.25 and noun in PLURALIZABLE
     words = () if "kin" in noun.kinds else adjectives(rng, noun)
     if rng.random() < 0.2:
@@ -84,14 +84,14 @@ def possessive_nominal(rng: Random, noun: Noun, subject: Participant | None = No
 
 
 def definite_nominal(rng: Random, noun: Noun, subject: Participant | None = None) -> Nominal:
-    """Draw what the listener can find: "the cat", "this cat", "my cat"."""
+    """Draw a definite: "the cat", "this cat", "my cat"."""
     if noun in RELATIONS or (noun in POSSESSABLE and rng.random() < 0.35):
         return possessive_nominal(rng, noun, subject)
     return demonstrative_nominal(rng, noun)
 
 
 def demonstrative_nominal(rng: Random, noun: Noun) -> Nominal:
-    """Draw what can be pointed at: "the cat", "these cats"."""
+    """Draw an article or demonstrative: "the cat", "these cats"."""
     plural = rng.random() < 0.3 and noun in PLURALIZABLE
     near = noun.countable and rng.random() < 0.2
     determiner = choose(rng, ("this", "that")) if near else "the"
@@ -99,20 +99,20 @@ def demonstrative_nominal(rng: Random, noun: Noun) -> Nominal:
 
 
 def numeral_nominal(rng: Random, noun: Noun) -> Nominal:
-    """Draw some number: "three cats", "many cats"."""
+    """Draw a numeral or "many": "three cats", "many cats"."""
     number = "many" if rng.random() < 0.2 else choose(rng, NUMBERS)
     return Nominal(noun, number, True, adjectives(rng, noun))
 
 
 def singular_indefinite(rng: Random, noun: Noun) -> Nominal:
-    """Draw one that is new to the listener: "a red car", or "some bread"."""
+    """Draw a singular indefinite: "a red car", "some bread"."""
     if not noun.countable:
         return Nominal(noun, "some", False, _mass_adjectives(rng, noun))
     return Nominal(noun, "a", False, adjectives(rng, noun))
 
 
 def indefinite_nominal(rng: Random, noun: Noun) -> Nominal:
-    """Draw what is new to the listener: "a cat", "some tea", "a cup of tea", "three cats"."""
+    """Draw an indefinite: "a cat", "some tea", "a cup of tea", "three cats"."""
     u = rng.random()
     if not noun.countable:
         portions = CONTENTS.get(noun, ())
@@ -131,7 +131,7 @@ def _mass_adjectives(rng: Random, noun: Noun) -> tuple[Adjective, ...]:
 
 
 def portion(rng: Random, noun: Noun, holder: Noun) -> Nominal:
-    """Draw so much of something: "two cups of tea"."""
+    """Draw a portion: "two cups of tea"."""
     if rng.random() < 0.6:
         return Nominal(holder, "a", content=noun)
     return Nominal(holder, choose(rng, NUMBERS[:5]), True, content=noun)
@@ -154,7 +154,7 @@ def sample_subject(rng: Random, nouns: Sequence[Noun], anyone: bool) -> Particip
 
 
 def is_indefinite(who: Participant) -> bool:
-    """It is said of no one in particular."""
+    """Return whether a participant is indefinite."""
     return isinstance(who, Nominal) and who.determiner not in DEFINITE
 
 
@@ -162,11 +162,11 @@ def other_person(rng: Random, subject: Participant) -> Participant:
     """Draw a person who is not the subject."""
     u = rng.random()
     if u < 0.35:
-        found = choose(rng, PRONOUNS)
+        pronoun = choose(rng, PRONOUNS)
         return (
             possessive_nominal(rng, choose(rng, FRIENDS), subject)
-            if _overlap(found, subject)
-            else found
+            if _overlap(pronoun, subject)
+            else pronoun
         )
     if u < 0.5:
         name = choose(rng, NAMES)
@@ -177,13 +177,13 @@ def other_person(rng: Random, subject: Participant) -> Participant:
 
 
 def _overlap(one: Participant, two: Participant) -> bool:
-    """One of them is part of the other: "I" and "us", "you" and "you"."""
+    """Return whether two participants overlap: "I" and "us", "you" and "you"."""
     first, second = pronoun_of(one), pronoun_of(two)
     return first == second or {first, second} == {"I", "we"}
 
 
 def place(rng: Random, kinds: Sequence[str], subject: Participant | None = None) -> Place:
-    """Draw where."""
+    """Draw a place."""
     nouns, prepositions = choose(rng, PLACES[choose(rng, kinds)])
     noun, preposition = choose(rng, nouns), choose(rng, prepositions)
     u = rng.random()

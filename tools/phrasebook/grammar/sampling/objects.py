@@ -1,4 +1,4 @@
-"""What a verb is done to, drawn at random."""
+"""Random objects of verbs."""
 
 from random import Random
 
@@ -42,8 +42,8 @@ def sample_object(
         return definite_nominal(rng, noun, subject)
     if verb.article:
         return _object_of_liking(rng, noun, subject)
-    drawn = _other_object(rng, frame, noun, subject, usual)
-    return under_negation(drawn, usual) if negated else drawn
+    nominal = _other_object(rng, frame, noun, subject, usual)
+    return under_negation(nominal, usual) if negated else nominal
 
 
 def _object_of_have(rng: Random, noun: Noun, negated: bool) -> Nominal:
@@ -82,18 +82,18 @@ def _habitual_object(rng: Random, noun: Noun) -> Nominal:
     """Draw what one does every day: "apples", "a book", "coffee"."""
     if not noun.countable:
         return Nominal(noun, "")
-    drawn = singular_indefinite(rng, noun)
-    return drawn if rng.random() < 0.4 else drawn._replace(determiner="", plural=True)
+    nominal = singular_indefinite(rng, noun)
+    return nominal if rng.random() < 0.4 else nominal._replace(determiner="", plural=True)
 
 
-def under_negation(drawn: Nominal, usual: bool) -> Nominal:
-    """Keep to what a negation leaves clear: "a coat", "any coats", "coats"; no numbers."""
-    if drawn.determiner in DEFINITE or drawn.noun in RELATIONS:
-        return drawn
-    if drawn.content:
-        return Nominal(drawn.content, "any")
-    if not drawn.noun.countable:
-        return drawn._replace(determiner="any")
+def under_negation(nominal: Nominal, usual: bool) -> Nominal:
+    """Return an object as it is under negation: "a coat", "any coats", "coats"; no numerals."""
+    if nominal.determiner in DEFINITE or nominal.noun in RELATIONS:
+        return nominal
+    if nominal.content:
+        return Nominal(nominal.content, "any")
+    if not nominal.noun.countable:
+        return nominal._replace(determiner="any")
     if usual:
-        return drawn._replace(determiner="", plural=True)
-    return drawn._replace(determiner="any" if drawn.plural else "a")
+        return nominal._replace(determiner="", plural=True)
+    return nominal._replace(determiner="any" if nominal.plural else "a")

@@ -1,4 +1,4 @@
-"""Questions about who does what, drawn at random."""
+"""Random questions."""
 
 from random import Random
 
@@ -49,7 +49,7 @@ def question(rng: Random) -> Clause:
 
 
 def _simplify(meaning: Clause) -> Clause:
-    """Keep a question simple: nothing at the front, no "never", and not about oneself."""
+    """Simplify a question: no fronted time, no "never", and "you" for "I"."""
     subject = Pronoun("you") if meaning.subject == Pronoun("I") else meaning.subject
     often = None if meaning.often == OFTEN["never"] else meaning.often
     return meaning._replace(subject=subject, fronted=False, often=often)
@@ -68,8 +68,8 @@ def _which(rng: Random) -> Clause:
     plural = rng.random() < 0.6
     many = plural and rng.random() < 0.6
     words = () if many else adjectives(rng, noun)
-    asked = Nominal(noun, "how many" if many else "which", plural, words)
-    return meaning._replace(question="which", object=asked, often=None)
+    nominal = Nominal(noun, "how many" if many else "which", plural, words)
+    return meaning._replace(question="which", object=nominal, often=None)
 
 
 def _circumstance(rng: Random, kind: Question) -> Clause:

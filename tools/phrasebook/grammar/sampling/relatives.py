@@ -1,4 +1,4 @@
-"""Relative clauses that tell which one, drawn at random."""
+"""Random relative clauses."""
 
 from random import Random
 
@@ -35,7 +35,7 @@ _OBJECT_FRAMES = {
 
 
 def add_relative(rng: Random, thing: Nominal, main: Clause) -> Nominal:
-    """Add a clause that tells which one; it is dated only if the main clause is not."""
+    """Add a relative clause; it has a time only if the main clause has none."""
     active, passive = (
         [frame for frame in frames[thing.noun] if frame.verb != main.frame.verb]
         for frames in (_SUBJECT_FRAMES, _OBJECT_FRAMES)
@@ -66,12 +66,12 @@ def _object_relative(rng: Random, thing: Nominal, frame: Frame) -> Clause:
 
 
 def _shorten(meaning: Clause, dated: bool) -> Clause:
-    """Leave out what would be heard as part of the main clause."""
+    """Drop what could be read as part of the main clause."""
     often = None if meaning.often in (OFTEN["never"], OFTEN["also"]) else meaning.often
     short = dated and meaning.place is None and meaning.companion is None
     return meaning._replace(fronted=False, often=often, time=meaning.time if short else None)
 
 
 def _keep_relative_tenses(frame: Frame) -> Frame:
-    """Keep to what is or was: a wish or a plan tells no one apart."""
+    """Keep present and past: wishes and plans do not identify anything."""
     return frame._replace(tenses=frame.tenses & set(_TENSES))

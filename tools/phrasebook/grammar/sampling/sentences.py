@@ -1,4 +1,4 @@
-"""Whole sentences, drawn at random."""
+"""Random sentences of all kinds."""
 
 from collections.abc import Callable
 from random import Random
@@ -59,19 +59,19 @@ def statement(rng: Random) -> Clause:
         return meaning
     if _can_have_relative(meaning.subject):
         return meaning._replace(subject=add_relative(rng, meaning.subject, meaning))
-    made = meaning.frame.verb.base in OF_NEW_THINGS
+    is_new = meaning.frame.verb.base in OF_NEW_THINGS
     if _can_have_relative(meaning.object) and not (
-        made or meaning.negated or meaning.often or meaning.recipient
+        is_new or meaning.negated or meaning.often or meaning.recipient
     ):
         # the time goes to the front, where it cannot be heard as part of the relative clause
-        shown = add_relative(rng, meaning.object, meaning)
+        modified = add_relative(rng, meaning.object, meaning)
         fronted = meaning.time is not None
-        return meaning._replace(object=shown, place=None, companion=None, fronted=fronted)
+        return meaning._replace(object=modified, place=None, companion=None, fronted=fronted)
     return meaning
 
 
 def _can_have_relative(thing: Participant | None) -> TypeGuard[Nominal]:
-    """It may be meaning apart by a clause."""
+    """Return whether a participant may have a relative clause."""
     if not isinstance(thing, Nominal) or thing.noun in RELATIONS or thing.content:
         return False
     return thing.determiner in ("the", "a")
@@ -107,13 +107,13 @@ def sequel(rng: Random) -> Sequel:
     first, second = choose(rng, SEQUELS)
     subject = sample_subject(rng, first.subjects, first.any_subject)
     noun = choose(rng, first.objects)
-    made = first.verb.base in ("write", "make") or rng.random() < 0.5
-    if made:
-        drawn = singular_indefinite(rng, noun)
+    is_new = first.verb.base in ("write", "make") or rng.random() < 0.5
+    if is_new:
+        thing = singular_indefinite(rng, noun)
     else:
         bought = first.verb.base == "buy"
-        drawn = demonstrative_nominal(rng, noun) if bought else definite_nominal(rng, noun, subject)
-    meaning = add_time(rng, Clause(first, subject, drawn, tense="past"))
+        thing = demonstrative_nominal(rng, noun) if bought else definite_nominal(rng, noun, subject)
+    meaning = add_time(rng, Clause(first, subject, thing, tense="past"))
     return Sequel(meaning._replace(fronted=meaning.time is not None), second)
 
 

@@ -1,4 +1,4 @@
-"""What is so and what there is, drawn at random."""
+"""Random states and existentials."""
 
 from random import Random
 
@@ -71,7 +71,7 @@ def quality(rng: Random) -> State:
 
 
 def _vary(rng: Random, meaning: State) -> State:
-    """Deny it, ask about it, or say how much."""
+    """Negate a state, turn it into a question, or add a degree."""
     u = rng.random()
     if u < 0.18:
         return _negate(meaning)
@@ -88,7 +88,7 @@ def _negate(meaning: State) -> State:
 
 
 def as_question(meaning: State) -> State:
-    """Ask whether it is so; not about oneself."""
+    """Return a state as a yes-no question; "I" becomes "you"."""
     subject = Pronoun("you") if meaning.subject == Pronoun("I") else meaning.subject
     return meaning._replace(subject=subject, question="whether")
 
@@ -159,8 +159,8 @@ def existence(rng: Random) -> Existence:
         plain = Nominal(noun, "", noun.countable, adjectives(rng, noun))
         return meaning._replace(nominal=plain, negated=True)
     if u > 0.7:
-        asked = Nominal(noun, "a") if noun.countable else Nominal(noun, "any")
-        return meaning._replace(nominal=asked, question="whether")
+        nominal = Nominal(noun, "a") if noun.countable else Nominal(noun, "any")
+        return meaning._replace(nominal=nominal, question="whether")
     return meaning
 
 

@@ -17,7 +17,7 @@ def text(meaning):
         ({"tense": "modal", "modal": "must"}, "保罗必须读书", "保罗不可以读书"),
     ],
 )
-def test_every_tense_can_be_said_and_denied(m, tense, said, denied):
+def test_every_tense_is_rendered_plain_and_negated(m, tense, said, denied):
     book = m.thing("book", "", True)
     assert text(m.act("read", m.name("Paul"), book, **tense)) == said
     assert text(m.act("read", m.name("Paul"), book, negated=True, **tense)) == denied
@@ -35,7 +35,7 @@ def test_time_and_place_stand_before_the_verb(m):
     assert text(meaning) == "孩子们昨天在厨房里吃了一个蛋糕"
 
 
-def test_what_goes_on_takes_the_place_into_itself(m):
+def test_progressive_absorbs_the_preposition_of_the_place(m):
     garden = m.at("in", m.thing("garden"))
     meaning = m.act("play", m.thing("dog"), None, "progressive", place=garden)
     assert text(meaning) == "狗正在花园里玩"
@@ -64,7 +64,7 @@ def test_to_have_is_denied_in_one_word(m):
     assert text(m.act("have", m.who("I"), m.thing("dog", "a"), negated=True)) == "我没有狗"
 
 
-def test_everyone_is_followed_by_dou(m):
+def test_universal_subject_is_followed_by_dou(m):
     meaning = m.act("cry", m.thing("child", "all the", True), None, "past", time="yesterday")
     assert text(meaning) == "所有的孩子昨天都哭了"
 
@@ -77,7 +77,7 @@ def test_companions_and_receivers_stand_before_the_verb(m):
     assert text(meaning) == "他给他妈妈寄了一封信"
 
 
-def test_what_is_given_stands_before_the_verb_if_it_is_known(m):
+def test_definite_object_of_give_precedes_the_verb(m):
     girl = m.thing("girl")
     meaning = m.act("give", m.who("I"), m.thing("book"), "past", recipient=girl, negated=True)
     assert text(meaning) == "我没有把书给女孩"
@@ -87,7 +87,7 @@ def test_what_is_given_stands_before_the_verb_if_it_is_known(m):
     assert text(meaning) == "我给了女孩三本书"
 
 
-def test_one_is_not_said_where_its_time_is_asked_for(m):
+def test_indefinite_article_is_omitted_where_the_time_is_asked_for(m):
     meaning = m.act("buy", m.who("you"), m.thing("car", "a"), "past", question="when")
     assert text(meaning) == "你什么时候买的汽车"
 

@@ -47,7 +47,7 @@ def test_a_measure_word_belongs_to_the_number_and_the_noun(m):
     assert words[1].marks == ("determiner", "noun")
 
 
-def test_what_need_not_exist_is_not_counted(m):
+def test_indefinite_article_is_omitted_where_nothing_need_exist(m):
     assert text(nominal(m.thing("car", "a"), "", clause, indefinite=False)) == "汽车"
     glass = m.portion("glass", "a", "water")
     assert text(nominal(glass, "", clause, indefinite=False)) == "一 杯 水"
@@ -61,7 +61,7 @@ def test_relative_clauses_stand_before_the_noun_and_after_one(m):
     assert text(nominal(new, "", clause)) == "一 本 安娜 买 的 书"
 
 
-def test_they_are_written_by_what_they_are(m):
+def test_plural_pronoun_depends_on_its_noun(m):
     said = [
         text(participant(m.who("they", NOUN[noun]), "", clause))
         for noun in ("boy", "actress", "table")

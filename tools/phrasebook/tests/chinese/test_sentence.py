@@ -19,7 +19,7 @@ def test_an_adjective_needs_a_word_before_it_or_a_reason_not_to(m, form, said):
     assert m.say(m.being(m.thing("table"), "big", **form), "zh") == said
 
 
-def test_a_colour_is_said_between_shi_and_de(m):
+def test_colour_predicate_is_between_shi_and_de(m):
     assert m.say(m.being(m.thing("car"), "red", question="whether"), "zh") == "汽车是红色的吗？"
 
 
@@ -29,7 +29,7 @@ def test_a_state_has_no_degree_before_when(m):
     assert m.say(meaning, "zh") == "玛丽累的时候，她睡觉。"
 
 
-def test_a_place_has_what_there_is(m):
+def test_existential_has_a_place(m):
     bed = m.at("under", m.thing("bed", "my"))
     assert m.say(Existence(m.thing("mouse", "two", True), bed), "zh") == "我的床下面有两只老鼠。"
     asked = Existence(m.thing("mouse", "a"), bed, question="whether")

@@ -34,14 +34,14 @@ TENSES = [
 
 
 @pytest.mark.parametrize(("tense", "said", "denied", "asked"), TENSES)
-def test_every_tense_can_be_said_denied_and_asked(m, tense, said, denied, asked):
+def test_every_tense_is_rendered_plain_negated_and_as_a_question(m, tense, said, denied, asked):
     forms = [{}, {"negated": True}, {"question": "whether"}]
     for form, expected in zip(forms, (said, denied, asked), strict=True):
         meaning = m.act("eat", m.name("Paul"), m.thing("bread", ""), **tense, **form)
         assert " ".join(word.text for word in clause(meaning)) == expected
 
 
-def test_do_belongs_to_what_needs_it(m):
+def test_do_is_marked_as_part_of_the_negation(m):
     bread = m.thing("bread", "")
     asked = clause(m.act("eat", m.name("Paul"), bread, question="whether"))
     denied = clause(m.act("eat", m.name("Paul"), bread, negated=True))

@@ -6,7 +6,7 @@ def text(words):
     return " ".join(word.text for word in words)
 
 
-def test_an_article_hears_the_next_word(m):
+def test_article_depends_on_the_next_sound(m):
     assert text(nominal(m.thing("egg", "a"), "", clause)) == "an egg"
     assert text(nominal(m.thing("egg", "a", adjectives="fresh"), "", clause)) == "a fresh egg"
     assert text(nominal(m.thing("car", "a", adjectives="old"), "", clause)) == "an old car"

@@ -21,7 +21,7 @@ def text(meaning):
         ("he", "who", "qui dort"),
     ],
 )
-def test_pronouns_turn_after_a_question_word(m, subject, question, said):
+def test_pronouns_are_inverted_after_a_question_word(m, subject, question, said):
     meaning = m.act("sleep", m.who(subject), question=question)
     assert text(meaning) == said
     assert is_inverted(meaning) == ("-" in said and "est-ce" not in said)

@@ -50,7 +50,7 @@ def test_an_h_is_silent():
     assert opens_with_vowel("homme") and opens_with_vowel("Anna") and not opens_with_vowel("chat")
 
 
-def test_no_phrase_leaves_apart_what_should_meet(generated):
+def test_every_generated_sentence_is_elided_and_contracted(generated):
     for phrase in generated("fr"):
         found = WRONG.search(phrase.target)
         assert not found, (found, phrase.target)

@@ -45,7 +45,7 @@ def test_a_negation_leaves_only_de(m):
     assert text(nominal(m.thing("egg", "the", True), "", clause, denied=True)) == "les œufs"
 
 
-def test_things_in_general_take_what_the_verb_wants(m):
+def test_generic_object_takes_the_article_of_the_verb(m):
     tea = m.thing("tea", "")
     assert text(nominal(tea, "", clause, article="le")) == "le thé"
     assert text(nominal(m.thing("French", ""), "", clause, article="-")) == "français"

@@ -35,12 +35,12 @@ def test_a_profession_has_no_article(m):
     assert text(m, m.being(m.thing("mother", "my"), "farmer")) == "Ma mère est fermière."
 
 
-def test_what_there_is_not_is_said_with_de(m):
+def test_negated_existential_takes_de(m):
     milk = Existence(m.thing("milk", ""), m.at("on", m.thing("table")), negated=True)
     assert text(m, milk) == "Il n'y a pas de lait sur la table."
 
 
-def test_where_turns_a_pronoun_and_not_a_noun(m):
+def test_where_inverts_a_pronoun_and_not_a_noun(m):
     assert text(m, m.being(m.who("they"), question="where")) == "Où sont-ils\u202f?"
     assert text(m, m.being(m.thing("dog"), question="where")) == "Où est le chien\u202f?"
 

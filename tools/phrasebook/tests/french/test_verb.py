@@ -43,7 +43,7 @@ def test_participles_in_s_stay_so_in_the_masculine_plural(m):
     assert agree("pris", m.thing("key", plural=True)) == "prises"
 
 
-def test_who_receives_stands_before_the_verb(m):
+def test_recipient_precedes_the_verb(m):
     meaning = m.act("give", m.name("Paul"), m.thing("key", "a"), "past", recipient=m.who("she"))
     assert text(meaning) == "lui a donné"
 

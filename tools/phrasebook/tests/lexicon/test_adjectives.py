@@ -33,7 +33,7 @@ def test_three_adjectives_have_a_form_before_a_vowel():
     assert all(len(word.french) in (4, 5) for word in ADJECTIVES + MOODS)
 
 
-def test_chinese_says_colours_and_long_words_with_de():
+def test_colours_and_long_adjectives_take_de():
     assert WORD["red"].colour and WORD["red"].linked
     assert (WORD["big"].chinese, WORD["big"].linked) == ("大", False)
     assert (WORD["cold"].chinese, WORD["cold"].chinese_predicate) == ("冷", "凉")
@@ -60,7 +60,7 @@ def test_no_noun_has_an_adjective_twice():
             assert len(names) == len(set(names)), (noun.singular, names)
 
 
-def test_only_known_adjectives_are_called():
+def test_unknown_adjective_is_refused():
     assert adjective_names("big old") == {"big", "old"}
     with pytest.raises(AssertionError, match="purple"):
         adjective_names("big purple")

@@ -12,7 +12,7 @@ def test_every_frame_has_someone_a_tense_a_chinese_verb_and_known_places(frame):
     assert not set(frame.chinese) & set("-+~/|")
 
 
-def test_who_does_what_makes_sense():
+def test_frames_combine_verbs_with_plausible_nouns():
     for frame in ACTIONS + GIFTS:
         if frame.verb.base == "read":
             assert all("person" in noun.kinds for noun in frame.subjects)
@@ -36,13 +36,13 @@ def test_the_marks_of_chinese_verbs_are_read():
     assert verbs["eat"].perfective and verbs["eat"].durative == ""
 
 
-def test_i_and_you_do_what_anyone_may_do():
+def test_any_subject_allows_pronouns():
     verbs = {frame.verb.base: frame for frame in ACTIONS}
     assert verbs["help"].any_subject and verbs["help"].any_object
     assert not verbs["chase"].any_subject and not verbs["eat"].any_object
 
 
-def test_what_comes_after_is_done_to_the_same_things():
+def test_sequel_frames_take_the_same_objects():
     for first, second in SEQUELS:
         assert first.objects == second.objects
         assert "past" in first.tenses

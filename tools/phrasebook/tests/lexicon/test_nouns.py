@@ -42,5 +42,5 @@ def test_nouns_are_found_by_kind_and_by_name():
     assert nouns_of("table soup") == (NOUN["table"], NOUN["soup"])
 
 
-def test_every_profession_can_be_said_of_a_woman():
+def test_every_profession_has_a_feminine():
     assert {noun.singular for noun in nouns_of("worker")} == set(FEMININE)

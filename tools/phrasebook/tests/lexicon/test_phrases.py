@@ -7,12 +7,12 @@ def test_numbers_join_the_words_of_a_phrase_with_their_counterparts():
     assert week.chinese == (("上个", "1"), ("星期", "2"))
 
 
-def test_a_phrase_without_numbers_is_one_whole():
+def test_phrase_without_numbers_is_aligned_as_a_whole():
     tonight = next(time for time in TIMES if time.english == (("tonight", "1"),))
     assert tonight.french == (("ce", "1"), ("soir", "1"))
 
 
-def test_every_number_stands_on_all_sides():
+def test_every_alignment_number_occurs_in_all_languages():
     for adverb in (*TIMES, *OFTEN.values()):
         sides = [
             set("".join(numbers for _, numbers in side))

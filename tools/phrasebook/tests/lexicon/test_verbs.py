@@ -32,7 +32,7 @@ def test_verbs_of_coming_and_going_have_their_past_with_be():
     assert {verb.base for verb in VERBS if verb.with_be} == {"go", "come", "leave", "stay", "fall"}
 
 
-def test_verbs_are_told_apart_by_their_particle():
+def test_verbs_are_distinguished_by_their_particle():
     assert VERB["look at"].infinitive == "regarder"
     assert VERB["look for"].infinitive == "chercher"
     assert VERB["play +"].preposition == "de" and VERB["play"].preposition == ""
@@ -43,7 +43,7 @@ def test_the_third_person_ends_in_s_but_for_modals():
     assert {verb.base for verb in VERBS if verb.third[-1] != "s"} == {"can", "must"}
 
 
-def test_only_known_verbs_are_called():
+def test_unknown_verb_is_refused():
     assert verb_bases("eat drink") == {"eat", "drink"}
     with pytest.raises(AssertionError, match="devour"):
         verb_bases("devour")

@@ -35,21 +35,21 @@ def test_times_suit_the_tense(clauses):
         assert not (meaning.fronted and meaning.time is None)
 
 
-def test_a_past_without_an_end_is_dated(clauses):
+def test_imperfective_past_has_a_time(clauses):
     past = [
         meaning for meaning in clauses if meaning.tense == "past" and not meaning.frame.perfective
     ]
     assert past and all(meaning.time for meaning in past)
 
 
-def test_a_negation_is_clear(clauses):
+def test_negation_is_unambiguous(clauses):
     denied = [meaning for meaning in clauses if meaning.negated]
     assert len(denied) > 30
     assert all(can_negate(meaning.frame, meaning.subject, meaning.tense) for meaning in denied)
     assert not any(meaning.often for meaning in denied)
 
 
-def test_never_denies_what_is_new(m):
+def test_object_of_never_is_as_under_negation(m):
     meaning = m.act("eat", m.who("I"), m.thing("apple", "three", True))
     found = [add_time(Random(seed), meaning) for seed in range(100)]
     never = [one for one in found if one.often == OFTEN["never"]]

@@ -16,7 +16,7 @@ def test_there_are_four_ways_to_join(compounds):
     assert {meaning.conjunction for meaning in compounds} == {"because", "but", "when", "if"}
 
 
-def test_a_mood_has_its_habit_or_its_plan(compounds):
+def test_mood_is_followed_by_a_habit_or_a_plan(compounds):
     for meaning in compounds:
         if meaning.conjunction in ("when", "if"):
             assert isinstance(meaning.first, State) and isinstance(meaning.second, Clause)

@@ -30,7 +30,7 @@ def rng():
     return Random(3)
 
 
-def test_every_option_is_picked_some_day(rng):
+def test_every_option_is_chosen(rng):
     assert {choose(rng, "abc") for _ in range(100)} == set("abc")
 
 
@@ -59,7 +59,7 @@ def test_no_one_has_two_mothers(rng):
     assert not any(one.plural for one in drawn)
 
 
-def test_what_is_not_counted_has_no_plural(rng):
+def test_uncountable_noun_has_no_plural(rng):
     for noun in NOUNS:
         if not noun.countable:
             for draw in (singular_indefinite, indefinite_nominal, demonstrative_nominal):

@@ -28,7 +28,7 @@ def test_instruments_and_trains_are_the_ones_we_know():
     assert {one.determiner for one in objects("play") if one} == {"the"}
 
 
-def test_a_negation_has_no_numbers():
+def test_negated_object_has_no_numeral():
     for verb in ("eat", "buy", "have", "sell"):
         determiners = {one.determiner for one in objects(verb, negated=True)}
         assert determiners <= DEFINITE | {"a", "any", ""}
@@ -43,7 +43,7 @@ def test_one_does_not_buy_what_one_has():
     assert not {one.determiner for one in objects("buy")} & {"my", "'s"}
 
 
-def test_denied_cups_of_tea_are_tea(m):
+def test_portion_under_negation_is_its_content(m):
     assert under_negation(m.portion("cup", "a", "tea"), usual=False) == m.thing("tea", "any")
     assert under_negation(m.thing("cat", "two", True), usual=False) == m.thing("cat", "any", True)
     assert under_negation(m.thing("cat", "a"), usual=True) == m.thing("cat", "", True)

@@ -13,11 +13,11 @@ def questions():
     return [question(rng) for _ in range(400)]
 
 
-def test_everything_is_asked_for(questions):
+def test_every_kind_of_question_is_sampled(questions):
     assert {meaning.question for meaning in questions} == set(KINDS)
 
 
-def test_what_is_asked_for_is_not_said(questions):
+def test_question_omits_what_it_asks_for(questions):
     for meaning in questions:
         assert not (meaning.question == "where" and meaning.place)
         assert not (meaning.question == "when" and meaning.time)
@@ -30,7 +30,7 @@ def test_one_asks_which_and_how_many(questions):
     assert all(one.plural for one in asked if one.determiner == "how many")
 
 
-def test_a_question_is_simple(questions):
+def test_question_has_no_fronted_time_and_no_never(questions):
     for meaning in questions:
         assert meaning.subject != Pronoun("I")
         assert not meaning.fronted and meaning.often != OFTEN["never"]

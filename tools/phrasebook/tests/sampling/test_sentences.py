@@ -9,7 +9,7 @@ def many(draw, count=400):
     return [draw(rng) for _ in range(count)]
 
 
-def test_every_kind_of_sentence_is_drawn():
+def test_every_kind_of_sentence_is_sampled():
     kinds = {type(meaning).__name__ for meaning in many(sentence)}
     assert kinds == {"Clause", "State", "Existence", "Compound", "Report", "Sequel"}
 

@@ -18,7 +18,7 @@ def test_people_feel_and_have_professions():
     assert all(isinstance(meaning.predicate, Noun) for meaning in many(states.profession))
 
 
-def test_an_adjective_fits_what_it_is_said_of():
+def test_adjective_fits_its_subject():
     for meaning in many(states.quality):
         assert isinstance(meaning.predicate, Adjective) and meaning.predicate.fits(
             meaning.subject.noun
@@ -27,7 +27,7 @@ def test_an_adjective_fits_what_it_is_said_of():
 
 
 @pytest.mark.parametrize("draw", [states.state, states.location, states.feeling])
-def test_one_does_not_ask_about_oneself_nor_deny_of_no_one(draw):
+def test_questions_avoid_i_and_negations_avoid_indefinite_subjects(draw):
     for meaning in many(draw):
         assert not (meaning.question == "whether" and meaning.subject == Pronoun("I"))
         vague = isinstance(meaning.subject, Nominal) and meaning.subject.determiner == "every"
@@ -46,7 +46,7 @@ def test_two_are_compared_that_are_not_one():
             assert {meaning.subject.determiner, meaning.than.determiner} != {"his", "her"}
 
 
-def test_what_there_is_is_new_to_the_listener():
+def test_subject_of_an_existential_is_indefinite():
     new = {"a", "some", "any", "", "many", "two", "three", "four", "five", "six", "ten"}
     for meaning in many(states.existence):
         assert meaning.nominal.determiner in new
