@@ -39,8 +39,10 @@ if TYPE_CHECKING:
     from regard.config import SearchConfig as SearchConfig
     from regard.config import TrainConfig as TrainConfig
     from regard.errors import RegardError as RegardError
+    from regard.runs import load as load
     from regard.trace import Trace as Trace
     from regard.trace import load_trace as load_trace
+    from regard.training import train as train
     from regard.viz import show as show
 
 # Resolved on first use: importing torch takes seconds, and `regard --help` needs none of it.
@@ -77,10 +79,12 @@ _EXPORTS = {
     "Trace": "regard.trace",
     "TrainConfig": "regard.config",
     "attend": "regard.attention",
+    "load": "regard.runs",
     "load_trace": "regard.trace",
     "look": "regard.attention",
     "recover_weights": "regard.capture",
     "show": "regard.viz",
+    "train": "regard.training",
     "watch": "regard.capture",
     "weights": "regard.attention",
 }

@@ -186,6 +186,22 @@ def test_missing_file_is_refused_before_writing(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_alignments_of_a_corpus_object_are_refused(tmp_path):
+    with pytest.raises(RegardError, match=r"alignments= needs files; give them to Corpus"):
+        train(tiny_corpus(), tmp_path / "run", alignments=tmp_path / "links", echo=discard)
+    assert not (tmp_path / "run").exists()
+
+
+def test_alignment_file_enables_guided_alignment(tmp_path):
+    tsv = write_tsv(tmp_path / "pairs.tsv")
+    links = tmp_path / "links.txt"
+    links.write_text("0-0 1-2 2-1 3-3 4-4 5-5\n" * 225)
+    updates = [TINY, {"train": {"steps": 1}}]
+    run = train(tsv, tmp_path / "run", alignments=links, updates=updates, echo=discard)
+    assert run.settings.train.alignment_loss_weight == 0.05
+    assert RunFolder(tmp_path / "run").read_settings()[1]["texts"] == [str(tsv), str(links)]
+
+
 def test_folder_of_another_run_is_left_unchanged(finished):
     before = contents(finished)
     message = r"is a run with model.width = 16, not 32; --out with another folder would"

@@ -14,6 +14,7 @@ from regard import presets
 from regard._support import files
 from regard._support.progress import echo_to_stderr, format_duration
 from regard.data import Corpus
+from regard.errors import RegardError
 from regard.models import Embedding, build
 from regard.runs import Run, RunFolder, load, parameters
 from regard.training.callbacks import BestParameters, Callback, Snapshots
@@ -84,7 +85,6 @@ def train(
     Example:
         ```python
         run = regard.train("pairs.tsv", "run", minutes=10, updates={"model": {"layers": 2}})
-        run.translate("The cat sits on the mat.").text
         ```
     """
     settings = [updates] if isinstance(updates, Mapping) else list(updates)
@@ -98,7 +98,6 @@ def train(
     valid = None if valid is None else _to_corpus(valid)
     folder = RunFolder(Path(out))
     with init_distributed() as group, ExitStack() as stack:
-        lines = (echo or echo_to_stderr) if group.is_main else _discard
         summary = scan_corpus(corpus)
         valid_summary = None if valid is None else scan_corpus(valid)
         config = resolve_config(summary, settings)
@@ -108,7 +107,7 @@ def train(
             is_resumed = claim_folder(folder, config, origin)
             folder.remove_temps()
             verb = "resuming" if is_resumed else "creating"
-            lines(f"{verb} {folder.path}: {summary.pairs:,} pairs")
+            (echo or echo_to_stderr)(f"{verb} {folder.path}: {summary.pairs:,} pairs")
             prepare_data(folder, config, corpus, valid, summary.pairs)
         group.barrier(slow=True)
         with limit_threads(config):
@@ -118,6 +117,8 @@ def train(
 
 def _to_corpus(corpus: CorpusLike, alignments: FilePath | None = None) -> Corpus:
     if isinstance(corpus, Corpus):
+        if alignments is not None:
+            raise RegardError("alignments= needs files; give them to Corpus.from_files instead")
         return corpus
     paths = [corpus] if isinstance(corpus, str | os.PathLike) else corpus
     links = None if alignments is None else Path(alignments)
