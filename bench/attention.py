@@ -1,8 +1,8 @@
-"""Attention side by side with torch's own: ratios of interleaved runs, and growth with length.
+"""Attention compared with torch's: ratios of interleaved runs, and growth with length.
 
-    python bench/attention.py [--out DIR] [--only SECTION ...] [--quick]
+    python bench/attention.py [--out DIR] [--only SECTION ...] [--quick] [--smoke]
 
-Prints tables and writes them, with a plot of the growth, into DIR.
+Prints tables and writes them, with a plot of time and memory by length, into DIR.
 """
 
 import argparse
@@ -24,25 +24,26 @@ from timing import median_ratio, time_interleaved
 
 Lines = Iterator[str]
 SIZES = ((8, 8, 128, 64), (2, 8, 1024, 64), (1, 8, 4096, 64))
+SMOKE_SIZES = ((2, 2, 16, 8),)
 MULTIHEAD_SIZES = ((32, 32, 256, 4), (8, 128, 512, 8), (2, 1024, 512, 8), (1, 4096, 512, 8))
 
 
 def vectors(*size: int) -> list[Tensor]:
-    """Draw queries, keys and values."""
+    """Sample queries, keys and values."""
     torch.manual_seed(0)
     return [torch.randn(size) for _ in range(3)]
 
 
 @torch.no_grad()
 def fused(seconds: float, out: Path) -> Lines:
-    """Attend, against the kernel it stands on (goal: 1.05; other scores that fold: 1.5)."""
-    yield "| batch × head × n × width | mask | score | times SDPA | ms | dense, times SDPA |"
+    """`attend` relative to SDPA (goals: 1.05 × the time; other scores that fold: 1.5 ×)."""
+    yield "| batch × head × n × width | mask | score | × SDPA | ms | dense, × SDPA |"
     yield "|---|---|---|---|---|---|"
-    for size in SIZES:
+    for size in SIZES if seconds else SMOKE_SIZES:
         qkv = vectors(*size)
         scores = {"scaled_dot": "scaled_dot", "gaussian": Gaussian(4.0), "cosine": Cosine(0.2)}
         scores["bilinear"] = Bilinear(size[-1])
-        for word, mask in (("none", None), ("causal", causal())):
+        for mask_name, mask in (("none", None), ("causal", causal())):
             for name, score in scores.items():
                 ours = partial(attend, *qkv, score=score, mask=mask)
                 times = time_interleaved(
@@ -56,7 +57,7 @@ def fused(seconds: float, out: Path) -> Lines:
                     seconds,
                 )
                 yield (
-                    f"| {'×'.join(map(str, size))} | {word} | {name} "
+                    f"| {'×'.join(map(str, size))} | {mask_name} | {name} "
                     f"| {median_ratio(times, 'ours', 'theirs'):.2f} "
                     f"| {min(times['ours']) * 1e3:.1f} "
                     f"| {median_ratio(times, 'dense', 'theirs'):.2f} |"
@@ -64,11 +65,11 @@ def fused(seconds: float, out: Path) -> Lines:
 
 
 @torch.no_grad()
-def looks(seconds: float, out: Path) -> Lines:
-    """Look, against the core of nn.MultiheadAttention that gives weights per head (goal: 1)."""
-    yield "| batch × head × n × width | times torch's core | ms |"
+def weights(seconds: float, out: Path) -> Lines:
+    """`look` relative to the core of nn.MultiheadAttention with weights per head (goal: 1 ×)."""
+    yield "| batch × head × n × width | × torch's core | ms |"
     yield "|---|---|---|"
-    for size in SIZES:
+    for size in SIZES if seconds else SMOKE_SIZES:
         qkv = vectors(*size)
         core = partial(_core_with_weights, *(x.flatten(0, 1) for x in qkv))
         times = time_interleaved({"theirs": core, "ours": partial(look, *qkv)}, seconds)
@@ -79,13 +80,13 @@ def looks(seconds: float, out: Path) -> Lines:
 
 
 def _core_with_weights(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """Do what torch does between its projections when it is asked for weights."""
-    weights = torch.bmm(q * q.shape[-1] ** -0.5, k.transpose(-2, -1)).softmax(dim=-1)
-    return torch.bmm(weights, v), weights
+    """Compute what torch computes between its projections when weights are requested."""
+    attention = torch.bmm(q * q.shape[-1] ** -0.5, k.transpose(-2, -1)).softmax(dim=-1)
+    return torch.bmm(attention, v), attention
 
 
 def additive(seconds: float, out: Path) -> Lines:
-    """Additive attention, against the textbook's broadcast (goals: 4 ×, 12 ×; 2 ×, 5 ×)."""
+    """Additive attention relative to the textbook's broadcast (goals: 4 ×, 12 ×; 2 ×, 5 ×)."""
     score = Additive(256)
     inputs = [x.requires_grad_() for x in vectors(4, 256, 256)]
 
@@ -94,19 +95,19 @@ def additive(seconds: float, out: Path) -> Lines:
         scores = torch.tanh(a[:, :, None] + b[:, None]) @ score.pairwise.v
         return scores.softmax(-1) @ v
 
-    def both_ways(run: Callable[..., Tensor]) -> tuple[Tensor, ...]:
+    def forward_and_backward(run: Callable[..., Tensor]) -> tuple[Tensor, ...]:
         return torch.autograd.grad(run(*inputs).square().sum(), (*inputs, *score.parameters()))
 
-    ways = {"textbook": textbook, "regard": partial(attend, score=score)}
-    ways |= {f"{name}, compiled": torch.compile(run) for name, run in tuple(ways.items())}
-    forward = {name: partial(torch.no_grad()(run), *inputs) for name, run in ways.items()}
+    variants = {"textbook": textbook, "regard": partial(attend, score=score)}
+    variants |= {f"{name}, compiled": torch.compile(run) for name, run in tuple(variants.items())}
+    forward = {name: partial(torch.no_grad()(run), *inputs) for name, run in variants.items()}
     forward_times = time_interleaved(forward, 2 * seconds)
     both_times = time_interleaved(
-        {name: partial(both_ways, run) for name, run in ways.items()}, 3 * seconds
+        {name: partial(forward_and_backward, run) for name, run in variants.items()}, 3 * seconds
     )
-    yield "| 4×256×256 pairs, hidden 256 | forward ms | faster | and backward ms | faster |"
+    yield "| 4×256×256 pairs, width 256 | forward ms | speed-up | with backward ms | speed-up |"
     yield "|---|---|---|---|---|"
-    for name in ways:
+    for name in variants:
         cells = (
             f"{min(times[name]) * 1e3:.1f} | {median_ratio(times, 'textbook', name):.1f} ×"
             for times in (forward_times, both_times)
@@ -115,21 +116,21 @@ def additive(seconds: float, out: Path) -> Lines:
 
 
 def additive_memory(seconds: float, out: Path) -> Lines:
-    """Additive attention over 16384 × 16384 pairs, hidden 64 (goal: under 1024 MiB)."""
+    """Additive attention over 16384 × 16384 pairs, hidden width 64 (goal: under 1024 MiB)."""
 
     def make() -> Callable[[], Tensor]:
         return torch.no_grad()(partial(attend, *vectors(1, 16384, 64), score=Additive(64)))
 
-    took, peak = cost(make)
-    yield f"{took:.1f} s, peak {peak:.0f} MiB"
+    duration, peak = cost(make)
+    yield f"{duration:.1f} s, peak {peak:.0f} MiB"
 
 
 def multihead(seconds: float, out: Path) -> Lines:
-    """MultiHeadAttention self-attention, against torch's (goals: 1.3 ×; in training 1 ×).
+    """`MultiHeadAttention`: speed-up over torch's (goals: 1.3 ×; in training 1 ×).
 
-    The last column is how much faster it could be if all but the four projections took no time.
+    The last column is the speed-up if everything but the four projections took no time.
     """
-    yield "| batch × n × width, heads | eval | eval, gradients on | train | projections alone |"
+    yield "| batch × n × width, heads | eval | eval with autograd | train | projections alone |"
     yield "|---|---|---|---|---|"
     for batch, n, width, heads in MULTIHEAD_SIZES:
         theirs = nn.MultiheadAttention(width, heads, batch_first=True)
@@ -162,30 +163,34 @@ def multihead(seconds: float, out: Path) -> Lines:
         yield f"| {batch}×{n}×{width}, {heads} | {cells} |"
 
 
-# growth and memory first: their processes fork before torch has threads
-SECTIONS = (growth, additive_memory, fused, looks, additive, multihead)
+# growth and memory first: their processes fork before torch starts threads
+SECTIONS = (growth, additive_memory, fused, weights, additive, multihead)
 
 
 def main() -> None:
-    """Run the sections that were asked for."""
+    """Run the selected sections."""
     names = [section.__name__ for section in SECTIONS]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "out")
     parser.add_argument("--only", nargs="+", choices=names, default=names)
-    parser.add_argument("--quick", action="store_true", help="shorter texts, fewer rounds")
-    wishes = parser.parse_args()
-    wishes.out.mkdir(parents=True, exist_ok=True)
+    parser.add_argument("--quick", action="store_true", help="shorter sequences, fewer rounds")
+    parser.add_argument(
+        "--smoke", action="store_true", help="tiny inputs, once; for fused, weights"
+    )
+    arguments = parser.parse_args()
+    seconds = 0.0 if arguments.smoke else 0.3 if arguments.quick else 4.0
+    arguments.out.mkdir(parents=True, exist_ok=True)
     lines = []
     for section in SECTIONS:
-        if section.__name__ not in wishes.only:
+        if section.__name__ not in arguments.only:
             continue
-        rows = section(0.3 if wishes.quick else 4.0, wishes.out)
+        rows = section(seconds, arguments.out)
         for line in chain([f"## {section.__doc__.splitlines()[0]}", ""], rows, [""]):
             print(line, flush=True)
             lines.append(line)
     host = f"torch {torch.__version__}, {torch.get_num_threads()} threads, {platform.machine()}"
-    text = "\n".join([f"# Attention, measured\n\n{host}. Command: `make bench`.\n", *lines])
-    (wishes.out / "attention.md").write_text(text, encoding="utf-8")
+    text = "\n".join([f"# Attention\n\n{host}. Command: `python bench/attention.py`.\n", *lines])
+    (arguments.out / "attention.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
