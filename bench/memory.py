@@ -1,4 +1,4 @@
-"""Peak memory of one call, measured in a process of its own."""
+"""Peak memory and time of one call, measured in a separate process."""
 
 import multiprocessing
 import os
@@ -8,40 +8,41 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 FORK = multiprocessing.get_context("fork")
-MIB = 2**20
+BYTES_PER_MIB = 2**20
 
 
-def cost(make: Callable[[], Callable[[], object]]) -> tuple[float, float]:
-    """Give seconds and peak MiB of one call of the function that `make` makes.
+def cost(build: Callable[[], Callable[[], object]]) -> tuple[float, float]:
+    """Return the seconds and the peak MiB of one call of the function that `build` returns.
 
-    The first call, which also pays for what torch sets up once, counts for memory only.
+    The first call, which includes torch's one-time set-up, counts for memory only. Both are NaN if
+    the process ran out of memory.
     """
-    mine, theirs = FORK.Pipe(duplex=False)
-    child = FORK.Process(target=_report, args=(make, theirs))
+    receiver, sender = FORK.Pipe(duplex=False)
+    child = FORK.Process(target=_measure, args=(build, sender))
     child.start()
-    theirs.close()
+    sender.close()
     try:
-        outcome: tuple[float, float] = mine.recv()
+        measured: tuple[float, float] = receiver.recv()
     except EOFError:
-        outcome = (float("nan"), float("nan"))  # the child ran out of memory
+        measured = (float("nan"), float("nan"))
     child.join()
-    return outcome
+    return measured
 
 
-def _report(make: Callable[[], Callable[[], object]], answer: Connection) -> None:
-    run = make()
+def _measure(build: Callable[[], Callable[[], object]], sender: Connection) -> None:
+    run = build()
     before = _kilobytes("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # start the high-water mark anew
+    Path("/proc/self/clear_refs").write_text("5")  # reset the high-water mark
     run()
-    peak = (_kilobytes("VmHWM") - before) * 1024 / MIB
+    peak = (_kilobytes("VmHWM") - before) * 1024 / BYTES_PER_MIB
     best = float("inf")
     end = time.perf_counter() + 1.0
     while best == float("inf") or time.perf_counter() < end:
         start = time.perf_counter()
         run()
         best = min(best, time.perf_counter() - start)
-    answer.send((best, max(0.0, peak)))
-    answer.close()
+    sender.send((best, max(0.0, peak)))
+    sender.close()
     os._exit(0)
 
 

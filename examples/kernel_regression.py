@@ -1,4 +1,4 @@
-"""Nadaraya-Watson: a curve through noisy points is attention, and its bandwidth can be learned."""
+"""Nadaraya-Watson kernel regression: attention fits a curve, and can learn its bandwidth."""
 
 import torch
 
@@ -6,26 +6,26 @@ from regard import NadarayaWatson
 
 
 def truth(x: torch.Tensor) -> torch.Tensor:
-    """Give the curve that the points were drawn from."""
+    """Return the curve that the points were drawn from."""
     return 2 * x.sin() + x**0.8
 
 
 def main() -> None:
-    """Fit fifty points with three kernels, and compare each with the truth."""
+    """Fit fifty noisy points with three models, and compare each with the true curve."""
     generator = torch.Generator().manual_seed(0)
     x = 5 * torch.rand(50, generator=generator)
     y = truth(x) + 0.5 * torch.randn(50, generator=generator)
-    new = torch.linspace(0, 5, 101)
+    queries = torch.linspace(0, 5, 101)
 
-    fits = {
+    models = {
         "average of all points": NadarayaWatson("average"),
         "Gaussian, bandwidth 1": NadarayaWatson("gaussian", bandwidth=1.0),
         "Gaussian, bandwidth learned": NadarayaWatson("gaussian", bandwidth=1.0, learnable=True),
     }
-    for name, fit in fits.items():
-        error = (fit.fit(x, y).predict(new) - truth(new)).square().mean()
-        width = "" if fit.kernel == "average" else f" (bandwidth {fit.bandwidth:.2f})"
-        print(f"{name:28s} mean squared error {error:.3f}{width}")
+    for name, model in models.items():
+        error = (model.fit(x, y).predict(queries) - truth(queries)).square().mean()
+        bandwidth = "" if model.kernel == "average" else f" (bandwidth {model.bandwidth:.2f})"
+        print(f"{name:28s} mean squared error {error:.3f}{bandwidth}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Attention on one sentence: the same call with other scores and masks, and where it looks."""
+"""Self-attention over one sentence, with different scores and masks, as heat maps."""
 
 import torch
 
@@ -9,7 +9,7 @@ WORDS = ["the", "cat", "sat", "on", "the", "mat"]
 
 
 def main() -> None:
-    """Look with three scores, then with two masks, and print what was seen."""
+    """Print the attention weights of three scores, then of a mask."""
     generator = torch.Generator().manual_seed(0)
     vectors = 0.5 * torch.randn(len(WORDS), 16, generator=generator)
     vectors[4] = vectors[0]  # the same word, so the same vector
@@ -19,11 +19,11 @@ def main() -> None:
         assert torch.equal(context, regard.attend(vectors, score=score))  # looking changes nothing
         print(regard.viz.render_heatmap(weights, WORDS, WORDS, title=score), "\n")
 
-    back = causal() & window(2)
-    weights = regard.weights(vectors, mask=back)
-    title = "at itself and the two words before it"
+    mask = causal() & window(2)
+    weights = regard.weights(vectors, mask=mask)
+    title = "each word and the two before it"
     print(regard.viz.render_heatmap(weights, WORDS, WORDS, title=title), "\n")
-    print(back.explain(query=5, key=1))
+    print(mask.explain(query=5, key=1))
 
 
 if __name__ == "__main__":

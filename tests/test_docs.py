@@ -42,26 +42,24 @@ def test_tour_runs(tmp_path, monkeypatch):
 
 
 def test_score_can_be_added_as_documented(tmp_path):
-    tried, file, line, used = blocks("add-a-score.md")
-    exec(tried, {})
+    trial, file, line, use = blocks("add-a-score.md")
+    exec(trial, {})
     package = tmp_path / "regard"
     shutil.copytree(ROOT / "src" / "regard", package, ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "attention" / "manhattan.py").write_text(file)
-    table = package / "attention" / "scores.py"
-    said = (ROOT / "docs" / "add-a-score.md").read_text()
-    (imported,) = re.findall(r"`(from regard\.attention\.manhattan .*?)`", said)
-    code = table.read_text().replace(
-        '        "cosine": Cosine,', f'        "cosine": Cosine,\n{line}'
-    )
-    table.write_text(code.replace("from regard.errors", f"{imported}\nfrom regard.errors"))
-    done = subprocess.run(
-        [sys.executable, "-c", used], cwd=tmp_path, capture_output=True, text=True
-    )
+    scores = package / "attention" / "scores"
+    (scores / "manhattan.py").write_text(file)
+    page = (ROOT / "docs" / "add-a-score.md").read_text()
+    (imports,) = re.findall(r"`(from regard\.attention\.scores\.manhattan .*?)`", page)
+    code = (scores / "registry.py").read_text()
+    code = code.replace('        "cosine": Cosine,', f'        "cosine": Cosine,\n{line}')
+    code = code.replace("from regard.errors", f"{imports}\nfrom regard.errors")
+    (scores / "registry.py").write_text(code)
+    done = subprocess.run([sys.executable, "-c", use], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     done = subprocess.run(
-        [sys.executable, "-c", used], cwd=ROOT / "src", capture_output=True, text=True
+        [sys.executable, "-c", use], cwd=ROOT / "src", capture_output=True, text=True
     )
-    assert "no attention score is called 'manhattan'" in done.stderr  # not there before
+    assert "no attention score is called 'manhattan'" in done.stderr  # which it did not have before
 
 
 @pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
@@ -70,8 +68,8 @@ def test_links_and_named_files_exist(page):
     for link in re.findall(r"\]\(([^)#]+)\)", text):
         assert link.startswith("https://") or (page.parent / link).exists(), link
     for name in set(re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)`", text)) - {
-        "src/regard/attention/manhattan.py",
-        "tests/attention/test_manhattan.py",
+        "src/regard/attention/scores/manhattan.py",
+        "tests/attention/scores/test_manhattan.py",
     }:
         assert (ROOT / name).exists() or list((ROOT / "src" / "regard").rglob(name)), name
 

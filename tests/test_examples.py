@@ -37,7 +37,7 @@ def test_every_example_has_a_test():
 
 def test_look_example_prints_scores_and_masks(run):
     output = run("look")
-    for title in ("scaled_dot", "cosine", "gaussian", "at itself and the two words before it"):
+    for title in ("scaled_dot", "cosine", "gaussian", "each word and the two before it"):
         assert title in output
     assert output.endswith("query 5 may not attend to key 1: masked by window(2)\n")
 

@@ -32,7 +32,7 @@ def look(call: AttentionCall, dropout: float) -> tuple[Context, Weights]:
 
 
 def has_few_scores(call: AttentionCall) -> bool:
-    """Return whether all scores may well be held at once."""
+    """Return whether there are few enough scores to compute all of them at once."""
     return torch.Size(call.shape.score_shape).numel() < MAX_SCORES
 
 

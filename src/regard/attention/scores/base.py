@@ -125,8 +125,8 @@ class Score(nn.Module):
 class FunctionScore(Score):
     """Any callable as a score, with the defaults of `Score`.
 
-    Nothing is known about a plain function, so it is assumed to need gradients and random
-    numbers; a module that is no `Score` is asked for its parameters and its training mode.
+    Nothing is known about a plain function, so it is assumed to need gradients and to draw random
+    numbers. For a module that is no `Score`, its parameters and its training mode decide.
     """
 
     def __init__(self, function: ScoreFunction) -> None:
