@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 from regard.viz.detokenize import BYTE_ALPHABET, CONTINUATION, display_tokens
 
 # the JavaScript tests read the same cases
-CASES = json.loads((Path(__file__).parents[1] / "fixtures" / "pieces.json").read_text("utf-8"))
+CASES = json.loads(
+    (Path(__file__).parents[1] / "fixtures" / "display_tokens.json").read_text("utf-8")
+)
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case["says"] for case in CASES])
+@pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
 def test_pieces_are_displayed_as_text(case):
-    assert display_tokens(case["pieces"], case["special"]) == tuple(case["readable"])
+    assert display_tokens(case["pieces"], case["special"]) == tuple(case["displayed"])
 
 
 def test_byte_alphabet_has_one_character_per_byte():

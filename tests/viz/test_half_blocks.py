@@ -51,7 +51,7 @@ def test_large_map_fits_the_width(colour, width):
 def test_edges_show_positions_of_a_pooled_map():
     lines = render_half_blocks(np.zeros((500, 300)), colour="plain", width=104).splitlines()
     assert lines[0].split() == [str(n) for n in range(0, 300, 30)]
-    numbered = [int(found[0]) for line in lines[1:-2] if (found := re.findall(r"^ *(\d+)", line))]
+    numbered = [int(label[0]) for x in lines[1:-2] if (label := re.findall(r"^ *(\d+)", x))]
     assert numbered == [62 * n + n // 2 for n in range(8)]
 
 

@@ -168,8 +168,8 @@ def test_missing_matplotlib_is_reported_with_the_extra(monkeypatch):
 
 def test_importing_viz_imports_neither_torch_nor_matplotlib():
     check = "import sys, regard.viz; print({'torch', 'matplotlib'} & set(sys.modules))"
-    found = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
-    assert (found.stdout, found.stderr) == ("set()\n", "")
+    result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
+    assert (result.stdout, result.stderr) == ("set()\n", "")
 
 
 def test_plotting_does_not_import_pyplot():
@@ -177,8 +177,8 @@ def test_plotting_does_not_import_pyplot():
         "import sys; from regard.viz import plot_heatmap; "
         "plot_heatmap([[1.0]], ['a'], ['b']); print('matplotlib.pyplot' in sys.modules)"
     )
-    found = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
-    assert (found.stdout, found.stderr) == ("False\n", "")
+    result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
+    assert (result.stdout, result.stderr) == ("False\n", "")
 
 
 @pytest.mark.parametrize("part", ["word ", "word", "力"])

@@ -15,8 +15,8 @@ from regard.viz import STATIC_FOLDER, page_payload, render_page, save_page
 
 
 def embedded_json(html, name):
-    found = re.search(f'<script type="application/json" id="{name}">(.*?)</script>', html)
-    return json.loads(found[1])
+    match = re.search(f'<script type="application/json" id="{name}">(.*?)</script>', html)
+    return json.loads(match[1])
 
 
 def test_page_embeds_the_trace_in_its_file_format(trace):

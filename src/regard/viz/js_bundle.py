@@ -54,21 +54,21 @@ def _bundle(folder: Path, module: str, bundled: dict[str, str], parents: tuple[s
     if module in bundled:
         return
     text = (folder / f"{module}.js").read_text("utf-8")
-    for found in _IMPORT.finditer(text):
-        _bundle(folder, found[2], bundled, (*parents, module))
+    for match in _IMPORT.finditer(text):
+        _bundle(folder, match[2], bundled, (*parents, module))
     body = _IMPORT.sub(_replace_import, text)
-    body = _EXPORT.sub(lambda found: found[0].removeprefix("export "), body)
+    body = _EXPORT.sub(lambda match: match[0].removeprefix("export "), body)
     unsupported = re.search(r"^(?:import|export)\b.*", body, re.MULTILINE)
     if unsupported:
         raise ValueError(f"{module}.js must import and export by name, not {unsupported[0]!r}")
-    exports = ", ".join(found[1] for found in _EXPORT.finditer(text))
+    exports = ", ".join(match[1] for match in _EXPORT.finditer(text))
     bundled[module] = (
         f"const {module_variable(module)} = (() => {{\n{body}return {{ {exports} }};\n}})();"
     )
 
 
-def _replace_import(found: re.Match[str]) -> str:
-    names, module = found[1], module_variable(found[2])
+def _replace_import(match: re.Match[str]) -> str:
+    names, module = match[1], module_variable(match[2])
     if names.startswith("*"):
         return f"const {names.removeprefix('* as ')} = {module};\n"
     return f"const {re.sub(r' as ', ': ', names)} = {module};\n"

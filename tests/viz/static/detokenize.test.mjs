@@ -5,10 +5,10 @@ import { test } from "node:test";
 import { displayTokens, escapeControls } from "../../../src/regard/viz/static/detokenize.js";
 import { groupTokens } from "../../../src/regard/viz/static/tokenGroups.js";
 
-const cases = JSON.parse(readFileSync(new URL("../../fixtures/pieces.json", import.meta.url)));
+const cases = JSON.parse(readFileSync(new URL("../../fixtures/display_tokens.json", import.meta.url)));
 
-for (const { says, pieces, special, readable } of cases) {
-  test(`displayTokens: ${says}`, () => assert.deepEqual(displayTokens(pieces, special), readable));
+for (const { case: name, pieces, special, displayed } of cases) {
+  test(`displayTokens: ${name}`, () => assert.deepEqual(displayTokens(pieces, special), displayed));
 }
 
 test("control and direction characters are escaped, joiners are kept", () => {

@@ -1,4 +1,4 @@
-"""The whole way, from phrases to words that look at their translations; minutes, not seconds."""
+"""Training on the phrasebook reaches a quality, and attention an alignment; takes minutes."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from regard.training import train
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked")]
 
-BUDGET = {
+SETTINGS = {
     "data": {"vocab_size": 2000},
     "model": {"layers": 2, "width": 96, "ffn_width": 192, "dropout": 0.1},
     "train": {
@@ -36,39 +36,40 @@ def book():
     return load_phrasebook("fr", train=12_000, valid=300, test=300)
 
 
-def learned(book, out, *changes):
+def train_and_evaluate(book, out, *updates):
+    """Return the trained run, and BLEU and exact match on the test set."""
     train(
         Corpus.from_pairs("book", [pair.to_pair() for pair in book.train]),
         out,
         valid=Corpus.from_pairs("valid", [pair.to_pair() for pair in book.valid]),
-        updates=[BUDGET, *changes],
+        updates=[SETTINGS, *updates],
         echo=lambda line: None,
     )
     run = load(out)
-    found = translate(run.model, run.tokenizers, [phrase.source for phrase in book.test])
-    texts, wanted = [best[0].text for best in found], [phrase.target for phrase in book.test]
-    return run, bleu(texts, wanted), exact_match(texts, wanted)
+    hypotheses = translate(run.model, run.tokenizers, [pair.source for pair in book.test])
+    texts, references = [best[0].text for best in hypotheses], [pair.target for pair in book.test]
+    return run, bleu(texts, references), exact_match(texts, references)
 
 
 @pytest.fixture(scope="module")
 def bahdanau(book, tmp_path_factory):
-    return learned(book, tmp_path_factory.mktemp("b") / "run", RECURRENT)
+    return train_and_evaluate(book, tmp_path_factory.mktemp("b") / "run", RECURRENT)
 
 
-def test_a_transformer_translates_what_it_never_saw_and_its_looks_align(book, tmp_path):
-    run, score, exact = learned(book, tmp_path / "run")
+def test_transformer_translates_unseen_sentences_and_a_head_aligns(book, tmp_path):
+    run, score, exact = train_and_evaluate(book, tmp_path / "run")
     assert score > 70 and exact > 0.4
     assert choose_head(run, book.valid[:100]).value < 0.4
 
 
-def test_bahdanaus_model_does_too(book, bahdanau):
+def test_bahdanau_model_translates_unseen_sentences_and_a_head_aligns(book, bahdanau):
     run, score, exact = bahdanau
     assert score > 70 and exact > 0.4
     assert choose_head(run, book.valid[:100]).value < 0.4
 
 
-def test_without_attention_the_same_model_does_clearly_worse(book, bahdanau, tmp_path):
-    _, score, exact = learned(
+def test_model_without_attention_is_clearly_worse(book, bahdanau, tmp_path):
+    _, score, exact = train_and_evaluate(
         book, tmp_path / "run", RECURRENT, {"model": {"use_attention": False}}
     )
     assert score < bahdanau[1] - 10
