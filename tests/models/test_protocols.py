@@ -11,6 +11,7 @@ from regard.models import (
     DecoderModel,
     DecoderState,
     Embedding,
+    EncodedSource,
     Encoder,
     LanguageModel,
     RecurrentModel,
@@ -87,3 +88,17 @@ def test_calling_a_model_encodes_and_decodes():
         target = torch.tensor([[1, 4, 5], [1, 6, 7]])
         expected = model.decode(target, model.encode(SOURCE, LENGTHS))
         assert torch.equal(model(SOURCE, LENGTHS, target), expected)
+
+
+def test_concatenated_buckets_are_the_batch_in_its_order():
+    source, lengths = torch.randint(4, 9, (5, 6)), torch.tensor([6, 2, 5, 3, 6])
+    rows = [torch.tensor([4, 0, 2]), torch.tensor([3, 1])]
+    for model in make_models():
+        parts = [model.encode(source[r, : int(lengths[r].max())], lengths[r]) for r in rows]
+        joined, expected = EncodedSource.concat(parts, rows), model.encode(source, lengths)
+        assert torch.equal(joined.mask, expected.mask)
+        target = torch.randint(4, 9, (5, 3))
+        outputs = model.decode(target, joined)
+        torch.testing.assert_close(outputs, model.decode(target, expected))
+        if expected.initial_hidden is not None:
+            torch.testing.assert_close(joined.initial_hidden, expected.initial_hidden)

@@ -69,6 +69,17 @@ def translate(
     Raises:
         RegardError: if `n_best` is out of range, or a sentence has no translation (NaN logits).
         DecodingCancelled: if `should_stop` returned True.
+
+    Example:
+        >>> from regard.config import ModelConfig
+        >>> from regard.data import train_tokenizer
+        >>> from regard.models import build
+        >>> tokenizer = train_tokenizer(["a cat", "a dog"], "characters")
+        >>> config = ModelConfig(width=32, layers=1, heads=2, positions="learned", max_positions=9)
+        >>> model = build(config, (len(tokenizer), len(tokenizer))).eval()
+        >>> found = translate(model, Tokenizers(tokenizer, tokenizer), ["a cat", ""], n_best=2)
+        >>> [len(translations) for translations in found]
+        [2, 2]
     """
     config = _search_config(config, n_best, sampling)
     sources = _truncate(_source_tokens(tokenizers, sentences), model.max_length)

@@ -3,8 +3,6 @@
 With the additive score it is Bahdanau's model (2015); with dot or bilinear, Luong's (2015).
 """
 
-from typing import Any
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -182,14 +180,10 @@ class RecurrentModel(Seq2SeqModel):
         """Attend to the source; return the context, and the weights if they are asked for."""
         queries = self.score.project_queries(queries)
         (key_values,) = source.key_values
-        mask = source.mask if self.use_attention else _last_token(source.mask)
-        options: dict[str, Any] = {
-            "score": self.score.pairwise,
-            "mask": padding(mask),
-        }
+        mask = padding(source.mask if self.use_attention else _last_token(source.mask))
         if return_weights:
-            return look(queries, *key_values, **options)
-        return attend(queries, *key_values, **options), None
+            return look(queries, *key_values, score=self.score.pairwise, mask=mask)
+        return attend(queries, *key_values, score=self.score.pairwise, mask=mask), None
 
 
 def _last_token(mask: Bool[Tensor, "batch key"]) -> Bool[Tensor, "batch key"]:

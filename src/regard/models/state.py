@@ -58,12 +58,15 @@ class EncodedSource(NamedTuple):
     def concat(parts: Sequence["EncodedSource"], rows: Sequence[Tensor]) -> "EncodedSource":
         """Join buckets of one batch, each item at its row, padded to the longest bucket."""
         layers = zip(*(part.key_values for part in parts), strict=True)
+        hidden = [part.initial_hidden for part in parts if part.initial_hidden is not None]
+        order = torch.cat(list(rows)).argsort()
         return EncodedSource(
             tuple(
                 KeyValues(*(scatter_rows(some, rows, axis=-2) for some in zip(*layer, strict=True)))
                 for layer in layers
             ),
             scatter_rows([part.mask for part in parts], rows, axis=-1),
+            torch.cat(hidden, dim=1)[:, order] if hidden else None,
         )
 
 
