@@ -269,8 +269,17 @@ def test_inputs_of_another_width_are_refused_by_name():
         attention(rows, rows[..., :8])
     with pytest.raises(RegardError, match="values must have a width of 12"):
         attention(rows, rows, rows[..., :8])
-    with pytest.raises(RegardError, match="one axis fewer for a single query"):
-        attention(rows[0, 0], rows)
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys"),
+    [((WIDTH,), (2, 5, WIDTH)), ((WIDTH,), None), ((2, 2, 6, WIDTH), (2, 5, WIDTH))],
+)
+def test_queries_with_a_wrong_number_of_axes_are_refused(queries, keys):
+    attention = MultiHeadAttention(WIDTH, HEADS)
+    message = r"queries must be \(batch, query, width\), with one axis fewer for a single query"
+    with pytest.raises(RegardError, match=message):
+        attention(torch.randn(queries), None if keys is None else torch.randn(keys))
 
 
 def test_parameters_of_the_score_are_parameters_of_the_module():

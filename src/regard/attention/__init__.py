@@ -25,6 +25,7 @@ from regard.attention.kv_cache import KeyValues, KVCache
 from regard.attention.multihead import MultiHeadAttention
 from regard.attention.observer import Observer, register_observer
 from regard.attention.scores import (
+    KERNEL_PROFILES,
     SCORE_NAMES,
     Additive,
     Bilinear,
@@ -36,6 +37,7 @@ from regard.attention.scores import (
     Kernel,
     ScaledDot,
     Score,
+    as_score,
     get_score,
     make_score,
 )
@@ -43,6 +45,7 @@ from regard.attention.scores import (
 __all__ = [
     "BACKENDS",
     "KERNELS",
+    "KERNEL_PROFILES",
     "SCORE_NAMES",
     "Additive",
     "AttentionCall",
@@ -65,6 +68,7 @@ __all__ = [
     "Observer",
     "ScaledDot",
     "Score",
+    "as_score",
     "attend",
     "complexity",
     "complexity_table",

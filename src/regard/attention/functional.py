@@ -20,6 +20,12 @@ class AttentionOutput(NamedTuple):
         context: (*batch, query, value): the values, summed by their weights.
         weights: (*batch, query, key), before dropout: a row sums to 1, or to 0 if the query is
             fully masked.
+
+    Example:
+        >>> import torch
+        >>> context, weights = look(torch.randn(2, 5, 12))  # it unpacks like a tuple
+        >>> torch.allclose(weights.sum(-1), torch.ones(2, 5))
+        True
     """
 
     context: Tensor

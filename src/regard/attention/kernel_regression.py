@@ -14,14 +14,14 @@ from torch.nn.functional import mse_loss
 
 from regard.attention.backends import BackendName
 from regard.attention.functional import attend, weights
-from regard.attention.scores import Gaussian, Kernel, boxcar, epanechnikov, triangular, uniform
+from regard.attention.scores import KERNEL_PROFILES, Gaussian, Kernel, uniform
 from regard.errors import RegardError, unknown_name
 from regard.masks import window
 
 Points = Tensor | Sequence[float] | Sequence[Sequence[float]]
 
-PROFILES = {"boxcar": boxcar, "triangular": triangular, "epanechnikov": epanechnikov}
-KERNELS = ("average", "gaussian", *PROFILES)
+KERNELS = ("average", "gaussian", *KERNEL_PROFILES)
+"""The kernels of `NadarayaWatson`, by name."""
 
 MAX_FOLDED_BANDWIDTHS = 256  # between points; farther apart, the expanded square loses digits
 
@@ -57,7 +57,7 @@ class NadarayaWatson:
         if kernel == "gaussian":
             self.score = Gaussian(bandwidth, learnable)
         else:
-            self.score = Kernel(PROFILES.get(kernel, uniform), bandwidth, learnable)
+            self.score = Kernel(KERNEL_PROFILES.get(kernel, uniform), bandwidth, learnable)
         self._points: tuple[Tensor, Tensor] | None = None
         self._is_scalar = False  # y had one axis, so predictions have one
 

@@ -223,6 +223,11 @@ class MultiHeadAttention(nn.Module):
 
         Raises:
             RegardError: torch's module adds keys (`add_bias_kv`, `add_zero_attn`).
+
+        Example:
+            >>> attention = MultiHeadAttention.from_torch(nn.MultiheadAttention(12, 3))
+            >>> attention.heads, attention.head_width
+            (3, 4)
         """
         from regard.attention.convert import from_torch
 
@@ -233,6 +238,10 @@ class MultiHeadAttention(nn.Module):
 
         Raises:
             RegardError: the module has a score, heads or positions that torch's does not have.
+
+        Example:
+            >>> MultiHeadAttention(12, heads=3).to_torch().num_heads
+            3
         """
         from regard.attention.convert import to_torch
 

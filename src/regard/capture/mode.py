@@ -18,8 +18,7 @@ from torch.overrides import (
 )
 
 from regard._support.functorch import in_functorch
-from regard.attention import AttentionCall
-from regard.attention.scores import as_score
+from regard.attention import AttentionCall, as_score
 from regard.capture.call_site import ModuleNames
 from regard.capture.calls import CapturedCall, FlexCall, SDPACall, capture_regard_call
 from regard.capture.capture import Capture

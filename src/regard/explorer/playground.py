@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from regard import masks
 from regard.attention import (
+    KERNEL_PROFILES,
     KERNELS,
     Additive,
     Bilinear,
@@ -17,7 +18,6 @@ from regard.attention import (
     look,
     make_score,
 )
-from regard.attention.kernel_regression import PROFILES
 from regard.explorer.schemas import (
     LIMITS,
     AttendRequest,
@@ -139,8 +139,8 @@ def _make_score(
         parameters["slope"] = ALiBi(ALIBI_HEADS).slopes[0].item()
     if request.score == "gaussian":
         return Gaussian(request.bandwidth), parameters | {"bandwidth": request.bandwidth}
-    if request.score in PROFILES:
-        kernel = Kernel(PROFILES[request.score], request.bandwidth)
+    if request.score in KERNEL_PROFILES:
+        kernel = Kernel(KERNEL_PROFILES[request.score], request.bandwidth)
         return kernel, parameters | {"bandwidth": request.bandwidth}
     score = _initialize(make_score(request.score, (query_width, key_width))).double()
     if isinstance(score, ScaledDot):

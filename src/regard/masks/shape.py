@@ -20,6 +20,12 @@ class AttentionShape:
         device: where masks are materialized.
         row_start: first query of the selected rows.
         row_count: number of selected rows; None for all.
+
+    Example:
+        >>> from regard.masks import causal
+        >>> shape = AttentionShape(queries=3, keys=3)
+        >>> causal().materialize(shape.with_rows(1, 1))
+        tensor([[ True,  True, False]])
     """
 
     queries: int
@@ -82,7 +88,12 @@ class AttentionShape:
 
 
 def is_broadcastable(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    """Return whether a tensor of one shape can be expanded to another."""
+    """Return whether a tensor of one shape can be expanded to another.
+
+    Example:
+        >>> is_broadcastable((1, 7), (2, 5, 7)), is_broadcastable((2, 7), (2, 5, 7))
+        (True, False)
+    """
     return len(shape) <= len(target) and all(
         size in (1, wanted) for size, wanted in zip(shape[::-1], target[::-1], strict=False)
     )

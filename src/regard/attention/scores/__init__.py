@@ -19,7 +19,14 @@ from regard.attention.scores.bilinear import Bilinear
 from regard.attention.scores.cosine import Cosine
 from regard.attention.scores.dot import Dot, ScaledDot
 from regard.attention.scores.gaussian import Gaussian
-from regard.attention.scores.kernels import Kernel, boxcar, epanechnikov, triangular, uniform
+from regard.attention.scores.kernels import (
+    KERNEL_PROFILES,
+    Kernel,
+    boxcar,
+    epanechnikov,
+    triangular,
+    uniform,
+)
 from regard.attention.scores.registry import (
     ALIASES,
     PARAMETER_FREE,
@@ -31,6 +38,7 @@ from regard.attention.scores.registry import (
 
 __all__ = [
     "ALIASES",
+    "KERNEL_PROFILES",
     "PARAMETER_FREE",
     "PARAMETRIC",
     "SCORE_NAMES",

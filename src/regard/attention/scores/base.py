@@ -23,6 +23,12 @@ class DotProductForm(NamedTuple):
         keys: (*batch, key, width').
         scale: factor of the dot product.
         key_bias: (*batch, key), added to the score of a key with every query; None adds nothing.
+
+    Example:
+        >>> from regard.attention import Gaussian
+        >>> form = Gaussian(bandwidth=2.0).fold(torch.randn(5, 3), torch.randn(7, 3))
+        >>> form.scale, form.key_bias.shape
+        (0.25, torch.Size([7]))
     """
 
     queries: Tensor
@@ -127,6 +133,14 @@ class FunctionScore(Score):
 
     Nothing is known about a plain function, so it is assumed to need gradients and to draw random
     numbers. For a module that is no `Score`, its parameters and its training mode decide.
+
+    Args:
+        function: (queries, keys) -> scores.
+
+    Example:
+        >>> score = FunctionScore(lambda queries, keys: queries @ keys.mT)
+        >>> score.is_dot_product  # nothing is known about the function
+        False
     """
 
     def __init__(self, function: ScoreFunction) -> None:
@@ -152,12 +166,23 @@ class FunctionScore(Score):
         """The name of the function or of the module's class."""
         return getattr(self.function, "__name__", type(self.function).__name__)
 
+    def extra_repr(self) -> str:
+        """Show the name of a plain function; a module shows itself."""
+        return "" if isinstance(self.function, nn.Module) else self.display_name
+
 
 def as_score(score: Score | ScoreFunction) -> Score:
     """Return a `Score` as it is, and any other callable as a `FunctionScore`.
 
+    Args:
+        score: a `Score`, another module, or a function (queries, keys) -> scores.
+
     Raises:
         TypeError: `score` is a class, or cannot be called.
+
+    Example:
+        >>> as_score(torch.cdist)
+        FunctionScore(cdist)
     """
     if isinstance(score, Score):
         return score

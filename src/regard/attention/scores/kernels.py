@@ -1,7 +1,8 @@
 """Kernels of regression: uniform (the average), boxcar, triangular and Epanechnikov."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import torch
 from torch import Tensor
@@ -30,6 +31,12 @@ def triangular(distance: Tensor) -> Tensor:
 def epanechnikov(distance: Tensor) -> Tensor:
     """Decrease as a parabola, to 0 at a distance of 1."""
     return 1 - distance**2
+
+
+KERNEL_PROFILES: Mapping[str, Callable[[Tensor], Tensor]] = MappingProxyType(
+    {"boxcar": boxcar, "triangular": triangular, "epanechnikov": epanechnikov}
+)
+"""Profiles of finite support, by name."""
 
 
 class Kernel(Score):

@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 
 from regard._support.precision import upcast
-from regard.attention import AttentionCall
+from regard.attention import AttentionCall, as_score
 from regard.attention.backends import dense
-from regard.attention.scores import as_score
 from regard.capture.calls.base import CapturedCall, Shape, round_like_autocast, to_four_axes
 from regard.capture.calls.sdpa import SDPACall
 from regard.capture.isolation import side_effect_free_copy
