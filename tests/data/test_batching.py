@@ -25,9 +25,9 @@ def encode(pairs, links=()):
     columns = []
     for side in ([pair[0] for pair in pairs], [pair[1] for pair in pairs], list(links)):
         side = side or [[]] * len(pairs)
-        numbers = np.array([number for some in side for number in some], dtype=np.uint16)
-        starts = np.cumsum([0, *(len(some) for some in side)])
-        columns += [numbers, starts]
+        flat = np.array([token for tokens in side for token in tokens], dtype=np.uint16)
+        starts = np.cumsum([0, *(len(tokens) for tokens in side)])
+        columns += [flat, starts]
     return EncodedPairs(*columns, dropped={})
 
 
@@ -40,8 +40,8 @@ def realistic(pairs=29_000):
     rng = np.random.default_rng(3)
     source = np.clip(rng.lognormal(2.61, 0.32, pairs), 1, 128).astype(int)
     target = np.clip(source * rng.normal(1.04, 0.19, pairs), 1, 128)
-    starts = [np.concatenate([[0], np.cumsum(some)]) for some in (source, target.astype(int))]
-    tokens = [np.full(some[-1], 9, dtype=np.uint16) for some in starts]
+    starts = [np.concatenate([[0], np.cumsum(lengths)]) for lengths in (source, target.astype(int))]
+    tokens = [np.full(ends[-1], 9, dtype=np.uint16) for ends in starts]
     none = np.zeros(0, dtype=np.uint16), np.zeros(pairs + 1, dtype=np.int64)
     return EncodedPairs(tokens[0], starts[0], tokens[1], starts[1], *none, dropped={})
 

@@ -72,20 +72,20 @@ def test_full_cache_of_a_word_is_reused():
 def test_each_pair_is_encoded_once_per_sample_and_links_follow(tmp_path):
     pair = Pair("the notation", "a translation", (((4, 12), (2, 13)),))
     settings = DataConfig(bpe_dropout_samples=6, bpe_dropout=0.4)
-    some = encode_pairs(
+    encoded = encode_pairs(
         [pair, Pair("tea", "a")], JOINT, settings, tmp_path, PairBPEDropout(JOINT, settings, 0)
     )
-    assert len(some) == 12
-    assert len({tuple(some.pair(n)[1].tolist()) for n in range(6)}) > 1
+    assert len(encoded) == 12
+    assert len({tuple(encoded.pair(n)[1].tolist()) for n in range(6)}) > 1
     for number in range(6):
-        source, target = (side.tolist() for side in some.pair(number))
+        source, target = (side.tolist() for side in encoded.pair(number))
         assert (BOTH.decode(source), BOTH.decode(target)) == (pair.source, pair.target)
         wanted = {
             (i, j)
             for i in overlapping(BOTH.offsets(source), (4, 12))
             for j in overlapping(BOTH.offsets(target), (2, 13))
         }
-        assert {tuple(link) for link in some.links_of(number).tolist()} == wanted
+        assert {tuple(link) for link in encoded.links_of(number).tolist()} == wanted
 
 
 def test_overlong_sample_is_replaced_by_the_default_segmentation():

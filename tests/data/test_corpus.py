@@ -223,11 +223,11 @@ words = st.text(st.characters(codec="utf-8", exclude_categories=["Z", "C"]), min
 
 
 @given(st.lists(words), st.sampled_from([" ", "  ", "\t"]))
-def test_find_words_returns_the_span_of_each_word_in_order(some, between):
-    text = between.join(some)
-    found = find_words(text, some)
-    assert [text[start:end] for start, end in found] == some
-    assert all(one[1] <= other[0] for one, other in pairwise(found))
+def test_find_words_returns_the_span_of_each_word_in_order(expected, separator):
+    text = separator.join(expected)
+    spans = find_words(text, expected)
+    assert [text[start:end] for start, end in spans] == expected
+    assert all(one[1] <= other[0] for one, other in pairwise(spans))
 
 
 def test_corpus_of_files_can_be_read_repeatedly(tmp_path):

@@ -36,58 +36,58 @@ def test_encoded_pairs_equal_the_tokenizers_output_for_every_chunk_size(
     tmp_path, monkeypatch, chunk
 ):
     monkeypatch.setattr(dataset, "CHUNK_PAIRS", chunk)
-    apart = Tokenizers(BOTH, train_tokenizer(TEXTS, "characters", 300))
-    some = encode_pairs(PAIRS, apart, DataConfig(), tmp_path / "new" / "folder")
-    assert len(some) == len(PAIRS)
+    separate = Tokenizers(BOTH, train_tokenizer(TEXTS, "characters", 300))
+    encoded = encode_pairs(PAIRS, separate, DataConfig(), tmp_path / "new" / "folder")
+    assert len(encoded) == len(PAIRS)
     for number, pair in enumerate(PAIRS):
-        source, target = some.pair(number)
-        assert source.tolist() == apart.source.encode(pair.source)
-        assert target.tolist() == apart.target.encode(pair.target)
-    assert some.lengths[0].tolist() == [len(apart.source.encode(p.source)) for p in PAIRS]
-    assert some.lengths[1].tolist() == [len(apart.target.encode(p.target)) for p in PAIRS]
-    assert isinstance(some.source, np.memmap)
-    assert some.dropped == {}
+        source, target = encoded.pair(number)
+        assert source.tolist() == separate.source.encode(pair.source)
+        assert target.tolist() == separate.target.encode(pair.target)
+    assert encoded.lengths[0].tolist() == [len(separate.source.encode(p.source)) for p in PAIRS]
+    assert encoded.lengths[1].tolist() == [len(separate.target.encode(p.target)) for p in PAIRS]
+    assert isinstance(encoded.source, np.memmap)
+    assert encoded.dropped == {}
 
 
 def test_encoded_pairs_are_loaded_as_written(tmp_path):
-    some, back = (
+    encoded, loaded = (
         encode_pairs(PAIRS, JOINT, DataConfig(max_length=9), tmp_path),
         EncodedPairs.load(tmp_path),
     )
     assert EncodedPairs.is_complete(tmp_path)
-    assert back.dropped == some.dropped != {}
-    for one, other in zip(some[:-1], back[:-1], strict=True):
+    assert loaded.dropped == encoded.dropped != {}
+    for one, other in zip(encoded[:-1], loaded[:-1], strict=True):
         assert one.tolist() == other.tolist()
 
 
 def test_character_links_become_token_links(tmp_path):
-    letters = train_tokenizer(TEXTS, "characters", 300)
-    some = encode_pairs(PAIRS, Tokenizers(letters, letters), DataConfig(), tmp_path)
-    # one token more than letters: a text starts with a space
-    linked = {(source - 1, target - 1) for source, target in some.links_of(0).tolist()}
+    characters = train_tokenizer(TEXTS, "characters", 300)
+    encoded = encode_pairs(PAIRS, Tokenizers(characters, characters), DataConfig(), tmp_path)
+    # one token more than characters: a text starts with a space
+    linked = {(source - 1, target - 1) for source, target in encoded.links_of(0).tolist()}
     assert linked == {(i, j) for i in range(3) for j in range(2)} | {
         (i, j) for i in range(4, 7) for j in range(8, 13)
     }
-    assert some.links_of(1).shape == (0, 2)
-    assert (some.links_of(2) - 1).tolist() == [[0, 0]]
+    assert encoded.links_of(1).shape == (0, 2)
+    assert (encoded.links_of(2) - 1).tolist() == [[0, 0]]
 
 
 def test_empty_corpus_is_encoded(tmp_path):
-    some = encode_pairs([], JOINT, DataConfig(), tmp_path)
-    assert len(some) == 0
-    assert [len(lengths) for lengths in some.lengths] == [0, 0]
+    encoded = encode_pairs([], JOINT, DataConfig(), tmp_path)
+    assert len(encoded) == 0
+    assert [len(lengths) for lengths in encoded.lengths] == [0, 0]
 
 
 def test_ids_above_65535_are_kept(tmp_path):
     words = Tokenizer("words", [f" w{n}" for n in range(66_000)] + [" w", "w"])
     numbers = [words.encode(text) for text in ("w", "wwww")]
     assert max(numbers[1]) > np.iinfo(np.uint16).max
-    some = encode_pairs([Pair("w", "wwww")], Tokenizers(BOTH, words), DataConfig(), tmp_path)
-    assert some.pair(0)[1].tolist() == numbers[1]
+    encoded = encode_pairs([Pair("w", "wwww")], Tokenizers(BOTH, words), DataConfig(), tmp_path)
+    assert encoded.pair(0)[1].tolist() == numbers[1]
 
 
 def test_dropped_pairs_are_counted_by_reason(tmp_path):
-    letters = train_tokenizer(TEXTS, "characters", 300)
+    characters = train_tokenizer(TEXTS, "characters", 300)
     pairs = [
         Pair("kept", "gardé"),
         Pair("", "vide"),
@@ -100,15 +100,18 @@ def test_dropped_pairs_are_counted_by_reason(tmp_path):
         Pair("kept", "too"),
     ]
     settings = DataConfig(max_length=30, max_length_ratio=2.0)
-    some = encode_pairs(pairs, Tokenizers(letters, letters), settings, tmp_path)
-    assert some.dropped == {
+    encoded = encode_pairs(pairs, Tokenizers(characters, characters), settings, tmp_path)
+    assert encoded.dropped == {
         "empty source": 2,
         "empty target": 1,
         "source longer than 30 tokens": 1,
         "target longer than 30 tokens": 1,
         "one side more than 2 times the other": 2,
     }
-    assert [letters.decode(some.pair(n)[0].tolist()) for n in range(len(some))] == ["kept", "kept"]
+    assert [characters.decode(encoded.pair(n)[0].tolist()) for n in range(len(encoded))] == [
+        "kept",
+        "kept",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -199,11 +202,11 @@ def test_impossible_folder_is_reported_in_one_line(tmp_path):
 @pytest.mark.parametrize(
     "name", [f"{n}.{end}" for n in dataset.COLUMNS for end in ("tokens", "starts")]
 )
-@pytest.mark.parametrize("kept", [0, 2, 3, 8])
-def test_truncated_files_are_refused(tmp_path, name, kept):
+@pytest.mark.parametrize("size", [0, 2, 3, 8])
+def test_truncated_files_are_refused(tmp_path, name, size):
     encode_pairs(PAIRS, JOINT, DataConfig(), tmp_path)
     data = (tmp_path / name).read_bytes()
-    (tmp_path / name).write_bytes(data[:kept])
+    (tmp_path / name).write_bytes(data[:size])
     with pytest.raises(RegardError, match="the encoded pairs in .* are damaged: "):
         EncodedPairs.load(tmp_path)
 

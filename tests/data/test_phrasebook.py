@@ -27,11 +27,11 @@ def test_held_out_pairs_do_not_depend_on_the_number_of_training_pairs():
 def test_word_spans_cover_the_words_and_all_but_spaces(language):
     for pair in load_phrasebook(language, train=500).train:
         spans = pair.word_spans()
-        for text, words, found in (
+        for text, words, word_spans in (
             (pair.source, pair.source_words, spans.source),
             (pair.target, pair.target_words, spans.target),
         ):
-            assert tuple(text[start:end] for start, end in found) == words
+            assert tuple(text[start:end] for start, end in word_spans) == words
             assert "".join(words) == "".join(text.split())
         assert spans.links == pair.links
 

@@ -156,10 +156,10 @@ def test_character_tokenizer_has_one_token_per_character():
 def test_word_spans_cover_all_but_spaces(text):
     words = TOKENIZERS["bpe"].word_spans(text)
     assert words == TOKENIZERS["bpe"].word_spans(without_surrogates(text))
-    found = "".join(text[slice(*word)] for word in words)
-    assert " " not in found
+    covered_text = "".join(text[slice(*word)] for word in words)
+    assert " " not in covered_text
     # Python counts the separators of information as spaces, too; here they are characters
-    assert "".join(found.split()) == "".join(text.split())
+    assert "".join(covered_text.split()) == "".join(text.split())
 
 
 def test_unknown_word_is_spelled_in_characters():

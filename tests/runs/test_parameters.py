@@ -36,14 +36,14 @@ def bits_of(tensor):
 
 
 def test_tensors_and_metadata_round_trip_bit_for_bit(tmp_path):
-    wanted = tensors_of_every_dtype()
-    parameters.save(tmp_path / "some.safetensors", wanted, METADATA)
-    found, metadata = parameters.load(tmp_path / "some.safetensors")
+    expected = tensors_of_every_dtype()
+    parameters.save(tmp_path / "some.safetensors", expected, METADATA)
+    loaded, metadata = parameters.load(tmp_path / "some.safetensors")
     assert metadata == METADATA
-    assert found.keys() == wanted.keys()
-    for name, tensor in wanted.items():
-        assert (found[name].dtype, found[name].shape) == (tensor.dtype, tensor.shape), name
-        assert bits_of(found[name]).equal(bits_of(tensor)), name
+    assert loaded.keys() == expected.keys()
+    for name, tensor in expected.items():
+        assert (loaded[name].dtype, loaded[name].shape) == (tensor.dtype, tensor.shape), name
+        assert bits_of(loaded[name]).equal(bits_of(tensor)), name
     assert [path.name for path in tmp_path.iterdir()] == ["some.safetensors"]
 
 
@@ -80,13 +80,13 @@ def test_no_changed_byte_gives_other_content(saved, position, byte):
     data[int(position * len(data))] = byte
     altered = saved.with_name("altered")
     altered.write_bytes(data)
-    wanted, wanted_metadata = parameters.load(saved)
+    expected, expected_metadata = parameters.load(saved)
     try:
-        found, metadata = parameters.load(altered)
+        loaded, metadata = parameters.load(altered)
     except RegardError:
         return
-    assert metadata == wanted_metadata
-    assert all(found[name].equal(wanted[name]) for name in wanted)
+    assert metadata == expected_metadata
+    assert all(loaded[name].equal(expected[name]) for name in expected)
 
 
 @given(position=positions)
@@ -175,7 +175,7 @@ def test_loaded_model_keeps_tied_parameters(tmp_path):
     parameters.save(path, parameters.state_of(one))
     parameters.load_into(other, parameters.load(path)[0], path)
     assert other.output.weight is other.embedding.weight
-    assert all(other.state_dict()[name].equal(kept) for name, kept in one.state_dict().items())
+    assert all(other.state_dict()[name].equal(tensor) for name, tensor in one.state_dict().items())
 
 
 @pytest.mark.parametrize(
@@ -202,14 +202,14 @@ def test_state_of_another_model_is_refused_and_changes_nothing(tmp_path, change,
 
 
 def test_average_is_the_mean_of_floats_and_the_last_of_integers(tmp_path):
-    kept = [{"w": torch.randn(3, 4), "n": torch.tensor([step])} for step in (3, 5, 8)]
+    states = [{"w": torch.randn(3, 4), "n": torch.tensor([step])} for step in (3, 5, 8)]
     paths = [tmp_path / f"{number}.safetensors" for number in range(3)]
-    for path, tensors in zip(paths, kept, strict=True):
+    for path, tensors in zip(paths, states, strict=True):
         parameters.save(path, tensors)
-    found = parameters.average(iter(paths))
-    by_hand = sum(tensors["w"].double() for tensors in kept) / 3
-    assert found["w"].equal(by_hand.float())
-    assert found["n"].tolist() == [8]
+    loaded = parameters.average(iter(paths))
+    by_hand = sum(tensors["w"].double() for tensors in states) / 3
+    assert loaded["w"].equal(by_hand.float())
+    assert loaded["n"].tolist() == [8]
 
 
 def test_average_of_one_file_is_that_file(tmp_path):

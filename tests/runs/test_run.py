@@ -30,9 +30,9 @@ def test_run_is_loaded_as_saved_in_evaluation_mode(folder):
     run = load(folder.path)
     assert run.settings == TINY and run.name == "run"
     assert not run.model.training
-    kept, _ = parameters.load(folder.model)
+    saved, _ = parameters.load(folder.model)
     for name, tensor in parameters.state_of(run.model).items():
-        assert torch.equal(tensor, kept[name])
+        assert torch.equal(tensor, saved[name])
 
 
 def test_folder_without_settings_is_refused(tmp_path):

@@ -53,9 +53,9 @@ def test_log_probs_agree_with_a_separate_teacher_forced_pass(model_and_tokenizer
         memory = model.encode(source, torch.tensor([source.shape[1]]))
         states = model.decode(torch.tensor([[1, *tokens]]), memory)
         scores = model.logits(states[0]).double().log_softmax(-1)
-    wanted = [float(scores[n, token]) for n, token in enumerate(tokens)]
-    found = [number for number in trace.tokens["target"].log_probs if number is not None]
-    assert found[: len(tokens)] == pytest.approx(wanted, abs=1e-4)
+    expected = [float(scores[n, token]) for n, token in enumerate(tokens)]
+    log_probs = [number for number in trace.tokens["target"].log_probs if number is not None]
+    assert log_probs[: len(tokens)] == pytest.approx(expected, abs=1e-4)
 
 
 def test_target_as_token_ids_gives_the_same_trace_as_text(model_and_tokenizers):
