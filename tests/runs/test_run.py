@@ -104,7 +104,7 @@ def test_settings_of_another_format_version_are_refused_by_version(tmp_path, ver
 
 
 @pytest.mark.parametrize("content", ["[]", "3", "null", '"text"'])
-def test_settings_that_are_no_object_are_refused(folder, content):
+def test_settings_that_are_no_object_are_refused(unchecked, folder, content):
     folder.settings.write_text(content)
     with pytest.raises(RegardError, match=r"settings.json is damaged"):
         folder.read_settings()
