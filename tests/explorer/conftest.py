@@ -40,11 +40,11 @@ def small_phrasebooks():
 
 @pytest.fixture(autouse=True)
 def phrasebooks(small_phrasebooks, monkeypatch):
-    """Let the explorer read the small phrasebooks, since the full ones take seconds."""
-    gold_alignments._phrases.cache_clear()
+    """Let the explorer read the small phrasebooks, since the full ones take a second each."""
+    gold_alignments._pairs_by_text.cache_clear()
     monkeypatch.setattr(gold_alignments, "load_phrasebook", small_phrasebooks.__getitem__)
     yield small_phrasebooks
-    gold_alignments._phrases.cache_clear()
+    gold_alignments._pairs_by_text.cache_clear()
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def client(make_client, tiny_run):
 
 @pytest.fixture(scope="session")
 def run_without_phrasebook(tiny_run, tmp_path_factory):
-    """The same run as if trained on other data: the full phrasebook takes seconds to build."""
+    """The run as if trained on other data: the page starts without an example sentence."""
     path = shutil.copytree(tiny_run, tmp_path_factory.mktemp("other_data") / "tiny")
     settings = (path / "settings.json").read_text("utf-8")
     (path / "settings.json").write_text(

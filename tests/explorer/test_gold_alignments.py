@@ -34,8 +34,8 @@ def test_trace_of_another_pair_has_no_links(phrasebooks, client):
     assert "gold" not in client.post("/api/traces", json=body).json()
 
 
-def test_preloaded_phrasebook_is_not_built_again(phrasebooks, monkeypatch):
-    gold_alignments._phrases.cache_clear()
+def test_preloaded_phrasebook_is_not_loaded_again(phrasebooks, monkeypatch):
+    gold_alignments._pairs_by_text.cache_clear()
     gold_alignments.preload(["fr", None, "fr"]).join()
     monkeypatch.setattr(gold_alignments, "load_phrasebook", None)  # calling it would fail
     phrase = phrasebooks["fr"].test[0]

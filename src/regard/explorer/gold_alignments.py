@@ -8,7 +8,7 @@ from typing import cast
 from regard.data import WordSpans
 from regard.data.phrasebook import AlignedPair, Language, load_phrasebook
 
-_LOCK = Lock()  # the first caller builds the phrasebook, others wait for it
+_LOCK = Lock()  # the first caller loads the phrasebook, others wait for it
 
 
 def find_gold_alignment(language: str | None, source: str, target: str) -> WordSpans | None:
@@ -16,12 +16,12 @@ def find_gold_alignment(language: str | None, source: str, target: str) -> WordS
     if language is None:
         return None
     with _LOCK:
-        phrase = _phrases(language).get((source, target))
-    return None if phrase is None else phrase.word_spans()
+        pair = _pairs_by_text(language).get((source, target))
+    return None if pair is None else pair.word_spans()
 
 
 def preload(languages: Iterable[str | None]) -> Thread:
-    """Build phrasebooks in a background thread: the first request need not wait for seconds."""
+    """Load phrasebooks in a background thread: the first request need not wait for a second."""
     wanted = sorted({language for language in languages if language})
     thread = Thread(
         target=lambda: [find_gold_alignment(language, "", "") for language in wanted], daemon=True
@@ -31,6 +31,6 @@ def preload(languages: Iterable[str | None]) -> Thread:
 
 
 @cache
-def _phrases(language: str) -> dict[tuple[str, str], AlignedPair]:
+def _pairs_by_text(language: str) -> dict[tuple[str, str], AlignedPair]:
     book = load_phrasebook(cast(Language, language))
-    return {(phrase.source, phrase.target): phrase for part in book for phrase in part}
+    return {(pair.source, pair.target): pair for split in book for pair in split}

@@ -15,7 +15,7 @@ from regard.errors import RegardError
 from regard.explorer.training_log import last_step
 from regard.models import build
 from regard.runs import Run, RunFolder, load
-from regard.training.checkpoint import Checkpoints
+from regard.training import Checkpoints
 
 MAX_LOADED_MODELS = 6  # in memory: the most recently used ones
 FINAL = "final"

@@ -1,4 +1,4 @@
-"""The HTTP server: binds the port, builds the app, runs uvicorn until it is told to stop."""
+"""The HTTP server: binds the port, builds the app, runs uvicorn until SIGINT or SIGTERM."""
 
 import secrets
 import signal
