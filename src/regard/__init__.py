@@ -38,8 +38,10 @@ if TYPE_CHECKING:
     from regard.config import RunConfig as RunConfig
     from regard.config import SearchConfig as SearchConfig
     from regard.config import TrainConfig as TrainConfig
+    from regard.decoding import Hypothesis as Hypothesis
     from regard.errors import RegardError as RegardError
     from regard.runs import load as load
+    from regard.trace import AttentionMap as AttentionMap
     from regard.trace import Trace as Trace
     from regard.trace import load_trace as load_trace
     from regard.training import train as train
@@ -59,6 +61,7 @@ _SUBPACKAGES = (
 )
 _EXPORTS = {
     "Additive": "regard.attention",
+    "AttentionMap": "regard.trace",
     "AttentionOutput": "regard.attention",
     "Bilinear": "regard.attention",
     "Capture": "regard.capture",
@@ -66,6 +69,7 @@ _EXPORTS = {
     "DataConfig": "regard.config",
     "Dot": "regard.attention",
     "Gaussian": "regard.attention",
+    "Hypothesis": "regard.decoding",
     "KVCache": "regard.attention",
     "Kernel": "regard.attention",
     "KeyValues": "regard.attention",
