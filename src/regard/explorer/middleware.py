@@ -45,7 +45,15 @@ SECURITY_HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """Host and port on which the server listens."""
+    """Host and port on which the server listens.
+
+    Example:
+        >>> address = ServerAddress("127.0.0.1", 8765)
+        >>> address.url
+        'http://127.0.0.1:8765/'
+        >>> address.allows_host("localhost:8765"), address.allows_host("evil.example:8765")
+        (True, False)
+    """
 
     host: str = "127.0.0.1"
     port: int = 8765

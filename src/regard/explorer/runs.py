@@ -38,6 +38,9 @@ class RunRegistry:
     Args:
         paths: The run folders; their names are made unique.
         max_loaded_models: Size of the cache.
+
+    Raises:
+        RegardError: If a folder is not a run.
     """
 
     def __init__(self, paths: Sequence[Path], max_loaded_models: int = MAX_LOADED_MODELS) -> None:

@@ -24,7 +24,14 @@ MAX_JSONL_CHARACTERS = 1 << 26  # of a file with several traces
 
 
 class TraceRegistry:
-    """The traces of the files that were named at start, read again for each request."""
+    """The traces of the files that were named at start, read again for each request.
+
+    Args:
+        paths: Trace files; each trace is named after its file, and numbered if there are several.
+
+    Raises:
+        RegardError: If a file is not a trace.
+    """
 
     def __init__(self, paths: Sequence[Path]) -> None:
         entries = [(path, number, trace) for path in paths for number, trace in _read_all_of(path)]

@@ -30,6 +30,13 @@ class WorkerPool:
         workers: How much work may run at the same time.
         queue_size: Requests that may wait for a worker; further ones get 503 at once.
         timeout_seconds: Time after which a request gets 503, whether it runs or waits.
+
+    Example:
+        >>> async def handle_request():
+        ...     pool = WorkerPool(workers=1)
+        ...     return await pool.run(lambda token: "le chat", receive=anyio.sleep_forever)
+        >>> anyio.run(handle_request)
+        'le chat'
     """
 
     def __init__(
