@@ -72,8 +72,8 @@ def _decode_batch(
     lengths = torch.tensor([len(source) for source in batch])
     # EOS takes the last step
     limits = LengthLimits(min_length=OUTPUT_TOKENS - 1, max_length=OUTPUT_TOKENS - 1)
-    found = beam_search(model, pad(batch), lengths, beam_size=beam_size, limits=limits)
-    return [hypotheses[0].tokens for hypotheses in found]
+    results = beam_search(model, pad(batch), lengths, beam_size=beam_size, limits=limits)
+    return [hypotheses[0].tokens for hypotheses in results]
 
 
 def pad(batch: Sequence[Tensor]) -> Tensor:

@@ -49,11 +49,11 @@ def main() -> None:
     model.eval()
     source, lengths = random_sentences(1), torch.tensor([LENGTH])
     with torch.inference_mode():
-        (found,) = greedy_search(model, source, lengths, limits=LengthLimits(max_length=8))
-        inputs = torch.tensor([[BOS, *found.tokens]])
+        (hypothesis,) = greedy_search(model, source, lengths, limits=LengthLimits(max_length=8))
+        inputs = torch.tensor([[BOS, *hypothesis.tokens]])
         _, weights = model.forward_with_weights(source, lengths, inputs)
     source_words = [WORDS[token - FIRST_WORD] for token in source[0].tolist()]
-    target_words = [WORDS[token - FIRST_WORD] for token in found.tokens]
+    target_words = [WORDS[token - FIRST_WORD] for token in hypothesis.tokens]
     print(f"\n{' '.join(source_words)}  ->  {' '.join(target_words)}\n")
     cross = weights.cross[0][0, 0, : len(target_words)]  # the rows that predict each word
     title = "cross-attention of each output word"

@@ -35,8 +35,8 @@ SEARCHES = [greedy_search, beam_search, sample]
 
 def test_greedy_search_takes_the_most_probable_token_at_each_step(tiny_model):
     model, source, lengths = tiny_model
-    found = greedy_search(model, source, lengths, limits=LengthLimits(max_length=8))
-    for item, hypothesis in enumerate(found):
+    results = greedy_search(model, source, lengths, limits=LengthLimits(max_length=8))
+    for item, hypothesis in enumerate(results):
         length = lengths[item : item + 1]
         encoded = model.encode(source[item : item + 1, : int(length)], length)
         state, token, tokens = model.init_state(encoded), BOS, []
@@ -52,10 +52,10 @@ def test_greedy_search_takes_the_most_probable_token_at_each_step(tiny_model):
 
 
 def test_beam_search_scores_agree_with_teacher_forcing(tiny_model):
-    found = beam_search(
+    results = beam_search(
         *tiny_model, beam_size=4, n_best=4, length_penalty=0.7, limits=LengthLimits(max_length=7)
     )
-    for item, hypotheses in enumerate(found):
+    for item, hypotheses in enumerate(results):
         for hypothesis in hypotheses:
             total = sum(forced_log_probs(*tiny_model, item, hypothesis.tokens))
             assert hypothesis.log_prob == pytest.approx(total, abs=1e-4)
@@ -73,10 +73,10 @@ def test_n_best_hypotheses_are_sorted_and_distinct(tiny_model):
 
 def test_exhaustive_beam_finds_the_global_optimum(tiny_model):
     words = [token for token in range(VOCAB_SIZE) if token not in (PAD, BOS, EOS)]
-    found = beam_search(
+    results = beam_search(
         *tiny_model, beam_size=60, length_penalty=0.0, limits=LengthLimits(max_length=2)
     )
-    for item, (hypothesis,) in enumerate(found):
+    for item, (hypothesis,) in enumerate(results):
         log_prob, tokens = max(
             (sum(forced_log_probs(*tiny_model, item, tokens)), tokens)
             for length in range(3)
@@ -201,17 +201,17 @@ def test_logits_tensor_of_the_model_is_not_modified():
     class SameTensorModel:
         """Model that returns one and the same tensor of logits at every step."""
 
-        kept = torch.arange(7.0).expand(2, 1, 7).contiguous()
+        tensor = torch.arange(7.0).expand(2, 1, 7).contiguous()
 
         def step(self, tokens, state):
             return tokens[..., None].float(), state
 
         def logits(self, states):
-            return self.kept
+            return self.tensor
 
     model = SameTensorModel()
     greedy_search(model, StatelessState(2), limits=LengthLimits(max_length=3))
-    assert torch.equal(model.kept, torch.arange(7.0).expand(2, 1, 7))
+    assert torch.equal(model.tensor, torch.arange(7.0).expand(2, 1, 7))
 
 
 @pytest.mark.parametrize("search", SEARCHES)

@@ -17,8 +17,8 @@ def beam(model, source, lengths, limits):
 
 def sampled(model, source, lengths, limits):
     sampling = SamplingConfig(temperature=1.3, top_k=6, top_p=0.95, seed=7)
-    found = sample(model, source, lengths, sampling=sampling, limits=limits)
-    return [[each] for each in found]
+    results = sample(model, source, lengths, sampling=sampling, limits=limits)
+    return [[each] for each in results]
 
 
 @pytest.mark.parametrize("search", [greedy, beam, sampled])
@@ -50,12 +50,12 @@ def test_log_probs_follow_beams_that_change_their_order(tiny_model, monkeypatch)
 
     monkeypatch.setattr(state_type, "reorder", watched_reorder)
     monkeypatch.setattr(state_type, "select", watched_select)
-    found = beam_search(
+    results = beam_search(
         model, source, lengths, beam_size=4, n_best=4, limits=LengthLimits(max_length=12)
     )
     monkeypatch.undo()
     assert sum(moved) > 2 and any(left)
-    for item, hypotheses in enumerate(found):
+    for item, hypotheses in enumerate(results):
         for hypothesis in hypotheses:
             expected = forced_log_probs(model, source, lengths, item, hypothesis.tokens)
             assert hypothesis.token_log_probs == pytest.approx(expected, abs=1e-4)

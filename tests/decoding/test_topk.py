@@ -33,8 +33,8 @@ def test_candidates_are_those_of_a_full_sort(batch, beams, tokens, k, seed):
 @given(sizes, st.integers(0, 99))
 def test_candidates_of_equal_score_are_distinct(tokens, seed):
     log_probs, beam_scores = random_scores(2, 3, tokens, seed, spread=0.0)
-    found = grouped_topk(log_probs, torch.zeros_like(beam_scores), 9)
-    for row in (found.beam_indices * tokens + found.tokens).tolist():
+    candidates = grouped_topk(log_probs, torch.zeros_like(beam_scores), 9)
+    for row in (candidates.beam_indices * tokens + candidates.tokens).tolist():
         assert len(set(row)) == len(row) == min(9, 3 * tokens)
 
 
@@ -42,7 +42,7 @@ def test_candidates_of_equal_score_are_distinct(tokens, seed):
 def test_masked_tokens_come_last(allowed):
     log_probs, beam_scores = random_scores(2, 2, 4 * GROUP_SIZE, 0)
     log_probs[..., allowed:] = -torch.inf
-    found = grouped_topk(log_probs, beam_scores, 10)
-    finite = found.scores.isfinite()
+    candidates = grouped_topk(log_probs, beam_scores, 10)
+    finite = candidates.scores.isfinite()
     assert finite.sum(dim=1).tolist() == [min(10, 2 * allowed)] * 2
-    assert (found.tokens[finite] < allowed).all()
+    assert (candidates.tokens[finite] < allowed).all()

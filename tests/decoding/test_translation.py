@@ -64,8 +64,8 @@ def test_empty_sentence_has_an_empty_translation(translator):
 def test_translation_carries_the_log_probs_of_its_hypothesis(translator):
     model, tokenizers = translator
     config = SearchConfig(beam_size=4, length_penalty=0.6)
-    found = translate(model, tokenizers, SENTENCES[:3], config, n_best=4)
-    for sentence, translations in zip(SENTENCES, found, strict=False):
+    results = translate(model, tokenizers, SENTENCES[:3], config, n_best=4)
+    for sentence, translations in zip(SENTENCES, results, strict=False):
         source = torch.tensor([tokenizers.source.encode(sentence)])
         lengths = torch.tensor([source.shape[1]])
         for each in translations:
@@ -76,9 +76,9 @@ def test_translation_carries_the_log_probs_of_its_hypothesis(translator):
 
 
 def test_n_best_translations_are_distinct_and_best_first(translator):
-    (found,) = translate(*translator, SENTENCES[:1], SearchConfig(beam_size=4), n_best=4)
-    assert len({each.tokens for each in found}) == 4
-    assert [each.score for each in found] == sorted((t.score for t in found), reverse=True)
+    (results,) = translate(*translator, SENTENCES[:1], SearchConfig(beam_size=4), n_best=4)
+    assert len({each.tokens for each in results}) == 4
+    assert [each.score for each in results] == sorted((t.score for t in results), reverse=True)
 
 
 def test_n_best_above_beam_size_enlarges_the_beam(translator):
@@ -88,8 +88,8 @@ def test_n_best_above_beam_size_enlarges_the_beam(translator):
 
 
 def test_empty_sentence_has_n_best_translations_as_others_do(translator):
-    found = translate(*translator, SENTENCES, n_best=3)
-    assert [len(translations) for translations in found] == [3] * len(SENTENCES)
+    results = translate(*translator, SENTENCES, n_best=3)
+    assert [len(translations) for translations in results] == [3] * len(SENTENCES)
 
 
 def test_whitespace_around_a_sentence_is_ignored(translator):
@@ -126,8 +126,8 @@ def test_batches_do_not_repeat_each_others_samples(translator, monkeypatch):
     sentence = "the dog sees the cat in the old garden"
 
     def sampled():
-        found = translate(*translator, [sentence] * 8, sampling=SamplingConfig(seed=1))
-        return [each.text for (each,) in found]
+        results = translate(*translator, [sentence] * 8, sampling=SamplingConfig(seed=1))
+        return [each.text for (each,) in results]
 
     samples = sampled()
     assert len(set(samples)) == 8
@@ -191,9 +191,9 @@ def test_source_and_translation_are_limited_to_the_models_positions(sampling):
     with pytest.warns(
         UserWarning, match="at most 6 tokens.*but 1 of 2 have more; the rest of them"
     ):
-        found = translate(model, tokenizers, sentences, sampling=sampling)
-    assert max(len(best.tokens) for (best,) in found) == 5  # and BOS
-    assert translate(model, tokenizers, [sentences[0], truncated], sampling=sampling) == found
+        results = translate(model, tokenizers, sentences, sampling=sampling)
+    assert max(len(best.tokens) for (best,) in results) == 5  # and BOS
+    assert translate(model, tokenizers, [sentences[0], truncated], sampling=sampling) == results
 
 
 @pytest.mark.parametrize("sampling", [None, SamplingConfig(seed=1)])

@@ -16,19 +16,19 @@ def keep_probability(rate):
 @pytest.mark.parametrize("rate", RATES)
 def test_share_of_kept_elements_is_within_five_standard_deviations(rate):
     count = 300_007
-    kept = dropout(torch.ones(count), rate, True).count_nonzero().item()
+    count_kept = dropout(torch.ones(count), rate, True).count_nonzero().item()
     expected = keep_probability(rate)
-    assert abs(kept - count * expected) < 5 * (count * expected * (1 - expected)) ** 0.5
+    assert abs(count_kept - count * expected) < 5 * (count * expected * (1 - expected)) ** 0.5
 
 
 @pytest.mark.parametrize("rate", RATES)
 def test_kept_elements_are_scaled_exactly(rate):
     states = torch.randn(7, 11, dtype=torch.float64)
     output = dropout(states, rate, True)
-    kept = output != 0
-    assert kept.any()
-    assert not kept.all()
-    assert output[kept].equal(states[kept] * (1 / keep_probability(rate)))
+    is_kept = output != 0
+    assert is_kept.any()
+    assert not is_kept.all()
+    assert output[is_kept].equal(states[is_kept] * (1 / keep_probability(rate)))
 
 
 def test_mean_is_preserved():
@@ -36,9 +36,9 @@ def test_mean_is_preserved():
 
 
 def test_neighbours_are_dropped_independently():
-    kept = (dropout(torch.ones(400_001), 0.5, True) != 0).float()
+    is_kept = (dropout(torch.ones(400_001), 0.5, True) != 0).float()
     for distance in (1, 2, 8, 64):
-        both = (kept[:-distance] * kept[distance:]).mean().item()
+        both = (is_kept[:-distance] * is_kept[distance:]).mean().item()
         assert both == pytest.approx(0.25, abs=0.005), distance
 
 
@@ -48,10 +48,10 @@ def test_gradient_flows_through_kept_elements_only(rate):
     output = dropout(states, rate, True)
     gradient = torch.randn(5, 13)
     output.backward(gradient)
-    kept = output.detach() != 0
-    assert states.grad[~kept].count_nonzero() == 0
+    is_kept = output.detach() != 0
+    assert states.grad[~is_kept].count_nonzero() == 0
     scale = 0.0 if rate == 1.0 else 1 / keep_probability(rate)
-    assert torch.allclose(states.grad[kept], gradient[kept] * scale)
+    assert torch.allclose(states.grad[is_kept], gradient[is_kept] * scale)
 
 
 def test_gradient_agrees_with_finite_differences():

@@ -47,11 +47,11 @@ def test_learned_task_shows_in_the_cross_attention(config, task, unchecked):
     model = train(model, change, steps=450 if config.kind == "transformer" else 300)
     source, lengths = random_sources(20), torch.full((20,), LENGTH)
     with torch.no_grad():
-        found = greedy_search(model, source, lengths, limits=LengthLimits(max_length=8))
+        results = greedy_search(model, source, lengths, limits=LengthLimits(max_length=8))
         target = change(source)
         correct = [
             hypothesis.tokens == tuple(tokens)
-            for hypothesis, tokens in zip(found, target.tolist(), strict=True)
+            for hypothesis, tokens in zip(results, target.tolist(), strict=True)
         ]
         assert sum(correct) >= 19
         inputs = torch.cat([torch.full((20, 1), BOS), target], dim=1)

@@ -121,8 +121,10 @@ def greedy_search(
         >>> hypothesis.tokens[:2]
         (5, 6)
     """
-    found = beam_search(model, source, lengths, beam_size=1, limits=limits, should_stop=should_stop)
-    return [hypotheses[0] for hypotheses in found]
+    n_best = beam_search(
+        model, source, lengths, beam_size=1, limits=limits, should_stop=should_stop
+    )
+    return [hypotheses[0] for hypotheses in n_best]
 
 
 class BeamSearch:

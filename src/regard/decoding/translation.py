@@ -77,8 +77,8 @@ def translate(
         >>> tokenizer = train_tokenizer(["a cat", "a dog"], "characters")
         >>> config = ModelConfig(width=32, layers=1, heads=2, positions="learned", max_positions=9)
         >>> model = build(config, (len(tokenizer), len(tokenizer))).eval()
-        >>> found = translate(model, Tokenizers(tokenizer, tokenizer), ["a cat", ""], n_best=2)
-        >>> [len(translations) for translations in found]
+        >>> results = translate(model, Tokenizers(tokenizer, tokenizer), ["a cat", ""], n_best=2)
+        >>> [len(translations) for translations in results]
         [2, 2]
     """
     config = _search_config(config, n_best, sampling)
@@ -96,10 +96,10 @@ def translate(
     translations = [[Translation("")] * n_best for _ in sentences]
     results = zip(batches, parallel_map(search, enumerate(batches)), strict=True)
     total = sum(map(len, batches))
-    for rows, found in track(
+    for rows, batch_hypotheses in track(
         results, "sentences", total, size=lambda result: len(result[0]), visible=progress
     ):
-        for row, hypotheses in zip(rows, found, strict=True):
+        for row, hypotheses in zip(rows, batch_hypotheses, strict=True):
             translations[row] = [_translation(each, tokenizers) for each in hypotheses]
     return translations
 
