@@ -17,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from helpers.watched_models import SelfAttention, attention_by_softmax, sharpen
 from regard import attend, watch
-from regard.attention import MultiHeadAttention
+from regard.attention import FunctionScore, MultiHeadAttention
 from regard.capture.isolation import is_isolated, isolated, side_effect_free_copy
 
 
@@ -246,18 +246,21 @@ def test_weights_of_a_stateful_score_use_its_state_before_the_call():
 
 def test_side_effect_free_copy_shares_parameters_and_shared_modules():
     inner = nn.Linear(3, 3)
-    score = nn.Sequential(inner, inner)
-    copied = side_effect_free_copy(score)
+    score = FunctionScore(nn.Sequential(inner, inner))
+    copied = side_effect_free_copy(score).function
     assert copied[0] is copied[1] and copied[0] is not inner
     assert copied[0].weight is inner.weight and isinstance(copied, nn.Sequential)
     rows = torch.randn(2, 3)
-    assert torch.equal(copied(rows), score(rows))
+    assert torch.equal(copied(rows), score.function(rows))
 
 
-def test_side_effect_free_copy_of_a_compiled_module_is_uncompiled_and_of_a_function_itself():
-    compiled = torch.compile(nn.Linear(3, 3), backend="eager")
-    assert type(side_effect_free_copy(compiled)).__name__ == "Linear"
-    assert side_effect_free_copy(torch.add) is torch.add
+def test_side_effect_free_copy_of_a_compiled_module_is_not_compiled():
+    compiled = FunctionScore(torch.compile(nn.Linear(3, 3), backend="eager"))
+    assert type(side_effect_free_copy(compiled).function).__name__ == "Linear"
+
+
+def test_side_effect_free_copy_of_a_function_calls_it_as_it_is():
+    assert side_effect_free_copy(FunctionScore(torch.add)).function is torch.add
 
 
 def test_mask_of_an_unknown_tensor_subclass_is_reported():

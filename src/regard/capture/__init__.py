@@ -6,7 +6,7 @@ works, from a torch call to a picture:
 1. **Mode** (`mode.py`). A `TorchFunctionMode` sees every torch function, also those imported by
    name. It runs the function unchanged and then examines arguments and result, isolated from
    autograd and from other modes (`isolation.py`). Compiled models run eagerly meanwhile, and
-   regard's own attention notifies the mode as an observer (`observers.py`). An error while
+   regard's own attention notifies the mode, which is registered as its observer. An error while
    capturing is noted in the `Capture` and never reaches the model.
 2. **Recognisers**. Four kinds of attention are recognised: `scaled_dot_product_attention` (that of
    `nn.MultiheadAttention` too, by running a twin of its Python code), `flex_attention`, regard's

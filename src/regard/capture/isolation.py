@@ -1,17 +1,17 @@
-"""Isolation: what capturing computes must leave no mark on the model, and no mode may record it."""
+"""Isolation of what capturing computes: from autograd, other modes, and the state of the model."""
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import lru_cache
 from types import MethodType
-from typing import Any
+from typing import Any, cast
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.jit import ScriptModule
 
-from regard.attention import FunctionScore
+from regard.attention import FunctionScore, Score
 
 try:  # private names of torch; without them other modes see what capturing computes
     from torch._C import _len_torch_dispatch_stack
@@ -22,6 +22,9 @@ except ImportError:  # pragma: no cover
     _disable_current_modes = nullcontext  # type: ignore[assignment]
 
 _thread = threading.local()
+_eager_lock = threading.Lock()
+_num_eager = 0
+_restore_stance = ExitStack()
 
 
 def is_isolated() -> bool:
@@ -48,20 +51,36 @@ def _without_dispatch_modes() -> AbstractContextManager[Any]:
     return nullcontext()
 
 
-def side_effect_free_copy(score: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Copy a score function so that calling it changes nothing in the model.
+@contextmanager
+def compiled_models_run_eagerly() -> Iterator[None]:
+    """Run compiled models eagerly in all threads; the last of overlapping contexts restores."""
+    global _num_eager
+    with _eager_lock:
+        if _num_eager == 0:
+            _restore_stance.enter_context(torch.compiler.set_stance("force_eager"))
+        _num_eager += 1
+    try:
+        yield
+    finally:
+        with _eager_lock:
+            _num_eager -= 1
+            if _num_eager == 0:
+                _restore_stance.close()
+
+
+def side_effect_free_copy(score: Score) -> Score:
+    """Copy a score so that calling it changes nothing in the model.
 
     The copy of a module, or of the module that a method is bound to, shares parameters but has
-    buffers and attributes of its own and runs no hooks. A plain function is returned as it is.
+    buffers and attributes of its own and runs no hooks. A plain function is called as it is.
     """
     if isinstance(score, FunctionScore) and not isinstance(score.function, nn.Module):
-        return FunctionScore(side_effect_free_copy(score.function))
-    if isinstance(score, nn.Module):
-        return _copy_module(score, {})
-    owner = getattr(score, "__self__", None)
-    if isinstance(owner, nn.Module) and isinstance(score, MethodType):
-        return MethodType(score.__func__, _copy_module(owner, {}))
-    return score
+        function = score.function
+        owner = getattr(function, "__self__", None)
+        if isinstance(owner, nn.Module) and isinstance(function, MethodType):
+            function = MethodType(function.__func__, _copy_module(owner, {}))
+        return FunctionScore(function)
+    return cast(Score, _copy_module(score, {}))
 
 
 def _copy_module(module: nn.Module, copies: dict[int, nn.Module]) -> nn.Module:

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from threading import get_ident
 from types import FunctionType
 from typing import Any
 
@@ -18,13 +19,17 @@ from torch.overrides import (
 )
 
 from regard._support.functorch import in_functorch
-from regard.attention import AttentionCall, as_score
+from regard.attention import AttentionCall, register_observer
 from regard.capture.call_site import ModuleNames
 from regard.capture.calls import CapturedCall, FlexCall, SDPACall, capture_regard_call
 from regard.capture.capture import Capture
-from regard.capture.isolation import is_isolated, isolated, side_effect_free_copy
+from regard.capture.isolation import (
+    compiled_models_run_eagerly,
+    is_isolated,
+    isolated,
+    side_effect_free_copy,
+)
 from regard.capture.lineage import Lineage
-from regard.capture.observers import registered
 from regard.capture.record import KEEP_CHOICES, Keep
 from regard.capture.softmax import SoftmaxTracker, appended_keys, folded_heads
 from regard.errors import RegardError, unknown_name
@@ -91,7 +96,7 @@ def watch(
     patterns = _check_arguments(keep, modules, names)
     capture = Capture(type(model).__name__, keep, patterns, heads)
     mode = CaptureMode(names, capture)
-    with registered(mode.on_regard_call), mode:
+    with compiled_models_run_eagerly(), register_observer(mode.on_regard_call), mode:
         try:
             yield capture
         finally:
@@ -107,6 +112,7 @@ class CaptureMode(TorchFunctionMode):
         self._lineage = Lineage()
         self._softmax_tracker = SoftmaxTracker(self._lineage)
         self._in_regard_call = False
+        self._thread = get_ident()  # a mode sees its own thread only, an observer all of them
 
     def __torch_function__(
         self,
@@ -138,11 +144,11 @@ class CaptureMode(TorchFunctionMode):
 
     def on_regard_call(self, call: AttentionCall, run: Callable[[], object]) -> object:
         """Run a call of regard's own attention, then record it; its inner functions are skipped."""
-        if self._paused():
+        if self._paused() or get_ident() != self._thread:
             return run()
         with isolated(), self._never_fail():
             # a copy, with the state that it has before the call
-            call = replace(call, score=as_score(side_effect_free_copy(call.score)))
+            call = replace(call, score=side_effect_free_copy(call.score))
         self._in_regard_call = True
         try:
             result = run()

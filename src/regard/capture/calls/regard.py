@@ -58,7 +58,7 @@ class RegardCall:
     def weights(self, batch: slice, heads: list[int], rows: slice) -> Tensor:
         """Compute weights (batch, head, row, key)."""
         # a fresh copy, so that each block meets the state that the score had before the call
-        call = replace(self._call, score=as_score(side_effect_free_copy(self._call.score)))
+        call = replace(self._call, score=side_effect_free_copy(self._call.score))
         start, stop, _ = rows.indices(self.shape[2])
         scores = dense.score(call, call.queries[..., start:stop, :])
         weights = dense.softmax(call, scores, call.shape.with_rows(start, stop - start))
