@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from regard._support.precision import upcast
-from regard.attention import AttentionCall, as_score
+from regard.attention import AttentionCall
 from regard.attention.backends import dense
 from regard.capture.calls.base import CapturedCall, Shape, round_like_autocast, to_four_axes
 from regard.capture.calls.sdpa import SDPACall
