@@ -259,25 +259,25 @@ def _update_section(name: str, section: Section, settings: Mapping[str, Any]) ->
     return replace(section, **changed)  # type: ignore[type-var]
 
 
-def _coerce(name: str, value: Any, wanted: Any) -> Any:
+def _coerce(name: str, value: Any, annotation: Any) -> Any:
     """Return the value as the type of the setting, or raise an error that names the type."""
-    if get_origin(wanted) is Literal:
-        if value in get_args(wanted):
+    if get_origin(annotation) is Literal:
+        if value in get_args(annotation):
             return value
-        raise unknown_name(f"choice for {name}", str(value), get_args(wanted))
-    if get_origin(wanted) is UnionType:
+        raise unknown_name(f"choice for {name}", str(value), get_args(annotation))
+    if get_origin(annotation) is UnionType:
         if value is None or value == "none":
             return None
-        return _coerce(name, value, next(t for t in get_args(wanted) if t is not NoneType))
-    if get_origin(wanted) is tuple:
-        types = get_args(wanted)
+        return _coerce(name, value, next(t for t in get_args(annotation) if t is not NoneType))
+    if get_origin(annotation) is tuple:
+        types = get_args(annotation)
         if isinstance(value, list | tuple) and len(value) == len(types):
             return tuple(_coerce(name, *pair) for pair in zip(value, types, strict=True))
         raise RegardError(f"{name} must be {len(types)} numbers, but it is {value!r}")
-    if wanted is float and type(value) is int:
+    if annotation is float and type(value) is int:
         return float(value)
-    if type(value) is not wanted:
-        raise RegardError(f"{name} must be {_TYPE_NAMES[wanted]}, but it is {value!r}")
+    if type(value) is not annotation:
+        raise RegardError(f"{name} must be {_TYPE_NAMES[annotation]}, but it is {value!r}")
     return value
 
 

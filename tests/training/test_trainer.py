@@ -187,7 +187,7 @@ def test_missing_file_is_refused_before_writing(tmp_path):
 
 
 def test_alignments_of_a_corpus_object_are_refused(tmp_path):
-    with pytest.raises(RegardError, match=r"alignments= needs files; give them to Corpus"):
+    with pytest.raises(RegardError, match=r"alignments= needs files; pass them to Corpus"):
         train(tiny_corpus(), tmp_path / "run", alignments=tmp_path / "links", echo=discard)
     assert not (tmp_path / "run").exists()
 
@@ -274,7 +274,7 @@ def test_time_limit_ends_training_and_sets_the_number_of_steps(tmp_path):
 def test_early_stopping_without_improvement(tmp_path):
     sets = ("train.patience=1", "train.learning_rate=0.0", "train.steps=100")
     state = train_tiny(tmp_path / "run", *sets)
-    assert state.stop_reason == "early stopping: no improvement in 1 validations"
+    assert state.stop_reason == "early stopping: no improvement in 1 validation"
     assert state.step == 8
 
 

@@ -60,11 +60,11 @@ def corpus_scores(
             f"there must be a reference for each translation, but there are {len(references)} "
             f"for {len(translations)}"
         )
-    texts, wanted = list(translations), list(references)
+    texts, references = list(translations), list(references)
     bleu_metric = BLEU(tokenize="zh" if chinese else "13a")
     return (
-        _score("BLEU", bleu_metric, texts, wanted, samples),
-        _score("chrF", CHRF(), texts, wanted, samples),
+        _score("BLEU", bleu_metric, texts, references, samples),
+        _score("chrF", CHRF(), texts, references, samples),
     )
 
 

@@ -44,7 +44,7 @@ class Callback:
         """Run after every optimizer step."""
 
     def on_validation(self, state: TrainState, result: ValidationResult) -> None:
-        """Run after every validation; `state.is_best` tells whether it is the best so far."""
+        """Run after every validation; `state.is_best` is whether it is the best so far."""
 
     def on_checkpoint(self, state: TrainState) -> None:
         """Run after a checkpoint was written."""

@@ -44,8 +44,8 @@ class Checkpoints:
         optimizer_state = _optimizer_state(model, optimizer)
         parameters.save(self.state_path(state.step), optimizer_state, state.to_dict())
         steps = self.state_steps()
-        kept = [step for step in steps if step <= state.step][-MAX_STATES:]
-        for step in set(steps) - {*kept}:
+        latest = [step for step in steps if step <= state.step][-MAX_STATES:]
+        for step in set(steps) - {*latest}:
             self.state_path(step).unlink(missing_ok=True)
 
     def resume(

@@ -129,16 +129,16 @@ def claim_folder(folder: RunFolder, config: RunConfig, origin: Mapping[str, Any]
     return False
 
 
-def _check_same_corpus(path: Path, known: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    if known["fingerprints"] != wanted["fingerprints"]:
+def _check_same_corpus(path: Path, known: Mapping[str, Any], requested: Mapping[str, Any]) -> None:
+    if known["fingerprints"] != requested["fingerprints"]:
         raise RegardError(
             f"{path} is a run with another corpus ({', '.join(known['texts'])}, or these files "
             "have changed); --out with another folder would start a new run"
         )
 
 
-def _check_same_config(path: Path, known: RunConfig, wanted: RunConfig) -> None:
-    before, after = known.to_dict(), wanted.to_dict()
+def _check_same_config(path: Path, known: RunConfig, requested: RunConfig) -> None:
+    before, after = known.to_dict(), requested.to_dict()
     for section, settings in before.items():
         for key, value in settings.items():
             if value != after[section][key]:

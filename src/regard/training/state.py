@@ -55,7 +55,8 @@ class TrainState:
         else:
             self.bad_validations += 1
         if patience and self.bad_validations >= patience:
-            self.stop_reason = f"early stopping: no improvement in {patience} validations"
+            validations = "1 validation" if patience == 1 else f"{patience} validations"
+            self.stop_reason = f"early stopping: no improvement in {validations}"
 
     def replan(self, minutes: float | None) -> None:
         """Set `max_steps` to what fits the time limit at the speed so far."""

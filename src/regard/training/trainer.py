@@ -118,7 +118,7 @@ def train(
 def _to_corpus(corpus: CorpusLike, alignments: FilePath | None = None) -> Corpus:
     if isinstance(corpus, Corpus):
         if alignments is not None:
-            raise RegardError("alignments= needs files; give them to Corpus.from_files instead")
+            raise RegardError("alignments= needs files; pass them to Corpus.from_files instead")
         return corpus
     paths = [corpus] if isinstance(corpus, str | os.PathLike) else corpus
     links = None if alignments is None else Path(alignments)
