@@ -45,6 +45,13 @@ def test_run_folder_has_settings_log_card_and_no_pickle(finished):
     assert not [path for path in finished.rglob("*") if path.suffix in {".pt", ".pkl", ".tmp"}]
 
 
+def test_selected_parameters_are_written_to_the_run(finished):
+    tensors, about = parameters.load(RunFolder(finished).model)
+    assert about == {"selection": "step 12"}
+    checkpoint = checkpoints_of(finished).parameters_path(12)
+    assert are_equal(tensors, parameters.load(checkpoint)[0])
+
+
 def test_train_returns_the_run_and_reads_files(finished, tmp_path):
     tsv = write_tsv(tmp_path / "pairs.tsv")
     run = train(str(tsv), tmp_path / "run", updates=TINY, echo=discard)
