@@ -98,6 +98,7 @@ def test_keys_appended_by_torch_are_no_positions(setting, causal, need_weights):
     assert trace.tokens[trace.maps[0].keys].pieces == (*"abcde", "+1")
 
 
+@pytest.mark.compile
 def test_compiled_model_is_captured():
     model, rows = sharpen(SelfAttention()), torch.randn(2, 5, 12)
     compiled = torch.compile(model, backend="eager")
