@@ -11,6 +11,7 @@ import pytest
 BENCH = Path(__file__).parents[2] / "bench" / "decode.py"
 
 
+@pytest.mark.train
 def test_decoding_benchmark_prints_a_row_per_search():
     pytest.importorskip("transformers", reason="transformers is not installed")
     done = subprocess.run(

@@ -8,6 +8,7 @@ import pytest
 BENCH = Path(__file__).parents[2] / "bench" / "explore.py"
 
 
+@pytest.mark.train
 @pytest.mark.skipif(not Path("/proc").exists(), reason="memory is read from /proc")
 def test_load_benchmark_reports_responses_latency_and_clean_exit(tiny_run):
     command = [sys.executable, str(BENCH), str(tiny_run), "--clients", "3", "--seconds", "1"]

@@ -1,4 +1,4 @@
-"""The benchmarks of attention, decoding and capture run at small size."""
+"""The benchmarks of attention and capture run at small size."""
 
 import os
 import re
@@ -34,13 +34,6 @@ def test_attention_benchmark_compares_every_score_and_mask_with_sdpa(tmp_path):
         for score in ("scaled_dot", "gaussian", "cosine", "bilinear")
     }
     assert output.strip() in (tmp_path / "attention.md").read_text(encoding="utf-8")
-
-
-def test_decoding_benchmark_compares_greedy_and_beam_search():
-    pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed")
-    options = ("--seconds", "0", "--sentences", "16", "--layers", "1", "--width", "32")
-    output = run_bench("decode.py", *options)
-    assert re.findall(r"^\| (greedy|beam 5) \|", output, flags=re.MULTILINE) == ["greedy", "beam 5"]
 
 
 def test_capture_benchmark_reports_time_and_memory_for_both_masks():
