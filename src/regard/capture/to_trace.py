@@ -75,7 +75,7 @@ def _has_cross(records: Records) -> bool:
 def _choose_lists(
     record: CapturedAttention, records: Records, given_lists: dict[str, TokenList]
 ) -> TokenLists:
-    """Choose the token lists of a map; lists that are not given are told apart by length."""
+    """Choose the token lists of a map; lists that are not given are matched by length."""
     if record.kind == "cross":
         names = TokenLists("target", "source")
     elif "target" in given_lists or _has_cross(records):

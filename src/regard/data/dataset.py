@@ -21,7 +21,7 @@ from regard.errors import RegardError
 
 CHUNK_PAIRS = 10_000  # encoded at a time
 MAX_TOKEN_CHARACTERS = 32  # longest token of plausible text, on average over a sentence
-LENGTH_SLACK = 5  # tokens: the ratio of short sentences varies by chance
+LENGTH_SLACK = 5  # tokens: the ratio of short sentences varies a lot
 COLUMNS = ("source", "target", "links")
 METADATA = "metadata.json"  # removed first and written last: a folder that has it is complete
 
