@@ -39,7 +39,7 @@ check test slow: export ONEDNN_MAX_CPU_ISA := AVX512_CORE_BF16
 
 PYTEST := $(RUN) -m pytest -n 2 -q --durations=25
 
-check: $(VENV)/.dev lint  ## lint, types and the quick tests: two minutes
+check: $(VENV)/.dev lint  ## lint, types and the quick tests
 	$(call step,tests,$(PYTEST) -m "not (browser or compile or train or slow)",see above)
 
 test: $(VENV)/.dev browser typescript lint  ## lint, types and every test but the slow ones
