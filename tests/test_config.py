@@ -190,7 +190,7 @@ def test_unreadable_settings_file_is_reported_in_one_line(tmp_path):
     with pytest.raises(RegardError, match=r"some\.toml must be TOML, but it is not: .*line 1"):
         read_toml(path)
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(RegardError, match=r"cannot read the settings in .*utf-8"):
+    with pytest.raises(RegardError, match=r"some\.toml must be UTF-8, but it is UTF-16"):
         read_toml(path)
 
 

@@ -1,3 +1,6 @@
+import ast
+from pathlib import Path
+
 import pytest
 
 from regard.errors import RegardError, unknown_name
@@ -23,6 +26,27 @@ def test_name_with_a_missing_letter_is_suggested(name):
     assert f"Did you mean {name!r}?" in str(unknown_name("score", name[:2] + name[3:], KNOWN))
 
 
+def test_of_many_names_the_nearest_are_listed():
+    known = [f"layers.{n}.{part}" for n in range(40) for part in ("attention", "feed_forward")]
+    message = str(unknown_name("module", "layers.7.atention", known))
+    assert "Did you mean 'layers.7.attention'? Choose from: " in message
+    assert message.endswith(", and 50 others.")
+    assert message.count("attention") > message.count("feed_forward")
+
+
 def test_regard_error_is_a_value_error():
     assert isinstance(unknown_name("score", "x", KNOWN), RegardError)
     assert issubclass(RegardError, ValueError)
+
+
+SOURCES = sorted((Path(__file__).parents[1] / "src" / "regard").rglob("*.py"))
+BUILT_IN = {"ValueError", "KeyError", "IndexError", "LookupError", "RuntimeError", "Exception"}
+
+
+@pytest.mark.parametrize("file", SOURCES, ids=lambda file: file.stem)
+def test_what_a_user_can_fix_is_raised_as_a_regard_error(file):
+    """`RegardError` is a ValueError: one rule for callers, and one line on the command line."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Raise) and node.exc is not None:
+            call = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+            assert getattr(call, "id", "") not in BUILT_IN, f"{file}, line {node.lineno}"

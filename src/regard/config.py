@@ -13,18 +13,31 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
+from regard._support.encoding import strip_byte_order_mark
+from regard._support.escape import shorten
+from regard._support.reading import decode_utf8, read_bounded
 from regard.errors import RegardError, unknown_name
 
 MAX_SEED = 2**63 - 1  # the largest that torch accepts
 MAX_MINUTES = 10**6  # two years
 MAX_LENGTH_PENALTY = 10  # a length to the power of hundreds overflows
+MAX_TOML_DOTS = 100
+MAX_TOML_BYTES = 1 << 16  # of a file of settings; all of them take 3 KB
 
 Section = TypeVar("Section")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DataConfig:
-    """Tokenization of the corpus, and which pairs are dropped or held out."""
+    """Tokenization of the corpus, and which pairs are dropped or held out.
+
+    Raises:
+        RegardError: if a value is out of range.
+
+    Example:
+        >>> DataConfig(tokenizer="characters").vocab_size
+        8000
+    """
 
     tokenizer: Literal["bpe", "words", "characters"] = "bpe"  # unit of the vocabulary
     vocab_size: int = 8000  # maximum, special tokens and bytes included
@@ -56,7 +69,16 @@ class DataConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig:
-    """Architecture of the translation model."""
+    """Architecture of the translation model; `regard.models.build` builds it.
+
+    Raises:
+        RegardError: if a value is out of range, or values contradict each other.
+
+    Example:
+        >>> config = ModelConfig(width=64, layers=2, heads=4)
+        >>> config.kind, config.width
+        ('transformer', 64)
+    """
 
     kind: Literal["transformer", "recurrent"] = "transformer"
     width: int = 128  # of embeddings and hidden states (d_model)
@@ -79,7 +101,7 @@ class ModelConfig:
             "model",
             self,
             width=(1, 10**6),
-            layers=(1, 10**4),
+            layers=(1, 1000),
             heads=(1, inf),
             ffn_width=(1, 10**7),
             max_positions=(1, 10**8),
@@ -89,10 +111,18 @@ class ModelConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainConfig:
-    """Optimization, validation, checkpoints and early stopping."""
+    """Optimization, validation, checkpoints and early stopping.
+
+    Raises:
+        RegardError: if a value is out of range.
+
+    Example:
+        >>> TrainConfig(steps=500, learning_rate=1e-3).steps
+        500
+    """
 
     steps: int = 8000  # maximum number of optimizer steps; minutes replaces it
-    minutes: float | None = None  # time limit; the learning rate schedule is planned for it
+    minutes: float | None = None  # time limit; steps and learning rate are planned for it
     batch_tokens: int = 4096  # tokens per batch on its longer side, padding included
     accumulation_steps: int = 1  # gradient accumulation: batches per optimizer step
     optimizer: Literal["adam", "muon"] = "adam"  # muon needs fewer, but slower steps
@@ -112,7 +142,9 @@ class TrainConfig:
     snapshots: bool = False  # keep the parameters of steps 0, 25, 50, 100, 200 …
     alignment_loss_weight: float = 0.0  # guided alignment: weight of its loss; 0 disables it
     alignment_layer: int = -2  # guided alignment: decoder layer; negative counts from the last
+    processes: int = 0  # that share every batch; 0 starts as many as pay on this host
     threads: int = 0  # per process; 0 is one for small models, which gain little from more
+    shard: bool = False  # parameters and optimizer state over the processes (FSDP2)
     compile: bool = False  # the model, with torch.compile
     precision: Literal["float32", "bfloat16"] = "float32"  # bfloat16 needs a GPU
     seed: int = 0  # of initialization, batches, dropout, the hold-out split and BPE-dropout
@@ -133,6 +165,7 @@ class TrainConfig:
             average_checkpoints=(0, inf),
             save_every=(0, inf),
             alignment_loss_weight=(0, inf),
+            processes=(0, 1024),
             threads=(0, 1024),
             seed=(0, MAX_SEED),
         )
@@ -148,7 +181,16 @@ class TrainConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchConfig:
-    """Beam search of a trained model."""
+    """Beam search of a trained model.
+
+    Raises:
+        RegardError: if a value is out of range.
+
+    Example:
+        >>> SearchConfig(beam_size=0)
+        Traceback (most recent call last):
+        regard.errors.RegardError: search.beam_size must be 1 or more, but it is 0
+    """
 
     beam_size: int = 5  # hypotheses per sentence; 1 is greedy search
     length_penalty: float = 1.0  # exponent of the length that divides the log-probability
@@ -201,7 +243,9 @@ class RunConfig:
             if name not in sections_known:
                 raise unknown_name("section", name, sections_known)
             if not isinstance(settings, Mapping):
-                raise RegardError(f"[{name}] must be a table of settings, but it is {settings!r}")
+                raise RegardError(
+                    f"[{name}] must be a table of settings, but it is {shorten(settings)}"
+                )
             changed[name] = _update_section(name, getattr(self, name), settings)
         return replace(self, **changed)
 
@@ -212,13 +256,32 @@ class RunConfig:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file of settings, for `RunConfig.update` to check."""
+    """Read a TOML file of settings, for `RunConfig.update` to check.
+
+    Raises:
+        RegardError: if it cannot be read, is not TOML, or is no regular file of at most 64 KiB.
+    """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as problem:
+        data = strip_byte_order_mark(read_bounded(path, MAX_TOML_BYTES), path)
+    except OSError as problem:
         raise RegardError(f"cannot read the settings in {path}: {problem}") from problem
+    return parse_toml(decode_utf8(data, path), path)
+
+
+def parse_toml(text: str, name: object) -> dict[str, Any]:
+    """Parse TOML; raise RegardError if it is not, or if a key has hundreds of parts."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.count(".") > MAX_TOML_DOTS:  # the parser's memory is quadratic in them
+            raise RegardError(
+                f"{name} must have at most {MAX_TOML_DOTS} dots in a line, but line {number} has "
+                f"{line.count('.'):,}"
+            )
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise RegardError(f"{name} must be TOML, but it is nested too deeply") from None
     except ValueError as problem:  # also raised for an integer of thousands of digits
-        raise RegardError(f"{path} must be TOML, but it is not: {problem}") from problem
+        raise RegardError(f"{name} must be TOML, but it is not: {problem}") from problem
 
 
 def parse_assignment(assignment: str) -> dict[str, Any]:
@@ -231,10 +294,10 @@ def parse_assignment(assignment: str) -> dict[str, Any]:
     name, equals, text = assignment.partition("=")
     section, dot, key = name.strip().partition(".")
     if not (equals and dot and section and key):
-        raise RegardError(f"a setting must be section.key=value, but it is {assignment!r}")
+        raise RegardError(f"a setting must be section.key=value, but it is {shorten(assignment)}")
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except ValueError:
+        value = parse_toml(f"value = {text}", "a setting")["value"]
+    except RegardError:
         value = _parse_scalar(text.strip())
     return {section: {key: value}}
 
@@ -264,7 +327,8 @@ def _coerce(name: str, value: Any, annotation: Any) -> Any:
     if get_origin(annotation) is Literal:
         if value in get_args(annotation):
             return value
-        raise unknown_name(f"choice for {name}", str(value), get_args(annotation))
+        given = value if isinstance(value, str) else shorten(value)
+        raise unknown_name(f"choice for {name}", given, get_args(annotation))
     if get_origin(annotation) is UnionType:
         if value is None or value == "none":
             return None
@@ -273,12 +337,19 @@ def _coerce(name: str, value: Any, annotation: Any) -> Any:
         types = get_args(annotation)
         if isinstance(value, list | tuple) and len(value) == len(types):
             return tuple(_coerce(name, *pair) for pair in zip(value, types, strict=True))
-        raise RegardError(f"{name} must be {len(types)} numbers, but it is {value!r}")
+        raise RegardError(f"{name} must be {len(types)} numbers, but it is {shorten(value)}")
     if annotation is float and type(value) is int:
-        return float(value)
+        return _to_float(name, value)
     if type(value) is not annotation:
-        raise RegardError(f"{name} must be {_TYPE_NAMES[annotation]}, but it is {value!r}")
+        raise RegardError(f"{name} must be {_TYPE_NAMES[annotation]}, but it is {shorten(value)}")
     return value
+
+
+def _to_float(name: str, value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise RegardError(f"{name} must be finite, but it is {_shorten(value)}") from None
 
 
 _TYPE_NAMES = {int: "an integer", float: "a number", bool: "true or false", str: "a string"}
@@ -289,7 +360,7 @@ def _check_range(name: str, section: object, **ranges: tuple[int, int | float]) 
     for key, (low, high) in ranges.items():
         value = getattr(section, key)
         if not value >= low:
-            raise RegardError(f"{name}.{key} must be {low} or more, but it is {value}")
+            raise RegardError(f"{name}.{key} must be {low} or more, but it is {_shorten(value)}")
         if not value <= high:
             raise RegardError(f"{name}.{key} must be at most {high}, but it is {_shorten(value)}")
 
@@ -312,5 +383,7 @@ def _check_fraction(name: str, section: object, *keys: str) -> None:
 
 def _shorten(value: int | float) -> str:
     """Format a number that may have hundreds of digits."""
+    if isinstance(value, int) and value.bit_length() > 10_000:  # slow, or refused, to convert
+        return "an integer of thousands of digits"
     text = str(value)
     return text if len(text) < 30 else f"{text[:10]}… of {len(text)} digits"

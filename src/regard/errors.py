@@ -3,13 +3,35 @@
 from collections.abc import Collection
 from difflib import get_close_matches
 
+from regard._support.escape import escape_control, shorten, shorten_middle
+
+MAX_MESSAGE_CHARACTERS = 1000
+MAX_CHOICES = 30  # named in a message; a model may have hundreds of modules
+
 
 class RegardError(ValueError):
     """Raised for whatever a user can fix: an argument, a file, a setting or a name.
 
-    The message names the argument, the expected value, the actual value and a fix. The command
-    line prints it as one line.
+    The message names the argument, the expected value, the actual value and a fix. It is one line
+    of limited length: control characters, which a path or a file may bring into it, are escaped.
+    The command line prints it.
+
+    Example:
+        >>> import regard
+        >>> try:
+        ...     regard.SearchConfig(beam_size=0)
+        ... except regard.RegardError as error:
+        ...     print(error)
+        search.beam_size must be 1 or more, but it is 0
     """
+
+    def __init__(self, message: object = "") -> None:
+        line = shorten_middle(str(message).rstrip("\n"), MAX_MESSAGE_CHARACTERS)
+        super().__init__(shorten_middle(escape_control(line), MAX_MESSAGE_CHARACTERS))
+
+
+class SharedError(RegardError):
+    """An error of one process of a run that all its processes raise; one per host prints it."""
 
 
 def unknown_name(kind: str, name: str, known: Collection[str]) -> RegardError:
@@ -26,5 +48,9 @@ def unknown_name(kind: str, name: str, known: Collection[str]) -> RegardError:
     """
     near = get_close_matches(name, known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    choices = ", ".join(sorted(known))
-    return RegardError(f"no {kind} is called {name!r}.{hint} Choose from: {choices}.")
+    names = sorted(known)
+    if len(names) > MAX_CHOICES:
+        nearest = get_close_matches(name, names, n=MAX_CHOICES, cutoff=0.0)
+        names = [*sorted(nearest), f"and {len(names) - MAX_CHOICES} others"]
+    choices = ", ".join(names)
+    return RegardError(f"no {kind} is called {shorten(name)}.{hint} Choose from: {choices}.")

@@ -137,9 +137,7 @@ def test_full_disk_is_reported_in_one_line_and_keeps_the_old_content(tmp_path, m
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(files.os, "fsync", full)
-    with pytest.raises(
-        RegardError, match=r"^cannot write .*file: no space left on the disk; the old"
-    ):
+    with pytest.raises(RegardError, match=r"^cannot write .*file: no space left on the disk$"):
         files.write_file(path, "new")
     assert path.read_text() == "old"
     assert names(tmp_path) == ["file"]
@@ -229,3 +227,49 @@ def test_file_cannot_be_locked_as_a_folder(tmp_path):
     refused = pytest.raises(RegardError, match="file must be a folder, but it is a file")
     with refused, files.lock_folder(path):
         raise AssertionError
+
+
+@pytest.mark.parametrize("change", ["moved", "deleted", "replaced", "marker deleted"])
+def test_nothing_is_written_to_a_locked_folder_that_is_gone(tmp_path, change):
+    """Neither the folder nor a part of it is created again, also within a write."""
+    run, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    message = r"run was moved or deleted while it was in use; if it was moved, the same command"
+    with files.lock_folder(run, "settings.json"):
+        files.write_file(run / "settings.json", "{}")
+        files.write_file(run / "checkpoints" / "one", "1")
+        files.append_text(run / "log", "1")
+        if change == "marker deleted":
+            (run / "settings.json").unlink()
+        else:
+            run.rename(elsewhere)
+        if change == "replaced":
+            run.mkdir()
+        before = sorted(run.rglob("*"))
+        for path in (run / "log", run / "new", run / "checkpoints" / "two", run / "data" / "x"):
+            for write in (files.write_file, files.append_text):
+                with pytest.raises(RegardError, match=message):
+                    write(path, "2")
+        assert run.exists() == (change in ("replaced", "marker deleted"))
+        assert sorted(run.rglob("*")) == before
+    files.write_file(run / "new" / "file", "2")  # the lock is released
+
+
+def test_folder_that_is_moved_during_a_write_is_not_created_again(tmp_path):
+    run = tmp_path / "run"
+    with files.lock_folder(run):
+        moved = pytest.raises(RegardError, match="run was moved or deleted")
+        with moved, files.atomic_write(run / "file") as temp:
+            temp.write_text("new")
+            run.rename(tmp_path / "elsewhere")
+    assert not run.exists()
+
+
+def test_linked_folder_whose_link_is_deleted_is_not_created_again(tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "run").symlink_to("disk")
+    with files.lock_folder(tmp_path / "run"):
+        files.write_file(tmp_path / "run" / "file", "1")
+        (tmp_path / "run").unlink()
+        with pytest.raises(RegardError, match="run was moved or deleted"):
+            files.write_file(tmp_path / "run" / "file", "2")
+    assert not (tmp_path / "run").exists()

@@ -1,12 +1,14 @@
-"""Parallel map over torch work."""
+"""Usable cores, and parallel map over torch work."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
 from threading import Barrier, Event
 
 import pytest
 import torch
 
+from regard._support import threads
 from regard._support.threads import available_threads, parallel_map
 from regard.config import ModelConfig
 from regard.data import PAD
@@ -111,3 +113,28 @@ def test_search_in_parallel_batches_equals_one_batch():
     assert [best.tokens for best in parallel] == [best.tokens for best in together]
     expected = pytest.approx([best.score for best in together], abs=1e-5)
     assert [best.score for best in parallel] == expected
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"cpu.max": "150000 100000\n"}, 1.5),
+        ({"cpu.max": "max 100000\n"}, inf),
+        ({"cpu/cpu.cfs_quota_us": "400000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 4.0),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, inf),
+        ({}, inf),
+    ],
+    ids=["version 2", "version 2, none", "version 1", "version 1, none", "no control group"],
+)
+def test_cpu_quota_of_a_container(files, expected, tmp_path):
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+    assert threads.cpu_quota(tmp_path) == expected
+
+
+def test_usable_cores_are_limited_by_affinity_and_quota(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 2, 5}, raising=False)
+    for quota, expected in ((inf, 3), (2.5, 2), (0.5, 1)):
+        monkeypatch.setattr(threads, "cpu_quota", lambda quota=quota: quota)
+        assert threads.usable_cores() == expected

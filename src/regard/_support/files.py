@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from regard.errors import RegardError
@@ -21,28 +22,48 @@ def write_file(path: Path, content: str | bytes) -> None:
         temp.write_bytes(data)
 
 
+def append_text(path: Path, text: str) -> None:
+    """Append text to a file; a process that is killed may leave a part of it."""
+    with wrap_os_errors(path):
+        check_in_place(path)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+
+
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to; on success sync it and rename it to `path`.
 
     The temporary file is removed on any error, and the old content of `path` is kept. A symbolic
     link stays a link: its target is replaced. What is not a regular file, such as /dev/stdout, is
-    written to directly.
+    written to directly. A locked folder that was moved or deleted is not created again.
     """
     with wrap_os_errors(path):
-        path = Path(os.path.realpath(path))
-        if path.exists() and not path.is_file():
-            yield path
+        check_in_place(path)
+        target = Path(os.path.realpath(path))
+        if target.exists() and not target.is_file():
+            yield target
             return
-        temp = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        temp = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        _make_folder(target.parent)
         try:
             yield temp
             _sync(temp)
-            temp.replace(path)
-            _sync(path.parent)
+            temp.replace(target)
+            _sync(target.parent)
         finally:
             temp.unlink(missing_ok=True)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and its parents, but never a locked folder itself."""
+    lock = _lock_of(folder)
+    if lock is None:
+        folder.mkdir(parents=True, exist_ok=True)
+        return
+    parts = folder.relative_to(lock.path).parts
+    for depth in range(1, len(parts) + 1):
+        lock.path.joinpath(*parts[:depth]).mkdir(exist_ok=True)
 
 
 @contextmanager
@@ -51,20 +72,77 @@ def wrap_os_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise RegardError(
-                f"cannot write {path}: no space left on the disk; the old content is kept"
-            ) from error
-        raise RegardError(f"cannot write {path}: {error.strerror or error}") from error
+        check_in_place(path)
+        raise RegardError(f"cannot write {path}: {describe_os_error(error)}") from error
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Return whether the disk is full, or the user's share of it."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def describe_os_error(error: OSError) -> str:
+    """Return the reason of an error; a full disk is worded in one way everywhere."""
+    return "no space left on the disk" if is_disk_full(error) else str(error.strerror or error)
+
+
+@dataclass(slots=True)
+class _Lock:
+    """A folder that this process has locked, and how to recognize it."""
+
+    path: Path
+    identity: tuple[int, int]  # device and inode
+    marker: str | None  # name of a file that a complete folder has
+    has_marker: bool = False  # whether it was there
+
+    def is_in_place(self) -> bool:
+        """Return whether the path still leads to the folder, and it is not being deleted."""
+        try:
+            status = self.path.stat()
+        except OSError:
+            return False
+        if (status.st_dev, status.st_ino) != self.identity:
+            return False
+        if self.marker is None:
+            return True
+        is_there = (self.path / self.marker).exists()
+        self.has_marker |= is_there
+        return is_there or not self.has_marker
+
+
+_locks: list[_Lock] = []
+
+
+def _lock_of(path: Path) -> _Lock | None:
+    path = path.absolute()
+    return next((lock for lock in _locks if path.is_relative_to(lock.path)), None)
+
+
+def check_in_place(path: Path) -> None:
+    """Raise RegardError if the locked folder of a path was moved or deleted.
+
+    A path outside of the folders that this process has locked is not checked.
+    """
+    lock = _lock_of(path)
+    if lock is not None and not lock.is_in_place():
+        raise RegardError(
+            f"{lock.path} was moved or deleted while it was in use; if it was moved, the same "
+            "command with its new path resumes"
+        )
 
 
 @contextmanager
-def lock_folder(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path, marker: str | None = None) -> Iterator[None]:
     """Lock a folder for this process; create it if it does not exist.
 
     The lock is `flock` on the folder itself. The kernel releases it however the process ends, and
     unlike a lock file (which the filelock library needs) it leaves nothing behind in a run folder.
-    Windows cannot lock folders; there this does nothing.
+    Windows cannot lock folders; there nothing is locked. Within the lock, nothing is written to the
+    folder once it was moved or deleted; see `check_in_place`.
+
+    Args:
+        folder: the folder.
+        marker: name of a file that the folder has, or gets, for as long as it is not deleted.
 
     Raises:
         RegardError: if another process holds the lock, or `folder` is a file.
@@ -73,26 +151,37 @@ def lock_folder(folder: Path) -> Iterator[None]:
         if folder.exists() and not folder.is_dir():
             raise RegardError(f"{folder} must be a folder, but it is a file")
         folder.mkdir(parents=True, exist_ok=True)
+        status = folder.stat()
+    identity = status.st_dev, status.st_ino
+    paths = {folder.absolute(), folder.resolve()}
+    locks = [_Lock(path, identity, marker) for path in paths]
+    with _flock(folder):
+        _locks.extend(locks)
+        try:
+            yield
+        finally:
+            for lock in locks:
+                _locks.remove(lock)
+
+
+@contextmanager
+def _flock(folder: Path) -> Iterator[None]:
     if sys.platform == "win32":
         yield
         return
     with wrap_os_errors(folder):
         handle = os.open(folder, os.O_RDONLY)
     try:
-        _flock(handle, folder)
+        with wrap_os_errors(folder):
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise RegardError(
+                    f"{folder} is in use by another process; wait until it ends, or stop it"
+                ) from error
         yield
     finally:
         os.close(handle)
-
-
-def _flock(handle: int, folder: Path) -> None:
-    with wrap_os_errors(folder):
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise RegardError(
-                f"{folder} is in use by another process; wait until it ends, or stop it"
-            ) from error
 
 
 def temp_target(path: Path) -> str | None:

@@ -16,3 +16,8 @@ def no_autocast(tensor: Tensor) -> AbstractContextManager[object]:
 def upcast(tensor: Tensor) -> Tensor:
     """Convert half precision to float32: float16 rounds a score of 50 by up to 0.03."""
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
+
+
+def max_squarable(dtype: torch.dtype) -> float:
+    """Return a limit of float32 or float64 below which squares can be summed without overflow."""
+    return 2.0**480 if dtype == torch.float64 else 2.0**50

@@ -1,9 +1,10 @@
 """Progress of long jobs on stderr: a bar on a terminal, a plain line now and then elsewhere."""
 
+import errno
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TextIO, TypeVar
 
@@ -16,6 +17,9 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
+
+from regard._support.escape import escape_control
 
 PLAIN_INTERVAL_SECONDS = 10.0
 
@@ -98,7 +102,8 @@ class ProgressDisplay:
     def print(self, line: str) -> None:
         """Print a line, above the bar if there is one."""
         if self.is_live:
-            self._progress.console.print(line, markup=False, highlight=False)
+            text = Text(escape_control(line))  # neither markup nor emoji codes mean anything
+            self._progress.console.print(text, highlight=False)
         else:
             self._echo(line)
 
@@ -158,25 +163,34 @@ def format_duration(seconds: float) -> str:
 
 
 def echo_to_stderr(line: str) -> None:
-    """Print a line to stderr and flush it."""
-    print(line, file=sys.stderr, flush=True)
+    """Print a line to stderr and flush it; control characters in it are escaped."""
+    print(escape_control(line), file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _ignore_lost_reader() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.EIO):  # EIO: the terminal was closed
+            raise
 
 
 class IgnoreBrokenPipe:
-    """A text stream that ignores BrokenPipeError, so that writing survives a reader that left."""
+    """A text stream that drops what its reader no longer takes: a closed pipe or terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
         """Write text, or drop it if the pipe is broken."""
-        with suppress(BrokenPipeError):
+        with _ignore_lost_reader():
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
         """Flush, or do nothing if the pipe is broken."""
-        with suppress(BrokenPipeError):
+        with _ignore_lost_reader():
             self._stream.flush()
 
     def __getattr__(self, name: str) -> Any:

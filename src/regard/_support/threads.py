@@ -1,12 +1,17 @@
-"""Thread pool for torch work: each thread computes whole items with one torch thread."""
+"""Usable cores, and a thread pool in which each thread computes whole items by itself."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from math import inf
+from pathlib import Path
 from threading import Lock
 from typing import TypeVar
 
 import torch
+
+from regard.errors import RegardError
 
 _lock = Lock()  # guards the two below
 _active_pools = 0
@@ -33,9 +38,9 @@ def parallel_map(
     """
     threads = available_threads() if threads is None else threads
     if threads < 1:
-        raise ValueError(f"threads must be 1 or more, but it is {threads}")
-    with _restore_num_threads():
-        pool = ThreadPoolExecutor(threads, initializer=_single_threaded)
+        raise RegardError(f"threads must be 1 or more, but it is {threads}")
+    with restore_num_threads():
+        pool = ThreadPoolExecutor(threads, initializer=single_threaded)
         try:
             yield from pool.map(function, items)
         finally:
@@ -48,8 +53,30 @@ def available_threads() -> int:
         return torch.get_num_threads() if _original_threads is None else _original_threads
 
 
+def usable_cores() -> int:
+    """Return how many cores this process may use: by its affinity and its container's CPU quota."""
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    return max(int(min(cores, cpu_quota())), 1)
+
+
+def cpu_quota(root: Path = Path("/sys/fs/cgroup")) -> float:
+    """Return the CPU quota of the control group in cores; infinity without one."""
+    with suppress(OSError, ValueError):  # version 2: "200000 100000", or "max 100000"
+        quota, period = (root / "cpu.max").read_text().split()
+        return int(quota) / int(period)
+    with suppress(OSError, ValueError):  # version 1; a quota of -1 is none
+        quota, period = (
+            (root / "cpu" / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period")
+        )
+        return int(quota) / int(period) if int(quota) > 0 else inf
+    return inf
+
+
 @contextmanager
-def _restore_num_threads() -> Iterator[None]:
+def restore_num_threads() -> Iterator[None]:
     """Restore torch's number of threads to what it was before the first of overlapping pools.
 
     `torch.set_num_threads` also sets what threads started later begin with: a caller that starts
@@ -70,5 +97,5 @@ def _restore_num_threads() -> Iterator[None]:
                 _original_threads = None
 
 
-def _single_threaded() -> None:
+def single_threaded() -> None:
     torch.set_num_threads(1)
