@@ -155,6 +155,7 @@ def test_learned_bandwidth_halves_the_error_of_average_and_poor_bandwidth():
     assert learned < error(NadarayaWatson("average")) / 2
 
 
+@pytest.mark.train
 def test_bandwidth_learned_in_float32_agrees_with_float64_far_apart():
     x = torch.rand(1000).mul(1000).float()  # about two thousand bandwidths
     y = x.sin()

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from helpers.attention_inputs import KEYS, QUERIES, random_vectors
-from regard.attention import Cosine, Gaussian, attend, look, make_score, weights
+from regard.attention import Bilinear, Cosine, Gaussian, attend, look, make_score, weights
 from regard.attention.scores import TanhSum
 
 
@@ -61,3 +61,24 @@ def test_bias_of_another_dtype_is_added_in_that_of_the_scores(dtype, backend):
     output = look(*vectors, score=score, bias=bias)
     torch.testing.assert_close(output.context, expected)
     assert output.weights.dtype == torch.float32
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_bilinear_context_agrees_with_its_weights_in_bfloat16(autocast):
+    score = Bilinear(32)
+    queries, keys = 6 * torch.randn(2, 3, 99, 32), 6 * torch.randn(2, 3, 9, 32)
+    values = torch.eye(9).expand(2, 3, 9, 9)  # so that the context is the weights
+    if not autocast:
+        score, queries, keys, values = (x.bfloat16() for x in (score, queries, keys, values))
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        output = look(queries, keys, values, score=score)
+    eps = torch.finfo(torch.bfloat16).eps
+    torch.testing.assert_close(output.context.float(), output.weights.float(), rtol=eps, atol=eps)
+
+
+@pytest.mark.parametrize("name", ["cosine", "gaussian"])
+def test_learnable_parameter_in_half_precision_is_exponentiated_in_float32(name):
+    score = Cosine(0.3, True) if name == "cosine" else Gaussian(0.3, True)
+    (log,) = score.bfloat16().parameters()
+    value = score.temperature if name == "cosine" else score.bandwidth
+    assert value.item() == pytest.approx(log.double().exp().item(), rel=1e-6)

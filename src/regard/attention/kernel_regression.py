@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import mse_loss
 
-from regard.attention.backends import BackendName
 from regard.attention.functional import attend, weights
 from regard.attention.scores import KERNEL_PROFILES, Gaussian, Kernel, uniform
 from regard.errors import RegardError, unknown_name
@@ -22,8 +21,6 @@ Points = Tensor | Sequence[float] | Sequence[Sequence[float]]
 
 KERNELS = ("average", "gaussian", *KERNEL_PROFILES)
 """The kernels of `NadarayaWatson`, by name."""
-
-MAX_FOLDED_BANDWIDTHS = 256  # between points; farther apart, the expanded square loses digits
 
 
 class NadarayaWatson:
@@ -109,8 +106,7 @@ class NadarayaWatson:
             RegardError: `fit` has not been called, or the width differs.
         """
         queries, (keys, values) = self._queries(x), self._fitted_points()
-        backend = self._choose_backend(queries, keys)
-        predicted = attend(queries, keys, values, score=self.score, backend=backend)
+        predicted = attend(queries, keys, values, score=self.score)
         return predicted.squeeze(-1) if self._is_scalar else predicted
 
     @torch.no_grad()
@@ -139,8 +135,7 @@ class NadarayaWatson:
 
         def error() -> Tensor:
             # each point is masked from itself, or the narrowest bandwidth would always win
-            others, backend = ~window(0), self._choose_backend(keys, keys)
-            predicted = attend(keys, keys, values, score=self.score, mask=others, backend=backend)
+            predicted = attend(keys, keys, values, score=self.score, mask=~window(0))
             return mse_loss(predicted, values)
 
         def error_at(octave: float) -> float:
@@ -163,11 +158,6 @@ class NadarayaWatson:
             return loss
 
         optimizer.step(closure)
-
-    def _choose_backend(self, queries: Tensor, keys: Tensor) -> BackendName | None:
-        extent = _extent(torch.cat([queries, keys]))
-        is_far = extent > MAX_FOLDED_BANDWIDTHS * self.score.bandwidth
-        return "blockwise" if is_far else None
 
     def _fitted_points(self) -> tuple[Tensor, Tensor]:
         if self._points is None:

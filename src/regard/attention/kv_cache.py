@@ -16,6 +16,15 @@ class KeyValues(NamedTuple):
     """Keys and values, projected and split into heads: (batch, key head, key, width).
 
     `MultiHeadAttention.project_kv` returns them, to be attended to many times in place of keys.
+
+    Example:
+        >>> from regard.attention import MultiHeadAttention
+        >>> attention = MultiHeadAttention(12, heads=3)
+        >>> source = attention.project_kv(torch.randn(2, 7, 12))
+        >>> source.keys.shape
+        torch.Size([2, 3, 7, 4])
+        >>> attention(torch.randn(2, 5, 12), source).shape
+        torch.Size([2, 5, 12])
     """
 
     keys: Tensor

@@ -13,18 +13,22 @@ Observer = Callable[[AttentionCall, Callable[[], object]], object]
 """Called as `observer(call, run)` in place of the call; returns what `run()` returns."""
 
 _lock = Lock()
-_observers: tuple[Observer, ...] = ()  # replaced as a whole, so that readers need no lock
+# replaced as a whole, so that readers need no lock; the innermost ones first
+_observers: tuple[Observer, ...] = ()
+_num_innermost = 0
 
 
 @contextmanager
-def register_observer(observer: Observer) -> Iterator[None]:
+def register_observer(observer: Observer, *, innermost: bool = False) -> Iterator[None]:
     """Call `observer(call, run)` around every call of `attend` and `look`, in all threads.
 
-    With several observers, the one registered last is the outermost.
+    With several observers, the one registered last is the outermost. One that changes results is
+    registered as innermost, so that all others see what it returns.
 
     Args:
         observer: receives the checked call and a function that runs it, and must return what
             that function returns.
+        innermost: call it inside of all observers that are not innermost.
 
     Example:
         >>> import torch
@@ -36,13 +40,16 @@ def register_observer(observer: Observer) -> Iterator[None]:
         ...     context = attend(torch.randn(2, 5, 12))
         (2, 5, 5)
     """
-    global _observers
+    global _observers, _num_innermost
     with _lock:
-        _observers = (*_observers, observer)
+        index = _num_innermost if innermost else len(_observers)
+        _observers = (*_observers[:index], observer, *_observers[index:])
+        _num_innermost += innermost
     try:
         yield
     finally:
         with _lock:
+            _num_innermost -= innermost
             remaining = list(_observers)
             remaining.remove(observer)
             _observers = tuple(remaining)

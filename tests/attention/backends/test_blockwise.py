@@ -72,6 +72,24 @@ def test_weights_written_block_by_block_equal_dense_weights(
     torch.testing.assert_close(weights(queries, keys, score=score, mask=mask), expected)
 
 
+@pytest.mark.parametrize("mask", [None, causal(align="last")], ids=["no mask", "causal"])
+def test_weights_of_one_block_are_computed_at_a_time(mask, monkeypatch):
+    monkeypatch.setattr(blockwise, "BLOCK_SCORES", 64)
+    monkeypatch.setattr(dense, "MAX_SCORES", 1)
+    counts = []
+
+    class Counting(ScaledDot):
+        def forward(self, queries, keys):
+            scores = super().forward(queries, keys)
+            counts.append(scores.numel())
+            return scores
+
+    queries, keys = torch.randn(3, 50, 4), torch.randn(3, 20, 4)
+    weights(queries, keys, score=Counting(), mask=mask)
+    assert max(counts) <= 64
+    assert sum(counts) == 3 * 50 * 20
+
+
 @pytest.mark.slow
 def test_memory_grows_with_the_keys_and_not_with_the_pairs():
     script = """

@@ -56,3 +56,23 @@ def test_fixed_temperature_is_exact_and_no_parameter():
 def test_temperature_that_is_not_above_zero_is_refused(temperature):
     with pytest.raises(RegardError, match=f"temperature must be finite and above 0.*{temperature}"):
         Cosine(temperature)
+
+
+@pytest.mark.parametrize("backend", ["fused", "dense"])
+@pytest.mark.parametrize(
+    ("dtype", "min_norm"),
+    [
+        (torch.float64, 1e-8),
+        (torch.float32, 1e-8),
+        (torch.bfloat16, 1e-8),
+        (torch.float16, 1e-3),
+    ],
+    ids=str,
+)
+def test_slope_at_a_zero_vector_is_at_most_one_over_the_documented_norm(dtype, min_norm, backend):
+    queries, keys = torch.zeros(1, 4, dtype=dtype, requires_grad=True), torch.eye(4, dtype=dtype)
+    values = torch.tensor([[4.0], [0], [0], [0]], dtype=dtype)
+    # weights are ¼ each, so the slope along the first key is 4 · ¼ · ¾ times that of its cosine
+    attend(queries, keys, values, score=Cosine(0.5), backend=backend).sum().backward()
+    slope = queries.grad[0, 0].item() / 0.75 * 0.5
+    assert slope == pytest.approx(1 / min_norm, rel=4 * torch.finfo(dtype).eps + 1e-6)

@@ -6,6 +6,7 @@ from torch.nn.functional import dropout as apply_dropout
 
 from regard._support.functorch import in_functorch
 from regard._support.precision import no_autocast, upcast
+from regard.attention.backends.folding import fold, materialize_mask
 from regard.attention.call import AttentionCall, stack_groups, unstack_groups
 from regard.attention.scores.dot import dot_products
 from regard.errors import RegardError
@@ -72,7 +73,8 @@ def weighted_sum(call: AttentionCall, weights: Weights, dropout: float) -> Conte
     """Sum the values by their weights, after dropout."""
     weights = stack_groups(apply_dropout(weights, dropout) if dropout else weights, call.groups)
     with no_autocast(weights):
-        context = torch.einsum("...qk,...kv->...qv", weights, upcast(call.values))
+        values = upcast(call.values)
+        context = torch.einsum("...qk,...kv->...qv", weights.to(values.dtype), values)
     return unstack_groups(context, call.groups).to(call.values.dtype)
 
 
@@ -91,7 +93,8 @@ def _score_by_fold(call: AttentionCall, queries: Tensor) -> Scores:
 
     The terms it leaves out are the same for all keys, so the softmax is the same.
     """
-    form = call.score.fold(queries, call.keys)
+    form = fold(call, queries, materialize_mask(call))
+    assert form is not None, "under a transform no values are read, so there is always a form"
     scores = form.scale * dot_products(form.queries, form.keys)
     return scores if form.key_bias is None else scores + form.key_bias[..., None, :]
 

@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
-from regard._support.precision import no_autocast, upcast
+from regard._support.precision import no_autocast
 from regard.attention.backends import blockwise
+from regard.attention.backends.folding import fold, materialize_mask
 from regard.attention.call import AttentionCall, stack_groups, unstack_groups
 from regard.attention.scores import DotProductForm
 from regard.masks import AttentionShape
@@ -16,16 +17,24 @@ from regard.shapes import Context, Weights
 
 def attend(call: AttentionCall, dropout: float) -> Context:
     """Return the context from one kernel, which never holds the weights."""
-    form = _fold(call)
+    allowed = materialize_mask(call)
+    queries = stack_groups(call.queries, call.groups)
+    form = fold(call, queries, allowed)
+    if form is None:
+        return blockwise.attend(call, dropout)
+    form = _prepare(call, form)
+    is_computed = form.queries is not queries or form.keys is not call.keys
     queries, keys, values = _pad_to_one_width(*form[:2], call.values.to(form.queries.dtype))
-    attn_mask, is_causal = _mask_arguments(call, form.key_bias, queries.dtype)
+    attn_mask, is_causal = _mask_arguments(call, allowed, form.key_bias, queries.dtype)
     groups = call.groups
     if attn_mask is None and not is_causal:
         groups = 1  # the query heads of a group may stay stacked
     elif groups > 1:
         queries = unstack_groups(queries, groups)
     batch_axes = len(call.shape.batch)
-    with no_autocast(queries) if _is_upcast(call, form) else nullcontext():
+    # autocast must not round what was computed in float32
+    is_float32 = is_computed and form.queries.dtype == torch.float32
+    with no_autocast(queries) if is_float32 else nullcontext():
         context = scaled_dot_product_attention(
             _to_four_axes(queries, batch_axes),
             _to_four_axes(keys, batch_axes),
@@ -48,20 +57,16 @@ def weights(call: AttentionCall) -> Weights:
     return blockwise.weights(call)
 
 
-def _fold(call: AttentionCall) -> DotProductForm:
-    queries, keys = stack_groups(call.queries, call.groups), call.keys
-    if queries.dtype == torch.float16 and queries.device.type == "cpu":
-        # CPUs do not compute in float16: float32 is both faster and closer
-        queries, keys = upcast(queries), upcast(keys)
-    form = call.score.fold(queries, keys)
+def _prepare(call: AttentionCall, form: DotProductForm) -> DotProductForm:
+    """Return an equal form that the kernel takes: of one dtype, which the device computes in."""
+    dtype = torch.promote_types(form.queries.dtype, form.keys.dtype)
+    if dtype == torch.float16 and form.keys.device.type == "cpu":
+        dtype = torch.float32  # CPUs do not compute in float16: float32 is both faster and closer
+    if form.queries.dtype != form.keys.dtype or dtype != form.keys.dtype:
+        form = form._replace(queries=form.queries.to(dtype), keys=form.keys.to(dtype))
     if form.key_bias is None or _kernel_takes_key_bias(call):
         return form
     return form.absorb_key_bias()
-
-
-def _is_upcast(call: AttentionCall, form: DotProductForm) -> bool:
-    """Return whether folding converted to float32: autocast must not round that again."""
-    return form.keys.dtype == form.queries.dtype == torch.float32 and form.keys is not call.keys
 
 
 def _kernel_takes_key_bias(call: AttentionCall) -> bool:
@@ -88,23 +93,21 @@ def _pad_to_one_width(
 
 
 def _mask_arguments(
-    call: AttentionCall, key_bias: Tensor | None, dtype: torch.dtype
+    call: AttentionCall, allowed: Tensor | None, key_bias: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor | None, bool]:
     """Return mask, bias and key bias as the kernel's `attn_mask` and `is_causal`."""
     mask, bias, shape = call.mask, call.bias, call.shape
     if key_bias is not None:
         bias = key_bias[..., None, :] if bias is None else bias + key_bias[..., None, :]
-    if mask is not None and mask.is_all_true(shape):
-        mask = None
     if bias is None:
-        if mask is None or mask.is_causal(shape):
-            return None, mask is not None
-        return _expand_to_four_axes(mask.materialize(shape), shape), False
+        if allowed is None:
+            return None, mask is not None and not mask.is_all_true(shape)
+        return _expand_to_four_axes(allowed, shape), False
     # torch's CPU kernel adds float32 to half precision, which loses nothing
     keeps_float32 = dtype == torch.bfloat16 and bias.device.type == "cpu"
     bias = bias.float() if keeps_float32 else bias.to(dtype)
-    if mask is not None:
-        bias = bias.masked_fill(~mask.materialize(shape), -torch.inf)
+    if allowed is not None:
+        bias = bias.masked_fill(~allowed, -torch.inf)
     return _expand_to_four_axes(bias, shape), False
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from regard._support.precision import upcast
 from regard.errors import RegardError
 from regard.shapes import Keys, Queries, Scores
 
@@ -58,11 +59,15 @@ class Score(nn.Module):
       `score(q, k)` is `score.pairwise(score.project_queries(q), score.project_keys(k))`.
     - `needs_equal_widths`, `widths`: what is checked before the score is called.
     - `is_head_independent`: set it if no parameter or rule depends on the head.
+    - `is_translation_invariant`: set it if only differences of queries and keys matter.
 
     Attributes:
         needs_equal_widths: queries and keys must have one width. Default: False.
         is_head_independent: any subset of heads, in any order, gets the same scores, so that a
             backend may score heads one by one. Default: False, which is always safe.
+        is_translation_invariant: score(q + c, k + c) = score(q, k), so that a backend may shift
+            both to the centre of the keys before it calls `fold`, which expands the square of a
+            distance: its key bias is minus half the scaled square of the key. Default: False.
 
     Example:
         >>> class Manhattan(Score):
@@ -76,6 +81,7 @@ class Score(nn.Module):
 
     needs_equal_widths: bool = False
     is_head_independent: bool = False
+    is_translation_invariant: bool = False
 
     @property
     def widths(self) -> tuple[int, int] | None:
@@ -93,6 +99,8 @@ class Score(nn.Module):
 
     def fold(self, queries: Queries, keys: Keys) -> DotProductForm:
         """Return queries and keys whose dot product has the same softmax as the score.
+
+        Queries and keys come in the caller's dtype; `upcast` what is computed from them.
 
         Raises:
             RegardError: the score is not a dot product, as `is_dot_product` says.
@@ -228,7 +236,7 @@ class PositiveParameter(nn.Module):
     def value(self) -> Tensor:
         """The current value, a tensor without axes."""
         if self.log is not None:
-            return self.log.exp()
+            return upcast(self.log).exp()
         # without axes, a float64 tensor does not promote the tensors it is combined with
         return torch.tensor(self.initial, dtype=torch.float64)
 

@@ -37,10 +37,12 @@ class Bilinear(Score):
 
     def forward(self, queries: Float[Tensor, "*batch query from"], keys: Keys) -> Scores:
         """Score every query against every key."""
-        with no_autocast(queries):
-            mapped = upcast(queries) @ upcast(self.matrix)
-        return dot_products(mapped, keys)
+        return dot_products(self._map(queries), keys)
 
     def fold(self, queries: Float[Tensor, "*batch query from"], keys: Keys) -> DotProductForm:
-        """Map the queries to the keys' space, once."""
-        return DotProductForm(queries @ self.matrix.to(queries.dtype), keys)
+        """Map the queries to the keys' space, once, and keep the product in float32 or more."""
+        return DotProductForm(self._map(queries), upcast(keys))
+
+    def _map(self, queries: Float[Tensor, "*batch query from"]) -> Float[Tensor, "*batch query to"]:
+        with no_autocast(queries):
+            return upcast(queries) @ upcast(self.matrix).to(upcast(queries).dtype)

@@ -88,7 +88,7 @@ class ScaledDot(Score):
         scale = self._scale(queries)
         if scale > 0:
             return DotProductForm(queries, keys, scale)
-        return DotProductForm(queries * scale, keys)
+        return DotProductForm(upcast(queries) * scale, upcast(keys))
 
     def _scale(self, queries: Queries) -> float:
         # vectors of width 0 all score 0, whatever the scale
