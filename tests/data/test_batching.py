@@ -134,11 +134,11 @@ def test_targets_are_the_inputs_shifted_by_one(lengths):
     assert batch.target_tokens == sum(target + 1 for _, target in lengths)
 
 
-def test_links_are_at_the_input_position_behind_bos():
+def test_links_are_at_the_position_that_writes_the_target_piece():
     pairs = encode([([5, 6, 7], [8, 9]), ([5], [6])], links=[[0, 1, 2, 0], []])
     links = collate(pairs, np.array([0, 1]), with_links=True).links
     assert links.shape == (2, 3, 3)
-    assert links.nonzero().tolist() == [[0, 1, 2], [0, 2, 0]]
+    assert links.nonzero().tolist() == [[0, 0, 2], [0, 1, 0]]
     assert links.sum() == 2
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regard._support.plural import count
 from regard.data import check_corpus
 from regard.data.checks import TROUBLESOME_CHARACTERS
 from regard.errors import RegardError
@@ -72,7 +73,7 @@ def test_oddity_is_reported_with_its_line(tmp_path, line, finding):
     lines = report(tmp_path, f"a b\tx y\nc d\tz w\n{line}\n")
     assert f"1 × {finding} (line 3)" in lines
     dropped = int(finding.endswith("dropped in training"))
-    assert lines[-1] == f"training would drop {dropped} pairs and use {3 - dropped}"
+    assert lines[-1] == f"training would drop {count(dropped, 'pair')} and use {3 - dropped}"
 
 
 def test_first_of_duplicate_pairs_is_not_counted(tmp_path):
@@ -96,7 +97,7 @@ def test_most_frequent_finding_comes_first(tmp_path):
 
 
 def test_pair_empty_on_both_sides_is_dropped_once(tmp_path):
-    assert report(tmp_path, "\t\na\tb\n")[-1].endswith("drop 1 pairs and use 1")
+    assert report(tmp_path, "\t\na\tb\n")[-1].endswith("drop 1 pair and use 1")
 
 
 def test_scripts_are_reported_per_side(tmp_path):
@@ -138,3 +139,9 @@ def test_reported_median_equals_statistics_median(lengths):
     assert lines[2] == f"target words: median {median(targets):g}, maximum {max(targets)}"
     ratio = median(b / a for a, b in lengths)
     assert lines[3] == f"target words per source word: median {ratio:.2f}"
+
+
+def test_third_column_is_mentioned(tmp_path):
+    lines = report(tmp_path, "a\tb\tCC-BY\n")
+    assert lines[0].startswith("1 pair in ")
+    assert lines[1].endswith("has 3 columns; those after the second are ignored")

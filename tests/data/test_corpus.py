@@ -141,6 +141,25 @@ def test_invalid_utf_8_is_refused_with_line_and_byte(tmp_path, suffix):
         list(read_pairs([path]))
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_other_encoding_is_named_by_its_byte_order_mark(tmp_path, suffix, encoding):
+    path = write(tmp_path / f"some{suffix}", "\ufeffa\tb\nc\td\n".encode(encoding))
+    name = encoding[:6]
+    words = f"some{suffix} must be UTF-8, but it is {name.upper()}, .*`iconv -f {name} -t utf-8`"
+    with pytest.raises(RegardError, match=words):
+        list(read_pairs([path]))
+
+
+def test_further_columns_are_noted_and_ignored(tmp_path, suffix):
+    plain = write(tmp_path / f"two{suffix}", b"a\tb\nc\td\n")
+    wide = write(tmp_path / f"three{suffix}", b"a\tb\nc\td\tCC-BY\n")
+    assert Corpus.from_files([plain]).notes == ()
+    assert Corpus.from_files([plain, wide]).notes == ()  # parallel files have no columns
+    (note,) = Corpus.from_files([wide]).notes
+    assert note == f"{wide} has 3 columns; those after the second are ignored"
+    assert list(read_pairs([wide])) == list(read_pairs([plain]))
+
+
 @pytest.mark.parametrize("damage", ["cut", "flipped", "not packed"])
 def test_damaged_gzip_file_is_refused(tmp_path, damage):
     data = gzip.compress(b"".join(b"line %d\tzeile %d\n" % (n, n) for n in range(500)))

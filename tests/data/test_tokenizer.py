@@ -162,6 +162,22 @@ def test_word_spans_cover_all_but_spaces(text):
     assert "".join(covered_text.split()) == "".join(text.split())
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("L'homme n'aime pas qu'il l’ait.", "L' homme n' aime pas qu' il l’ ait ."),
+        ("Don't! The cat's here, I'm sure.", "Don't ! The cat's here , I'm sure ."),
+        ("aujourd'hui, we'll sing", "aujourd'hui , we'll sing"),
+        ("'the dogs' bones'", "' the dogs ' bones '"),
+        ("rock'n'roll l'1 l' « a »", "rock' n' roll l ' 1 l ' « a »"),
+        ("'", "'"),
+    ],
+)
+def test_apostrophe_within_a_word_ends_the_word_before_it(text, words):
+    spans = TOKENIZERS["bpe"].word_spans(text)
+    assert " ".join(text[start:end] for start, end in spans) == words
+
+
 def test_unknown_word_is_spelled_in_characters():
     trained = train_tokenizer(["the cat sat", "the cat"], "words", 400)
     assert trained.convert_ids_to_tokens(trained.encode("the cat")) == [" the", " cat"]
@@ -227,9 +243,27 @@ def saved(tmp_path_factory):
 def test_truncated_file_is_refused(saved, position):
     data = saved.read_bytes()
     cut = saved.with_name("cut.json")
-    cut.write_bytes(data[: int(position * (len(data) - 2))])
+    cut.write_bytes(data[: int(position * (len(data) - 1))])
     with pytest.raises(RegardError, match=r"^\S*cut.json is not a tokenizer file of regard, or is"):
         Tokenizers.load(cut)
+
+
+@given(position=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
+def test_file_with_one_flipped_bit_is_refused_by_name(saved, position, bit):
+    data = bytearray(saved.read_bytes())
+    data[int(position * len(data))] ^= 1 << bit
+    flipped = saved.with_name("flipped.json")
+    flipped.write_bytes(data)
+    with pytest.raises(RegardError, match=r"^\S*flipped.json"):
+        Tokenizers.load(flipped)
+
+
+def test_tokenizers_of_another_run_are_refused(saved, tmp_path):
+    path = tmp_path / "named.json"
+    Tokenizers.load(saved).save(path, "7f")
+    assert Tokenizers.load(path, "7f").digest == Tokenizers.load(saved, "7f").digest
+    with pytest.raises(RegardError, match=r"named.json must be of run 80, but it is of run 7f"):
+        Tokenizers.load(path, "80")
 
 
 def test_altered_file_is_refused_by_its_checksum(saved):
@@ -253,10 +287,10 @@ def test_altered_file_is_refused_by_its_checksum(saved):
         "3",
         "{}",
         '{"both": 3}',
-        '{"both": {"version": 1}}',
-        '{"both": {"version": 1, "kind": "bpe", "pieces": 3, "merges": []}}',
-        '{"both": {"version": 1, "kind": "bpe", "pieces": ["a"], "merges": [["a"]]}}',
-        '{"source": {"version": 1, "kind": "bpe", "pieces": ["a"], "merges": []}}',
+        '{"both": {"version": 2}}',
+        '{"both": {"version": 2, "kind": "bpe", "pieces": 3, "merges": []}}',
+        '{"both": {"version": 2, "kind": "bpe", "pieces": ["a"], "merges": [["a"]]}}',
+        '{"source": {"version": 2, "kind": "bpe", "pieces": ["a"], "merges": []}}',
     ],
 )
 def test_other_json_is_refused(tmp_path, unchecked, content):
@@ -268,8 +302,8 @@ def test_other_json_is_refused(tmp_path, unchecked, content):
 
 
 def test_other_format_version_is_refused(tmp_path):
-    (tmp_path / "some.json").write_text('{"both": {"version": 2}}')
-    with pytest.raises(RegardError, match="must have format version 1, but it has 2"):
+    (tmp_path / "some.json").write_text('{"both": {"version": 1}, "checksum": "12"}')
+    with pytest.raises(RegardError, match="some.json .* must have format version 2, but it has 1"):
         Tokenizers.load(tmp_path / "some.json")
 
 

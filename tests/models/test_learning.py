@@ -43,7 +43,7 @@ def train(model, task, steps):
 @pytest.mark.parametrize("task", ["copy", "reverse"])
 def test_learned_task_shows_in_the_cross_attention(config, task, unchecked):
     change = {"copy": lambda tokens: tokens, "reverse": lambda tokens: tokens.flip(1)}[task]
-    model = build(config, (VOCAB_SIZE, VOCAB_SIZE))
+    model = build(config, VOCAB_SIZE)
     model = train(model, change, steps=450 if config.kind == "transformer" else 300)
     source, lengths = random_sources(20), torch.full((20,), LENGTH)
     with torch.no_grad():

@@ -7,7 +7,7 @@ from regard.models import build, summary
 
 
 def test_summary_counts_each_submodule_and_shared_parameters_once():
-    model = build(ModelConfig(width=8, layers=1, heads=2, ffn_width=4), (10, 10))
+    model = build(ModelConfig(width=8, layers=1, heads=2, ffn_width=4), 10)
     counts = dict(line.split() for line in summary(model).replace(",", "").splitlines())
     assert counts["source_embedding"] == "80"
     assert "target_embedding" not in counts

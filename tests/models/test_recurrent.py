@@ -15,7 +15,7 @@ LENGTHS = torch.tensor([7, 3, 5])
 
 def make_model(**changes):
     settings = {"kind": "recurrent", "width": WIDTH, "layers": 2, "score": "additive"} | changes
-    return build(ModelConfig(**settings), (VOCAB_SIZE, VOCAB_SIZE)).eval()
+    return build(ModelConfig(**settings), VOCAB_SIZE).eval()
 
 
 def random_tokens(length):

@@ -13,7 +13,7 @@ LENGTHS = torch.tensor([7, 3, 5])
 
 
 def make_model(**changes):
-    return build(ModelConfig(**(SETTINGS | changes)), (VOCAB_SIZE, VOCAB_SIZE)).eval()
+    return build(ModelConfig(**(SETTINGS | changes)), VOCAB_SIZE).eval()
 
 
 def random_tokens(length, batch=BATCH):

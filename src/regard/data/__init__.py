@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from regard.data.bpe_dropout import BPEDropout, PairBPEDropout
 from regard.data.checks import check_corpus
-from regard.data.corpus import Corpus, Pair, read_pairs
+from regard.data.corpus import Corpus, Pair, pair_lines, read_lines, read_pairs
+from regard.data.coverage import input_warnings
 from regard.data.dataset import EncodedPairs, encode_pairs, is_plausible, rejection_reason
 from regard.data.spans import Span, WordSpans, find_words, overlapping, whitespace_spans
 from regard.data.special_tokens import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from regard.data.batching import batch_by_length as batch_by_length
     from regard.data.batching import check_token_ids as check_token_ids
     from regard.data.batching import collate as collate
+    from regard.data.batching import collate_tokens as collate_tokens
     from regard.data.batching import pad_sequences as pad_sequences
     from regard.data.batching import shard as shard
 
@@ -56,11 +58,15 @@ __all__ = [
     "check_corpus",
     "check_token_ids",
     "collate",
+    "collate_tokens",
     "encode_pairs",
     "find_words",
+    "input_warnings",
     "is_plausible",
     "overlapping",
     "pad_sequences",
+    "pair_lines",
+    "read_lines",
     "read_pairs",
     "rejection_reason",
     "shard",

@@ -85,14 +85,25 @@ def collate(pairs: EncodedPairs, indices: Indices, with_links: bool = False) -> 
         indices: which of them.
         with_links: also return the word alignment, for guided alignment.
     """
-    rows = [pairs.pair(index) for index in indices.tolist()]
-    source, lengths = pad_sequences([source for source, _ in rows])
-    target, target_lengths = pad_sequences([target for _, target in rows])
+    batch = collate_tokens([pairs.pair(index) for index in indices.tolist()])
+    return batch._replace(links=_links(pairs, indices, batch)) if with_links else batch
+
+
+def collate_tokens(
+    pairs: Sequence[tuple[Sequence[int] | Indices, Sequence[int] | Indices]],
+) -> Batch:
+    """Pad pairs of token ids, without BOS and EOS, into a batch.
+
+    Example:
+        >>> collate_tokens([([5, 6], [7]), ([8], [9, 4])]).targets.tolist()
+        [[7, 2, 0], [9, 4, 2]]
+    """
+    source, lengths = pad_sequences([source for source, _ in pairs])
+    target, target_lengths = pad_sequences([target for _, target in pairs])
     inputs = torch.nn.functional.pad(target, (1, 0), value=BOS)
     targets = torch.nn.functional.pad(target, (0, 1), value=PAD)
-    targets[torch.arange(len(indices)), target_lengths] = EOS
-    batch = Batch(source, lengths, inputs, targets)
-    return batch._replace(links=_links(pairs, indices, batch)) if with_links else batch
+    targets[torch.arange(len(pairs)), target_lengths] = EOS
+    return Batch(source, lengths, inputs, targets)
 
 
 def pad_sequences(sequences: Sequence[Sequence[int] | Indices]) -> tuple[Tensor, Tensor]:
@@ -114,11 +125,11 @@ def pad_sequences(sequences: Sequence[Sequence[int] | Indices]) -> tuple[Tensor,
 
 
 def _links(pairs: EncodedPairs, indices: Indices, batch: Batch) -> Tensor:
-    """Return 1.0 for aligned pieces; target piece j is input position j + 1, behind BOS."""
+    """Return 1.0 for aligned pieces: target piece j is written at position j, after BOS is read."""
     links = torch.zeros(*batch.inputs.shape, batch.source.shape[1])
     for row, index in enumerate(indices.tolist()):
         for source, target in pairs.links_of(index):
-            links[row, int(target) + 1, int(source)] = 1.0
+            links[row, int(target), int(source)] = 1.0
     return links
 
 

@@ -8,9 +8,10 @@ from hashlib import blake2b
 from itertools import accumulate
 from pathlib import Path
 
+from regard._support.plural import count
 from regard._support.progress import track
 from regard.config import DataConfig
-from regard.data.corpus import Pair, read_pairs
+from regard.data.corpus import Pair, check_rereadable, describe_ignored_columns, read_pairs
 from regard.data.dataset import rejection_reason
 
 MAX_EXAMPLE_LINES = 3  # line numbers listed for each finding
@@ -57,6 +58,8 @@ def check_corpus(paths: Sequence[Path], test: Sequence[Path] | None = None) -> I
     Raises:
         RegardError: if a file cannot be read.
     """
+    for path in (*paths, *(test or ())):
+        check_rereadable(path)
     findings: dict[str, _Count] = {}
     seen: set[bytes] = set()
     lengths = Counter[tuple[int, int]]()
@@ -69,15 +72,18 @@ def check_corpus(paths: Sequence[Path], test: Sequence[Path] | None = None) -> I
         lengths[_count_words(pair.source), _count_words(pair.target)] += 1
         for counts, text in zip(scripts, (pair.source, pair.target), strict=True):
             counts.update(map(_script, filter(str.isalpha, text[:MAX_SCRIPT_SAMPLE])))
-    yield f"{lengths.total():,} pairs in {' and '.join(map(str, paths))}"
+    yield f"{count(lengths.total(), 'pair')} in {' and '.join(map(str, paths))}"
+    if note := describe_ignored_columns(paths):
+        yield note
     if lengths:
         yield from _length_report(lengths)
         for side, counts in zip(("source", "target"), scripts, strict=True):
             yield f"{side} scripts: {_format_shares(counts)}"
-    for finding, count in sorted(findings.items(), key=lambda item: -item[1].total):
-        yield f"{count.total:,} × {finding} ({count})"
-    dropped = sum(count.total for finding, count in findings.items() if finding.endswith(DROPPED))
-    yield f"training would drop {dropped:,} pairs and use {lengths.total() - dropped:,}"
+    for finding, found in sorted(findings.items(), key=lambda item: -item[1].total):
+        yield f"{found.total:,} × {finding} ({found})"
+    dropped = sum(found.total for finding, found in findings.items() if finding.endswith(DROPPED))
+    used = lengths.total() - dropped
+    yield f"training would drop {count(dropped, 'pair')} and use {used:,}"
 
 
 def _findings(pair: Pair, seen: set[bytes], test_sources: set[bytes]) -> Iterator[str]:

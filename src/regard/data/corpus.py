@@ -1,20 +1,19 @@
 """Parallel corpora: sentence pairs in a TSV file or in two parallel files, plain or gzipped."""
 
-import gzip
 import os
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from io import BufferedReader
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
+from regard._support.encoding import strip_byte_order_mark
+from regard._support.reading import GzipReader, bounded_lines
 from regard.data.spans import Span, whitespace_spans
 from regard.errors import RegardError
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+SAMPLE_LINES = 1000  # in which further columns are looked for
 
 Links = tuple[tuple[Span, Span], ...]
 """Aligned parts of a source and its target, as character spans."""
@@ -41,11 +40,15 @@ class Corpus:
         names: files or names the pairs come from, for messages and the run's settings.
         read: returns an iterator over the pairs.
         dataset: identity of a known data set (name, language, split), if it is one.
+        alignments: which of the names is the file of word alignments, if there is one.
+        notes: what a user should know before training, such as ignored columns.
     """
 
     names: tuple[str, ...]
     read: Callable[[], Iterator[Pair]]
     dataset: Mapping[str, str] | None = None
+    alignments: str | None = None
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def from_files(cls, paths: Sequence[Path], alignments: Path | None = None) -> "Corpus":
@@ -60,10 +63,13 @@ class Corpus:
         """
         inputs = [*paths, *([alignments] if alignments else [])]
         for path in inputs:
-            _check_rereadable(path)
+            check_rereadable(path)
+        names = tuple(os.fsencode(path).decode(errors="replace") for path in inputs)
         return cls(
-            tuple(os.fsencode(path).decode(errors="replace") for path in inputs),
+            names,
             lambda: read_pairs(paths, alignments),
+            alignments=names[-1] if alignments else None,
+            notes=_notes(paths),
         )
 
     @classmethod
@@ -109,16 +115,73 @@ def read_pairs(paths: Sequence[Path], alignments: Path | None = None) -> Iterato
     return pairs if alignments is None else _add_links(pairs, paths, alignments)
 
 
+def pair_lines(
+    sources: Sequence[str], targets: Sequence[str], alignments: Sequence[str] | None = None
+) -> Iterator[Pair]:
+    """Return an iterator over the pairs of parallel lists of sentences.
+
+    Args:
+        sources: the sentences.
+        targets: their translations.
+        alignments: lines in Pharaoh format, see `read_pairs`.
+
+    Raises:
+        RegardError: if the lists are not equally long, or a line is no alignment.
+
+    Example:
+        >>> [pair.target for pair in pair_lines(["a cat", "a dog"], ["un chat", "un chien"])]
+        ['un chat', 'un chien']
+    """
+    counts = [len(sources), len(targets), *([] if alignments is None else [len(alignments)])]
+    if len({*counts}) > 1:
+        raise RegardError(
+            "sources, translations and alignments must be equally many, but there are "
+            f"{', '.join(map(str, counts[:-1]))} and {counts[-1]}"
+        )
+    for number, (source, target) in enumerate(zip(sources, targets, strict=True), 1):
+        pair = Pair(source.strip(), target.strip())
+        if alignments is not None:
+            links = _parse_links(pair, alignments[number - 1], f"alignment {number}")
+            pair = pair._replace(links=links)
+        yield pair
+
+
 def read_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file, which end at LF or CRLF and nowhere else."""
+    """Yield the lines of a UTF-8 file, which end at LF or CRLF and nowhere else.
+
+    Raises:
+        RegardError: if the file cannot be read, is not UTF-8 text, has a line of more than 1 MiB,
+            or is compressed and damaged or far larger than its size lets expect.
+    """
+    with _wrap_read_errors(path), path.open("rb") as file:
+        is_gzip = path.suffix == ".gz"
+        opened = GzipReader(file, path.stat().st_size, path) if is_gzip else file
+        for number, line in enumerate(bounded_lines(opened.readline, path), 1):
+            if number == 1:
+                line = strip_byte_order_mark(line, path)
+            yield _decode(line.removesuffix(b"\n").removesuffix(b"\r"), path, number)
+
+
+def describe_ignored_columns(paths: Sequence[Path]) -> str | None:
+    """Return a note on a TSV file with more than two columns; None for any other corpus.
+
+    Only the first lines of the file are looked at.
+    """
+    if len(paths) != 1:
+        return None
+    lines = islice(read_lines(paths[0]), SAMPLE_LINES)
+    columns = max((line.count("\t") + 1 for line in lines), default=0)
+    if columns <= 2:
+        return None
+    return f"{paths[0]} has {columns} columns; those after the second are ignored"
+
+
+def _notes(paths: Sequence[Path]) -> tuple[str, ...]:
     try:
-        with _wrap_read_errors(path), _open(path) as file:
-            for number, line in enumerate(file, 1):
-                if number == 1:
-                    line = line.removeprefix(BYTE_ORDER_MARK)
-                yield _decode(line.removesuffix(b"\n").removesuffix(b"\r"), path, number)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise RegardError(f"{path} must be a .gz file, but it is damaged: {error}") from error
+        note = describe_ignored_columns(paths)
+    except RegardError:  # reported when the file is read
+        return ()
+    return (note,) if note else ()
 
 
 def _is_same_file(one: Path, other: Path) -> bool:
@@ -133,14 +196,8 @@ def _wrap_read_errors(path: Path) -> Iterator[None]:
     """Turn an OSError while reading into a RegardError of one line."""
     try:
         yield
-    except gzip.BadGzipFile:  # a subclass of OSError, but about the content
-        raise
     except OSError as error:
         raise RegardError(f"cannot read {path}: {error.strerror or error}") from error
-
-
-def _open(path: Path) -> gzip.GzipFile | BufferedReader:
-    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
 
 
 def _decode(line: bytes, path: Path, number: int) -> str:
@@ -201,7 +258,8 @@ def _parse_links(pair: Pair, line: str, location: str) -> Links:
         ) from None
 
 
-def _check_rereadable(path: Path) -> None:
+def check_rereadable(path: Path) -> None:
+    """Raise RegardError for a pipe or a device, which can be read only once, if ever."""
     with _wrap_read_errors(path):
         if path.is_fifo() or path.is_char_device():
             raise RegardError(

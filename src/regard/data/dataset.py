@@ -1,9 +1,9 @@
 """Encoded pairs in memory-mapped files: a corpus of any size needs little memory."""
 
-import json
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from hashlib import file_digest, sha256
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -11,7 +11,8 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from regard._support import files
+from regard._support import checksums, files
+from regard._support.reading import open_regular, read_bounded
 from regard.config import DataConfig
 from regard.data.bpe_dropout import PairBPEDropout
 from regard.data.corpus import Pair
@@ -20,9 +21,12 @@ from regard.data.tokenizer import Tokenizers
 from regard.errors import RegardError
 
 CHUNK_PAIRS = 10_000  # encoded at a time
+CHUNK_IDS = 1 << 20  # checked at a time
 MAX_TOKEN_CHARACTERS = 32  # longest token of plausible text, on average over a sentence
 LENGTH_SLACK = 5  # tokens: the ratio of short sentences varies a lot
 COLUMNS = ("source", "target", "links")
+MAX_METADATA_BYTES = 1 << 20
+DTYPES = ("<u2", "<u4", "<i8")  # of token ids and links, and of starts
 METADATA = "metadata.json"  # removed first and written last: a folder that has it is complete
 
 Array = NDArray[Any]
@@ -46,31 +50,53 @@ class EncodedPairs(NamedTuple):
     dropped: dict[str, int]
 
     @classmethod
-    def load(cls, folder: Path) -> "EncodedPairs":
-        """Map the files that `encode_pairs` wrote into memory.
+    def load(cls, folder: Path, identity: checksums.Identity | None = None) -> "EncodedPairs":
+        """Map the files that `encode_pairs` wrote into memory, after verifying their checksums.
+
+        Args:
+            folder: where they are.
+            identity: what they must belong to, as far as they name it.
 
         Raises:
-            RegardError: if a file is missing or damaged.
+            RegardError: if a file is missing, damaged or belongs to something else.
         """
+        path = folder / METADATA
         try:
-            metadata = json.loads((folder / METADATA).read_text())
+            metadata = checksums.loads(read_bounded(path, MAX_METADATA_BYTES))
+            checksums.check_identity(path, metadata["identity"], identity or {})
+            dtypes, digests, dropped = (metadata[key] for key in ("dtypes", "digests", "dropped"))
             columns: dict[str, Array] = {}
             for name in COLUMNS:
-                values = _map_file(folder / f"{name}.tokens", metadata["dtypes"][name])
-                starts = _map_file(folder / f"{name}.starts", "<i8")
-                if len(values) != starts[-1]:
-                    raise ValueError(
-                        f"{name}.tokens must have {starts[-1]} values, but it has {len(values)}"
-                    )
-                columns |= {name: values, f"{name}_starts": starts}
-            return cls(**columns, dropped=metadata["dropped"])
-        except (OSError, ValueError, LookupError, TypeError) as error:
-            raise RegardError(f"the encoded pairs in {folder} are damaged: {error}") from error
+                path = folder / f"{name}.tokens"
+                columns[name] = _map_file(path, dtypes[name], digests[path.name])
+                path = folder / f"{name}.starts"
+                columns[f"{name}_starts"] = _map_file(path, "<i8", digests[path.name])
+            path = folder / METADATA
+            return cls(**columns, dropped=_check_structure(columns, dropped))
+        except RegardError:
+            raise
+        except OSError as error:
+            raise RegardError(f"{path} cannot be read: {error.strerror}") from error
+        except (ValueError, LookupError, TypeError) as error:
+            raise RegardError(f"{path} is damaged: {error}") from error
 
     @staticmethod
     def is_complete(folder: Path) -> bool:
         """Return whether `encode_pairs` has written all files of a folder."""
         return (folder / METADATA).exists()
+
+    def check_ids(self, vocab_sizes: tuple[int, int]) -> None:
+        """Raise RegardError unless all token ids are of vocabularies of these sizes."""
+        for name, ids, size in zip(COLUMNS, (self.source, self.target), vocab_sizes, strict=False):
+            largest = max(
+                (int(ids[n : n + CHUNK_IDS].max()) for n in range(0, len(ids), CHUNK_IDS)),
+                default=0,
+            )
+            if largest >= size:
+                raise RegardError(
+                    f"the encoded pairs have the {name} token {largest}, but the vocabulary has "
+                    f"{size}: they are of another tokenizer"
+                )
 
     def __len__(self) -> int:
         return len(self.source_starts) - 1
@@ -104,6 +130,7 @@ def encode_pairs(
     folder: Path,
     bpe_dropout: PairBPEDropout | None = None,
     dropped: dict[str, int] | None = None,
+    identity: checksums.Identity | None = None,
 ) -> EncodedPairs:
     """Encode pairs into the files of a folder, dropping those that the settings exclude.
 
@@ -114,6 +141,7 @@ def encode_pairs(
         folder: where to write; files of an earlier call are replaced.
         bpe_dropout: samples segmentations; each pair is then written once per sample.
         dropped: counts of pairs that were dropped before, by reason; this call adds its own.
+        identity: what the pairs belong to, such as the id of a run.
 
     Returns:
         The encoded pairs, mapped into memory.
@@ -124,20 +152,30 @@ def encode_pairs(
     starts = {name: array("q", [0]) for name in COLUMNS}
     dropped = {} if dropped is None else dropped
     files.remove_temps(folder)
+    digests = {f"{name}.tokens": sha256() for name in COLUMNS}
     with ExitStack() as stack:
         columns = {
             name: stack.enter_context(_create(folder / f"{name}.tokens")) for name in COLUMNS
         }
         for row in _encode_rows(pairs, tokenizers, settings, dropped, bpe_dropout):
             for name, values in zip(COLUMNS, row, strict=True):
-                columns[name].write(np.asarray(values, dtype=dtypes[name]).tobytes())
+                data = np.asarray(values, dtype=dtypes[name]).tobytes()
+                columns[name].write(data)
+                digests[f"{name}.tokens"].update(data)
                 starts[name].append(starts[name][-1] + len(values))
         (folder / METADATA).unlink(missing_ok=True)
     for name in COLUMNS:
-        files.write_file(folder / f"{name}.starts", np.asarray(starts[name], dtype="<i8").tobytes())
-    metadata = {"dtypes": dtypes, "dropped": dropped}
-    files.write_file(folder / METADATA, json.dumps(metadata) + "\n")
-    return EncodedPairs.load(folder)
+        data = np.asarray(starts[name], dtype="<i8").tobytes()
+        digests[f"{name}.starts"] = sha256(data)
+        files.write_file(folder / f"{name}.starts", data)
+    metadata = {
+        "identity": dict(identity or {}),
+        "dtypes": dtypes,
+        "dropped": dropped,
+        "digests": {name: digest.hexdigest() for name, digest in digests.items()},
+    }
+    files.write_file(folder / METADATA, checksums.dumps(metadata))
+    return EncodedPairs.load(folder, identity)
 
 
 @contextmanager
@@ -146,10 +184,41 @@ def _create(path: Path) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _map_file(path: Path, dtype: str) -> Array:
-    if path.stat().st_size == 0:  # an empty file cannot be mapped
-        return np.zeros(0, dtype=dtype)
-    return np.memmap(path, dtype=dtype, mode="r")
+class _StructureError(ValueError):
+    """The arrays of a data set do not fit together."""
+
+
+def _check_structure(columns: dict[str, Array], dropped: Any) -> dict[str, int]:
+    """Raise _StructureError unless the starts divide the tokens into equally many pairs."""
+    for name in COLUMNS:
+        values, starts = columns[name], columns[f"{name}_starts"]
+        if len(starts) != len(columns["source_starts"]) or not len(starts):
+            raise _StructureError(f"{name}.starts must have one number more than there are pairs")
+        if starts[0] != 0 or starts[-1] != len(values) or (np.diff(starts) < 0).any():
+            raise _StructureError(f"{name}.starts must rise from 0 to {len(values)}")
+    lengths = np.diff(columns["links_starts"])
+    if (lengths % 2).any():
+        raise _StructureError("links.tokens must be pairs of positions")
+    for side, name in enumerate(("source", "target")):
+        limits = np.repeat(np.diff(columns[f"{name}_starts"]), lengths // 2)
+        if (columns["links"][side::2] >= limits).any():
+            raise _StructureError(f"links.tokens must be positions within the {name}")
+    is_count = isinstance(dropped, dict) and all(type(n) is int for n in dropped.values())
+    if not is_count:
+        raise _StructureError("dropped must be numbers of pairs by reason")
+    return dict(dropped)
+
+
+def _map_file(path: Path, dtype: str, digest: str) -> Array:
+    """Map a file into memory; reading it for the checksum also brings it into the page cache."""
+    if dtype not in DTYPES:
+        raise _StructureError(f"values must be one of {', '.join(DTYPES)}, but they are {dtype!r}")
+    with open_regular(path) as file:
+        if file_digest(file, "sha256").hexdigest() != digest:
+            raise RegardError(f"{path} is damaged: its checksum is wrong")
+        if file.tell() == 0:  # an empty file cannot be mapped
+            return np.zeros(0, dtype=dtype)
+        return np.memmap(file, dtype=dtype, mode="r")
 
 
 def _encode_rows(

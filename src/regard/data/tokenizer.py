@@ -12,24 +12,28 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from tokenizers import Regex
 from tokenizers import Tokenizer as BPETokenizer
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import Split
 
-from regard._support import files
-from regard.data.spans import Span
+from regard._support import checksums, files
+from regard._support.escape import shorten
+from regard._support.reading import read_bounded
+from regard._support.strict_json import parse_object
+from regard.data.spans import Span, join_apostrophes
 from regard.data.special_tokens import SPECIAL_TOKENS
-from regard.errors import RegardError
+from regard.errors import RegardError, unknown_name
 
 Kind = Literal["bpe", "words", "characters"]
 
 BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]
 FIRST_BYTE = len(SPECIAL_TOKENS)
 FIRST_PIECE = FIRST_BYTE + len(BYTE_TOKENS)
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+MAX_FILE_BYTES = 1 << 28  # a vocabulary of 65,000 takes some 5 MB
 
 # words with the space before them, Han characters and digits one by one, runs of punctuation,
 # other white space
@@ -99,8 +103,35 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of some tokens, without special tokens; invalid bytes become U+FFFD."""
-        data = b"".join(self._bytes[token] for token in ids)
-        return data.decode("utf-8", errors="replace").removeprefix(" ")
+        return self.to_bytes(ids).decode("utf-8", errors="replace").removeprefix(" ")
+
+    def to_bytes(self, ids: Iterable[int]) -> bytes:
+        """Return the UTF-8 of some tokens, with leading spaces and without special tokens."""
+        return b"".join(self._bytes[token] for token in ids)
+
+    def encode_prefix(self, text: str) -> tuple[tuple[int, ...], bytes]:
+        """Split the beginning of a text into the tokens of all words but the last, and that word.
+
+        The last word may be incomplete, so how it is encoded depends on what follows: it is
+        returned as bytes, with its leading space. White space before the text is ignored.
+
+        Example:
+            >>> tokenizer = Tokenizer("words", [" the", " cat"])
+            >>> tokens, last_word = tokenizer.encode_prefix("the ca")
+            >>> tokenizer.convert_ids_to_tokens(tokens), last_word
+            ([' the'], b' ca')
+        """
+        *words, last = self.pre_tokenize(text.lstrip()) or [""]
+        complete = "".join(words).removeprefix(" ")
+        return tuple(self.encode(complete)), last.encode()
+
+    def tokens_that_spell(self, data: bytes) -> list[int]:
+        """Return the ids of tokens that begin with these bytes, or that these bytes begin with."""
+        return [
+            token
+            for token, own in enumerate(self._bytes)
+            if own and (own.startswith(data) or data.startswith(own))
+        ]
 
     def offsets(self, ids: Sequence[int]) -> tuple[Span, ...]:
         """Return the span of each token in the decoded text.
@@ -118,9 +149,15 @@ class Tokenizer:
         return tuple((max(start - prefix, 0), max(end - prefix, 0)) for start, end in spans)
 
     def word_spans(self, text: str) -> list[Span]:
-        """Return the spans of the words and punctuation marks of a text, without spaces."""
+        """Return the spans of the words and punctuation marks of a text, without spaces.
+
+        An apostrophe within a word is part of it; see `join_apostrophes`.
+        """
         words = self._split.pre_tokenize_str(_replace_surrogates(text))
-        return [(end - len(word.lstrip()), end) for word, (_, end) in words if not word.isspace()]
+        return join_apostrophes(
+            text,
+            [(end - len(word.lstrip()), end) for word, (_, end) in words if not word.isspace()],
+        )
 
     def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
         """Return tokens as a reader should see them, with their leading space."""
@@ -140,14 +177,16 @@ class Tokenizer:
         """Return the tokenizer that `to_dict` described.
 
         Raises:
-            RegardError: if the format version is another one.
+            RegardError: if the format version is another one, or pieces and merges do not fit.
         """
         if content.get("version") != FORMAT_VERSION:
             raise RegardError(
                 f"the tokenizer must have format version {FORMAT_VERSION}, but it has "
                 f"{content.get('version')!r}"
             )
-        return cls(content["kind"], content["pieces"], content["merges"])
+        kind, pieces, merges = content["kind"], content["pieces"], content["merges"]
+        _check_parts(kind, pieces, merges)
+        return cls(kind, pieces, merges)
 
     @cached_property
     def _bpe(self) -> BPETokenizer:
@@ -168,6 +207,32 @@ class Tokenizer:
         return [*SPECIAL_TOKENS, *BYTE_TOKENS, *self.pieces]
 
 
+def _check_parts(kind: Any, pieces: Any, merges: Any) -> None:
+    """Raise for a tokenizer that could not encode: such pieces and merges are never trained."""
+    if kind not in get_args(Kind):
+        raise unknown_name("tokenizer", str(kind), get_args(Kind))
+    if not isinstance(pieces, list | tuple) or not all(isinstance(p, str) and p for p in pieces):
+        raise RegardError("the tokenizer's pieces must be a list of strings that are not empty")
+    known = {*pieces}
+    reserved = known.intersection((*SPECIAL_TOKENS, *BYTE_TOKENS))
+    if len(known) != len(pieces) or reserved:
+        raise RegardError(
+            "the tokenizer's pieces must be different from one another and from special tokens"
+        )
+    if not isinstance(merges, list | tuple):
+        raise RegardError("the tokenizer's merges must be a list")
+    for merge in merges:
+        is_pair = isinstance(merge, list | tuple) and len(merge) == 2
+        if not is_pair or not all(isinstance(part, str) and part in known for part in merge):
+            raise RegardError(
+                f"the tokenizer's merges must be pairs of its pieces, but one is {shorten(merge)}"
+            )
+        if merge[0] + merge[1] not in known:
+            raise RegardError(
+                f"the tokenizer's merges must give pieces, but {shorten(merge)} does not"
+            )
+
+
 def add_prefix_space(text: str) -> str:
     """Put a space before a text, so that its first word is encoded as any other."""
     return f" {_replace_surrogates(text)}" if text else ""
@@ -176,10 +241,6 @@ def add_prefix_space(text: str) -> str:
 def _replace_surrogates(text: str) -> str:
     """Replace lone surrogates, which UTF-8 cannot encode, by question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def _checksum(content: dict[str, Any]) -> str:
-    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 class Tokenizers(NamedTuple):
@@ -193,32 +254,57 @@ class Tokenizers(NamedTuple):
         """Sizes of the source and target vocabularies."""
         return len(self.source), len(self.target)
 
-    def save(self, path: Path) -> None:
-        """Write both tokenizers to one JSON file, with a checksum."""
+    @property
+    def digest(self) -> str:
+        """SHA-256 of both tokenizers, to recognize them by."""
+        return sha256(json.dumps(self._to_dict(), sort_keys=True).encode()).hexdigest()
+
+    def _to_dict(self) -> dict[str, Any]:
         joint = self.source is self.target
         parts = {"both": self.source} if joint else {"source": self.source, "target": self.target}
-        content = {name: tokenizer.to_dict() for name, tokenizer in parts.items()}
-        signed = {**content, "checksum": _checksum(content)}
-        files.write_file(path, json.dumps(signed, ensure_ascii=False) + "\n")
+        return {name: tokenizer.to_dict() for name, tokenizer in parts.items()}
+
+    def save(self, path: Path, run_id: str = "") -> None:
+        """Write both tokenizers to one JSON file, with a checksum and the id of their run."""
+        files.write_file(path, checksums.dumps({"run": run_id, **self._to_dict()}))
 
     @classmethod
-    def load(cls, path: Path) -> "Tokenizers":
+    def load(cls, path: Path, run_id: str = "") -> "Tokenizers":
         """Read the file that `save` wrote.
 
+        Args:
+            path: the file.
+            run_id: the run that it must belong to, if it names one.
+
         Raises:
-            RegardError: if the file cannot be read, is damaged, or has another format version.
+            RegardError: if the file cannot be read, is damaged, has another format version, or
+                belongs to another run.
         """
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            checksum = content.pop("checksum", None)
+            content = _verify(read_bounded(path, MAX_FILE_BYTES))
+            actual_id = content.pop("run", "")
             parts = {name: Tokenizer.from_dict(part) for name, part in content.items()}
-            if checksum != _checksum(content):
-                raise ValueError("wrong checksum")
             both = parts.get("both")
-            return cls(both or parts["source"], both or parts["target"])
+            tokenizers = cls(both or parts["source"], both or parts["target"])
         except OSError as error:
             raise RegardError(f"cannot read the tokenizer {path}: {error.strerror}") from error
-        except RegardError:
-            raise
+        except (checksums.ChecksumError, RegardError) as error:
+            raise RegardError(
+                f"{path} is not a tokenizer file of regard, or is damaged: {error}"
+            ) from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RegardError(f"{path} is not a tokenizer file of regard, or is damaged") from error
+        if run_id and actual_id:
+            checksums.check_identity(path, {"run": actual_id}, {"run": run_id})
+        return tokenizers
+
+
+def _verify(data: bytes) -> dict[str, Any]:
+    """Return the content of a tokenizer file; an older format is named before its checksum."""
+    try:
+        return checksums.loads(data)
+    except checksums.ChecksumError:
+        for part in parse_object(data, "it").values():
+            if isinstance(part, dict) and part.get("version") != FORMAT_VERSION:
+                Tokenizer.from_dict(part)
+        raise

@@ -26,6 +26,8 @@ from regard.models.encoder_decoder import Encoder as Encoder
 from regard.models.factory import build as build
 from regard.models.factory import build_classifier as build_classifier
 from regard.models.factory import build_language_model as build_language_model
+from regard.models.factory import count_parameters as count_parameters
+from regard.models.factory import min_parameters as min_parameters
 from regard.models.layers import Embedding as Embedding
 from regard.models.layers import FeedForward as FeedForward
 from regard.models.layers import Residual as Residual
@@ -64,6 +66,8 @@ __all__ = [
     "build",
     "build_classifier",
     "build_language_model",
+    "count_parameters",
     "from_torch",
+    "min_parameters",
     "summary",
 ]

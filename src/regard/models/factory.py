@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
+import torch
 from torch import nn
 
 from regard.attention import MultiHeadAttention
@@ -14,14 +16,17 @@ from regard.models.recurrent import RecurrentModel
 from regard.models.transformer import Classifier, LanguageModel, Transformer
 from regard.positions import ALiBi, Learned, Rotary, Sinusoidal
 
+_SAMPLE_LAYERS = 2  # the first layer of a recurrent model is smaller than the others
 
-def build(config: ModelConfig, vocab_sizes: tuple[int, int]) -> Transformer | RecurrentModel:
+
+def build(config: ModelConfig, vocab_size: int | tuple[int, int]) -> Transformer | RecurrentModel:
     """Build the encoder-decoder model that a config describes.
 
     Args:
         config: the settings of the model.
-        vocab_sizes: of source and target. With `config.share_embeddings`, two vocabularies of one
-            size are taken to be the same one and share their embedding.
+        vocab_size: number of tokens of a vocabulary that source and target share, or a number for
+            each. With `config.share_embeddings`, two vocabularies of one size are taken to be the
+            same one and share their embedding.
 
     Returns:
         A new model, initialised from torch's global random generator.
@@ -31,14 +36,22 @@ def build(config: ModelConfig, vocab_sizes: tuple[int, int]) -> Transformer | Re
 
     Example:
         >>> from regard.config import ModelConfig
-        >>> model = build(ModelConfig(width=32, layers=1, heads=2), vocab_sizes=(100, 100))
+        >>> model = build(ModelConfig(width=32, layers=1, heads=2), vocab_size=100)
         >>> model.source_embedding is model.target_embedding
         True
+        >>> model = build(ModelConfig(width=32, layers=1, heads=2), vocab_size=(100, 90))
+        >>> len(model.output_weight)
+        90
     """
+    source_size, target_size = (
+        (vocab_size, vocab_size) if isinstance(vocab_size, int) else vocab_size
+    )
+    if min(source_size, target_size) < 1:
+        raise RegardError(f"vocab_size must be 1 or more, but it is {vocab_size}")
     with _model_settings_named():
-        source = _embedding(config, vocab_sizes[0])
-        is_shared = config.share_embeddings and vocab_sizes[0] == vocab_sizes[1]
-        target = source if is_shared else _embedding(config, vocab_sizes[1])
+        source = _embedding(config, source_size)
+        is_shared = config.share_embeddings and source_size == target_size
+        target = source if is_shared else _embedding(config, target_size)
         if config.kind == "recurrent":
             return RecurrentModel(
                 source,
@@ -52,6 +65,67 @@ def build(config: ModelConfig, vocab_sizes: tuple[int, int]) -> Transformer | Re
         encoder = Encoder(_layers(config), _final_norm(config))
         decoder = Decoder(_layers(config, cross=True), _final_norm(config))
         return Transformer(source, target, encoder, decoder, config.tie_output)
+
+
+def count_parameters(config: ModelConfig, vocab_size: int | tuple[int, int]) -> int:
+    """Return how many parameters `build` would create, in no time and no memory.
+
+    Two models of a few layers are built on the meta device; every further layer adds the
+    difference between them.
+
+    Args:
+        config: the settings of the model.
+        vocab_size: as for `build`.
+
+    Raises:
+        RegardError: if settings do not fit together.
+
+    Example:
+        >>> from regard.config import ModelConfig
+        >>> config = ModelConfig(width=32, layers=7, heads=2)
+        >>> model = build(config, 100)
+        >>> count_parameters(config, 100) == sum(p.numel() for p in model.parameters())
+        True
+    """
+    if config.layers <= _SAMPLE_LAYERS + 1:
+        return _count_on_meta(config, vocab_size)
+    fewer, more = (
+        _count_on_meta(replace(config, layers=layers), vocab_size)
+        for layers in (_SAMPLE_LAYERS, _SAMPLE_LAYERS + 1)
+    )
+    return fewer + (config.layers - _SAMPLE_LAYERS) * (more - fewer)
+
+
+def min_parameters(config: ModelConfig, vocab_size: tuple[int, int]) -> int:
+    """Return a lower bound of how many parameters `build` would create, by arithmetic alone.
+
+    `count_parameters` is exact, but its first call imports parts of torch for seconds. This bound
+    is at least a tenth of the exact number unless the model is tiny.
+
+    Args:
+        config: the settings of the model.
+        vocab_size: sizes of the source and target vocabularies.
+
+    Example:
+        >>> from regard.config import ModelConfig
+        >>> config = ModelConfig(width=32, layers=7, heads=2)
+        >>> 0.5 < min_parameters(config, (100, 100)) / count_parameters(config, 100) < 1
+        True
+    """
+    width, is_recurrent = config.width, config.kind == "recurrent"
+    is_shared = config.share_embeddings and vocab_size[0] == vocab_size[1]
+    embeddings = vocab_size[0] if is_shared else sum(vocab_size)
+    if not is_recurrent and config.positions == "learned":
+        embeddings += config.max_positions
+    # of each layer: a matrix of queries and the feed-forward network, or one gate of three
+    layer = width * width if is_recurrent else width * (width + 2 * config.ffn_width)
+    return embeddings * width + 2 * config.layers * layer
+
+
+def _count_on_meta(config: ModelConfig, vocab_size: int | tuple[int, int]) -> int:
+    with torch.device("meta"):  # shapes without memory
+        model = build(config, vocab_size)
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def build_language_model(config: ModelConfig, vocab_size: int) -> LanguageModel:

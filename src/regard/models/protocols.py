@@ -1,7 +1,7 @@
 """Contracts of models: what decoding, training and tracing may ask of them."""
 
 from abc import ABC, abstractmethod
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -66,16 +66,7 @@ class Seq2SeqModel(nn.Module, ABC):
     A subclass implements `encode`, `decode`, `init_state`, `step`, `forward_with_weights` and
     `output_weight`; everything else has a default here. Subclasses are `Transformer` and
     `RecurrentModel`.
-
-    Attributes:
-        row_token: which token a row of the cross-attention weights belongs to. A position of the
-            decoder reads one token (its input) and predicts the next (its output). A Transformer
-            attends to the translation of a word in the step that *reads* it, one after it was
-            predicted: "input". A recurrent model with attention attends to it before it predicts
-            the word: "output".
     """
-
-    row_token: Literal["input", "output"]
 
     @property
     @abstractmethod

@@ -36,8 +36,6 @@ class RecurrentModel(Seq2SeqModel):
         tie_output: use the target embedding as output projection.
     """
 
-    row_token = "output"
-
     def __init__(
         self,
         source_embedding: Embedding,

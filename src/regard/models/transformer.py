@@ -25,8 +25,6 @@ class Transformer(Seq2SeqModel):
         tie_output: use the target embedding as output projection.
     """
 
-    row_token = "input"
-
     def __init__(
         self,
         source_embedding: Embedding,

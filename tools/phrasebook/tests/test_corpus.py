@@ -162,6 +162,22 @@ def test_english_agreement_and_spacing(corpus):
         assert not WRONG_ENGLISH.search(pair.source), pair.source
 
 
+def test_every_french_ne_has_its_pas(generated):
+    wrong = re.compile(r"\b(ne |n')(?!.*\b(pas|jamais)\b)", re.I)
+    for phrase in generated("fr"):
+        assert not wrong.search(phrase.target), phrase.target
+        assert len(re.findall(r"\b(?:ne |n')", phrase.target)) == len(
+            re.findall(r"\b(?:pas|jamais)\b", phrase.target)
+        )
+
+
+def test_chinese_time_comes_before_the_verb(generated):
+    for phrase in generated("zh"):
+        words = phrase.target_words
+        if "昨天" in words and "了" in words and "，" not in words and "的" not in words:
+            assert words.index("昨天") < words.index("了"), phrase.target
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_grammar_generates_at_least_100_000_distinct_pairs(language):
