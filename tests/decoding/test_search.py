@@ -143,14 +143,22 @@ def test_beam_search_argument_out_of_range_is_refused(tiny_model, arguments, mes
 
 
 @pytest.mark.parametrize("search", SEARCHES)
-def test_source_tokens_without_lengths_or_encoder_are_refused(tiny_model, search):
+def test_source_tokens_without_encoder_and_a_state_with_lengths_are_refused(tiny_model, search):
     model, source, lengths = tiny_model
-    with pytest.raises(TypeError, match="needs a Seq2SeqModel and lengths="):
-        search(model, source)
-    with pytest.raises(TypeError, match="needs a Seq2SeqModel and lengths="):
+    with pytest.raises(TypeError, match="needs a Seq2SeqModel; other models start from a state"):
         search(build_language_model(LM_CONFIG, VOCAB_SIZE), source, lengths)
     with pytest.raises(TypeError, match="lengths must be None when a search starts from a state"):
         search(model, model.init_state(model.encode(source, lengths)), lengths)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_lengths_are_counted_from_padding_if_none_are_given(tiny_model, search):
+    model, source, lengths = tiny_model
+    padded = source.masked_fill(torch.arange(6) >= lengths[:, None], PAD)
+    options = {"limits": LengthLimits(max_length=6)}
+    if search is sample:
+        options["sampling"] = SamplingConfig(seed=1)
+    assert search(model, padded, **options) == search(model, source, lengths, **options)
 
 
 def test_contradictory_length_limits_are_refused():

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-import regard.decoding.translation
 from helpers.toy_decoders import forced_log_probs
 from regard import RegardError
 from regard.config import ModelConfig, SearchConfig
@@ -11,8 +10,10 @@ from regard.data import Tokenizers, train_tokenizer
 from regard.decoding import (
     DecodingCancelled,
     SamplingConfig,
+    TorchEngine,
     Translation,
-    format_lines,
+    TranslationOptions,
+    sentence_batches,
     translate,
 )
 from regard.models import build
@@ -24,7 +25,7 @@ def make_translator(**changes):
     torch.manual_seed(4)
     tokenizer = train_tokenizer(SENTENCES * 5, "bpe", 300)
     config = ModelConfig(width=12, layers=1, heads=2, ffn_width=16, dropout=0.0, **changes)
-    model = build(config, (len(tokenizer), len(tokenizer))).eval()
+    model = build(config, len(tokenizer)).eval()
     with torch.no_grad():  # an untrained model finds all tokens about equally probable
         model.target_embedding.weight.mul_(3.0)
     return model, Tokenizers(tokenizer, tokenizer)
@@ -33,7 +34,7 @@ def make_translator(**changes):
 @pytest.fixture(autouse=True)
 def short_translations(monkeypatch):
     """Keep the outputs of untrained models short: most of them never predict EOS."""
-    monkeypatch.setattr("regard.decoding.translation.max_target_length", lambda _: 12)
+    monkeypatch.setattr("regard.decoding.engines.torch_engine.max_target_length", lambda _: 12)
 
 
 @pytest.fixture(scope="module")
@@ -141,38 +142,35 @@ def test_small_batches_give_the_translations_of_large_ones(translator, monkeypat
         assert one[0].tokens == two[0].tokens
 
 
-def batch_sizes(translator, monkeypatch, threads, **arguments):
-    """Translate 24 sentences of one token with some threads; return the sizes of the batches."""
-    sizes, search = [], regard.decoding.translation._search
-
-    def counted(model, sources, *rest):
-        sizes.append(len(sources))
-        return search(model, sources, *rest)
-
-    monkeypatch.setattr(regard.decoding.translation, "_search", counted)
-    monkeypatch.setattr("regard.decoding.batching.MIN_TOKENS", 20)  # 4 tokens, with five beams
-    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    translate(*translator, ["a"] * 24, **arguments)
-    return sorted(sizes)
+@pytest.mark.parametrize("sampling", [None, SamplingConfig(seed=1)])
+def test_results_are_bitwise_equal_on_any_number_of_threads(translator, monkeypatch, sampling):
+    monkeypatch.setattr("regard.decoding.batching.MIN_TOKENS", 20)
+    before = torch.get_num_threads()
+    results = []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        results.append(translate(*translator, SENTENCES * 9, sampling=sampling))
+    torch.set_num_threads(before)
+    assert results[0] == results[1] == results[2]
 
 
-@pytest.mark.parametrize(
-    ("threads", "sizes"), [(1, [24]), (2, [12, 12]), (3, [8, 8, 8]), (100, [4] * 6)]
-)
-def test_sentences_are_balanced_over_the_threads(translator, monkeypatch, threads, sizes):
-    assert len(translator[1].source.encode("a")) == 1
-    assert batch_sizes(translator, monkeypatch, threads) == sizes
+def test_samples_of_a_sentence_follow_from_seed_and_number(translator, monkeypatch):
+    """They do not depend on the other sentences of the batch, nor on where a block begins."""
+    model, tokenizers = translator
+    options = TranslationOptions(sampling=SamplingConfig(seed=3))
+    sentences = [*SENTENCES[:3], *SENTENCES[:3]]
 
+    def sampled(first, sentences):
+        batches = sentence_batches(model, tokenizers, sentences, options, first=first)
+        samples = {}
+        for batch in batches:
+            results = TorchEngine(model, tokenizers).translate_batch(batch, options)
+            samples |= dict(zip(batch.numbers, [best.tokens for (best,) in results], strict=True))
+        return samples
 
-def test_batches_of_sampling_do_not_depend_on_the_threads(translator, monkeypatch):
-    sampling = SamplingConfig(seed=1)
-    assert batch_sizes(translator, monkeypatch, 4, sampling=sampling) == [24]
-
-
-def test_format_lines_keeps_each_translation_on_one_line():
-    one, two = (Translation(text, score=-0.5) for text in ("a\nb", "c\u2028d"))
-    assert format_lines([one]) == "a b"
-    assert format_lines([one, two]) == "-0.5000\ta b\n-0.5000\tc d"
+    whole = sampled(0, sentences)
+    assert whole == sampled(0, sentences[:2]) | sampled(2, sentences[2:])
+    assert whole[0] != whole[3]  # the same sentence with another number
 
 
 def test_progress_is_reported_on_stderr_if_asked_for(translator, monkeypatch, capsys):
@@ -213,3 +211,45 @@ def test_should_stop_cancels_a_translation_and_its_waiting_batches(
             should_stop=lambda: len(steps) >= 3,
         )
     assert len(steps) == 3  # of one thread; no other batch decoded anything
+
+
+@pytest.mark.parametrize("sampling", [None, SamplingConfig(seed=1), SamplingConfig(top_k=3)])
+@pytest.mark.parametrize("prefix", ["the ca", "the cat", "the cat ", "猫 sees", "a.", "d"])
+def test_translation_begins_with_its_prefix_and_has_the_models_log_probs(
+    translator, prefix, sampling
+):
+    model, tokenizers = translator
+    prefixes = ["", prefix, "the old dog is"]
+    results = translate(model, tokenizers, SENTENCES[:3], sampling=sampling, prefixes=prefixes)
+    for sentence, own, (best,) in zip(SENTENCES, prefixes, results, strict=False):
+        assert best.text.startswith(own)
+        source = torch.tensor([tokenizers.source.encode(sentence)])
+        expected = forced_log_probs(model, source, torch.tensor([source.shape[1]]), 0, best.tokens)
+        assert best.token_log_probs == pytest.approx(expected, abs=1e-4)
+
+
+def test_prefix_of_one_sentence_leaves_the_others_unchanged(translator):
+    free = translate(*translator, SENTENCES[:3])
+    mixed = translate(*translator, SENTENCES[:3], prefixes=["", "the dog", ""])
+    assert [mixed[0][0].tokens, mixed[2][0].tokens] == [free[0][0].tokens, free[2][0].tokens]
+
+
+def test_every_n_best_translation_begins_with_the_prefix(translator):
+    (results,) = translate(*translator, SENTENCES[:1], n_best=4, prefixes=["the c"])
+    assert all(each.text.startswith("the c") for each in results)
+    assert len({each.tokens for each in results}) == 4
+
+
+def test_prefix_longer_than_the_models_positions_is_refused():
+    model, tokenizers = make_translator(positions="learned", max_positions=6)
+    with pytest.raises(RegardError, match="prefix must have at most 5 tokens.* it may take 9"):
+        translate(model, tokenizers, ["a"], prefixes=["the cat sleeps a lot"])
+
+
+def test_prefixes_must_be_as_many_as_sentences(translator):
+    with pytest.raises(RegardError, match="one for each of 3 sentences, but there are 1"):
+        translate(*translator, SENTENCES[:3], prefixes=["a"])
+
+
+def test_str_of_a_translation_is_its_text():
+    assert str(Translation("le chat", (5, 6))) == "le chat"

@@ -16,6 +16,11 @@ class Hypothesis(NamedTuple):
         token_log_probs: log-probability of each token given those before it; the last one is
             EOS's. They sum to `log_prob`.
         score: `log_prob / (len(tokens) + 1) ** length_penalty`, by which beam search ranks.
+
+    Example:
+        >>> hypothesis = Hypothesis((7, 5), -1.5, (-0.5, -0.75, -0.25), score=-0.5)
+        >>> len(hypothesis.tokens), hypothesis.log_prob == sum(hypothesis.token_log_probs)
+        (2, True)
     """
 
     tokens: tuple[int, ...]

@@ -1,6 +1,7 @@
 """Sampling with temperature, top-k and top-p (nucleus) filters."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf
 
 import torch
@@ -9,12 +10,14 @@ from torch import Tensor
 
 from regard.config import MAX_SEED
 from regard.decoding.hypothesis import DEFAULT_LIMITS, Hypothesis, LengthLimits
+from regard.decoding.prefix import AllowedTokens
 from regard.decoding.search import BeamSearch, ShouldStop, device_of, initial_state
 from regard.decoding.topk import Candidates
 from regard.errors import RegardError
 from regard.models import DecoderModel, DecoderState
 
-SEED_STRIDE = 1_000_003  # between the seeds of batches; prime, so that nearby seeds do not meet
+SEED_STRIDE = 1_000_003  # between the seeds of sentences; prime, so that nearby seeds do not meet
+STEPS_PER_DRAW = 64  # whose random numbers are drawn at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +52,32 @@ class SamplingConfig:
         if self.seed is not None and not 0 <= self.seed <= MAX_SEED:
             raise RegardError(f"seed must be from 0 to {MAX_SEED}, but it is {self.seed}")
 
-    def for_batch(self, index: int) -> "SamplingConfig":
-        """Return the config of one batch, with a seed of its own, so that none repeats another."""
-        if self.seed is None:
-            return self
-        return replace(self, seed=(self.seed + SEED_STRIDE * index) % MAX_SEED)
+    def generators(self, numbers: Sequence[int]) -> list[torch.Generator]:
+        """Return a random generator for each batch item.
 
-    def generator(self, device: torch.device) -> torch.Generator:
-        """Return a random generator with the seed."""
-        generator = torch.Generator(device)
-        if self.seed is None:
-            generator.seed()
-        else:
-            generator.manual_seed(self.seed)
-        return generator
+        Args:
+            numbers: number of each batch item among all that are sampled with this seed. Its random
+                numbers follow from seed and number alone, whichever batch it is in.
+        """
+        seed = torch.Generator().seed() if self.seed is None else self.seed
+        seeds = [(seed + SEED_STRIDE * number) % MAX_SEED for number in numbers]
+        return [torch.Generator().manual_seed(own) for own in seeds]
+
+
+class _Uniforms:
+    """Random numbers from [0, 1): one for each batch item and step."""
+
+    def __init__(self, generators: Sequence[torch.Generator], device: torch.device) -> None:
+        self._generators, self._device = generators, device
+        self._block, self._first = torch.empty(len(generators), 0), 0
+
+    def __call__(self, items: Int[Tensor, " item"], step: int) -> Float[Tensor, " item"]:
+        """Return those of some batch items; steps must not descend."""
+        while step >= self._first + self._block.shape[1]:
+            self._first += self._block.shape[1]
+            rows = [torch.rand(STEPS_PER_DRAW, generator=own) for own in self._generators]
+            self._block = torch.stack(rows).to(self._device)
+        return self._block[items, step - self._first]
 
 
 DEFAULT_SAMPLING = SamplingConfig()
@@ -76,6 +91,8 @@ def sample(
     *,
     sampling: SamplingConfig = DEFAULT_SAMPLING,
     limits: LengthLimits = DEFAULT_LIMITS,
+    allowed_tokens: AllowedTokens | None = None,
+    numbers: Sequence[int] | None = None,
     should_stop: ShouldStop | None = None,
 ) -> list[Hypothesis]:
     """Sample one output for each batch item, token by token.
@@ -85,9 +102,13 @@ def sample(
     Args:
         model: an encoder-decoder model, or any `DecoderModel` to continue from a state.
         source: padded token ids; or the `DecoderState` to start from, as a language model needs.
-        lengths: number of tokens of each source; None with a state.
+        lengths: number of tokens of each source; None counts those that are not padding.
         sampling: temperature, top-k, top-p and seed.
         limits: least and greatest length, and a forced prefix.
+        allowed_tokens: returns which tokens may come next, such as `TextPrefixes`; see
+            `AllowedTokens`.
+        numbers: numbers of the batch items among all that are sampled with this seed, so that
+            batches do not repeat each other's random numbers; by default they count from 0.
         should_stop: called before every step; the search is cancelled when it returns True.
 
     Returns:
@@ -100,7 +121,7 @@ def sample(
     Example:
         >>> from regard.config import ModelConfig
         >>> from regard.models import build
-        >>> model = build(ModelConfig(width=32, layers=1, heads=2), vocab_sizes=(100, 100)).eval()
+        >>> model = build(ModelConfig(width=32, layers=1, heads=2), vocab_size=100).eval()
         >>> source, lengths = torch.tensor([[4, 5, 6], [7, 8, 0]]), torch.tensor([3, 2])
         >>> sampling, limits = SamplingConfig(top_k=10, seed=1), LengthLimits(max_length=9)
         >>> one, two = (
@@ -109,25 +130,47 @@ def sample(
         >>> one == two
         True
     """
-    generator = sampling.generator(device_of(model))
+    state = initial_state(model, source, lengths, should_stop)
+    search = BeamSearch(
+        model,
+        state,
+        beam_size=1,
+        limits=limits,
+        allowed_tokens=allowed_tokens,
+        should_stop=should_stop,
+    )
+    numbers = range(state.batch_size) if numbers is None else numbers
+    uniforms = _Uniforms(sampling.generators(numbers), device_of(model))
+    start = 0  # of the next chunk of active batch items
 
     def select(
         log_probs: Float[Tensor, "batch 1 token"], beam_scores: Float[Tensor, "batch 1"]
     ) -> Candidates:
+        nonlocal start
+        items = search.active[start : start + len(log_probs)]
+        start = (start + len(log_probs)) % len(search.active)
         log_probs = log_probs[:, 0]
         # subtract the maximum, so that a small temperature cannot overflow
         logits = (log_probs - log_probs.amax(dim=-1, keepdim=True)) / sampling.temperature
         probs = _filter_top_k_top_p(logits, sampling.top_k, sampling.top_p).softmax(dim=-1)
-        tokens = torch.multinomial(probs.nan_to_num(1.0), 1, generator=generator)
+        tokens = _inverse_cdf(probs.nan_to_num(1.0), uniforms(items, search.tokens.shape[-1] - 1))
         token_log_probs = log_probs.gather(1, tokens)
         # rows with no allowed token sampled an arbitrary one, which must not be kept
         is_empty = probs.isnan().any(dim=-1, keepdim=True)
         scores = (beam_scores + token_log_probs).masked_fill(is_empty, -torch.inf)
         return Candidates(scores, torch.zeros_like(tokens), tokens, token_log_probs)
 
-    state = initial_state(model, source, lengths, should_stop)
-    search = BeamSearch(model, state, beam_size=1, limits=limits, should_stop=should_stop)
     return [hypotheses[0] for hypotheses in search.run(select)]
+
+
+def _inverse_cdf(
+    probs: Float[Tensor, "batch token"], uniforms: Float[Tensor, " batch"]
+) -> Int[Tensor, "batch 1"]:
+    """Return the first token of each row at which the cumulative probability exceeds a number."""
+    cumulative = probs.double().cumsum(dim=-1)
+    # a product below the sum, also when rounded: the token's own probability is above 0
+    thresholds = uniforms.double()[:, None] * cumulative[:, -1:]
+    return torch.searchsorted(cumulative, thresholds, right=True)
 
 
 def _filter_top_k_top_p(

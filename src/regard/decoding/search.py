@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from regard.config import MAX_LENGTH_PENALTY
 from regard.data import BOS, EOS, PAD
 from regard.decoding.hypothesis import DEFAULT_LIMITS, DecodingCancelled, Hypothesis, LengthLimits
+from regard.decoding.prefix import AllowedTokens
 from regard.decoding.topk import Candidates, grouped_topk
 from regard.errors import RegardError
 from regard.models import DecoderModel, DecoderState, Seq2SeqModel
@@ -32,6 +33,7 @@ def beam_search(
     n_best: int = 1,
     length_penalty: float = 1.0,
     limits: LengthLimits = DEFAULT_LIMITS,
+    allowed_tokens: AllowedTokens | None = None,
     should_stop: ShouldStop | None = None,
 ) -> list[list[Hypothesis]]:
     """Decode with beam search, until each batch item has `beam_size` finished hypotheses.
@@ -39,12 +41,14 @@ def beam_search(
     Args:
         model: an encoder-decoder model, or any `DecoderModel` to continue from a state.
         source: padded token ids; or the `DecoderState` to start from, as a language model needs.
-        lengths: number of tokens of each source; None with a state.
+        lengths: number of tokens of each source; None counts those that are not padding.
         beam_size: number of beams; 1 is greedy search.
         n_best: number of hypotheses to return for each batch item.
         length_penalty: power of the length by which log-probabilities are divided; 0 ranks by
             log-probability alone, and larger values favour longer outputs.
         limits: least and greatest length, and a forced prefix.
+        allowed_tokens: returns which tokens may come next, such as `TextPrefixes`; see
+            `AllowedTokens`.
         should_stop: called before every step; the search is cancelled when it returns True.
 
     Returns:
@@ -58,11 +62,11 @@ def beam_search(
     Example:
         >>> from regard.config import ModelConfig
         >>> from regard.models import build
-        >>> model = build(ModelConfig(width=32, layers=1, heads=2), vocab_sizes=(100, 100)).eval()
+        >>> model = build(ModelConfig(width=32, layers=1, heads=2), vocab_size=100).eval()
         >>> source, lengths = torch.tensor([[4, 5, 6], [7, 8, 0]]), torch.tensor([3, 2])
         >>> limits = LengthLimits(max_length=9)
         >>> hypotheses = beam_search(model, source, lengths, beam_size=4, n_best=2, limits=limits)
-        >>> [len(n_best) for n_best in hypotheses]
+        >>> [len(best_first) for best_first in hypotheses]
         [2, 2]
     """
     if beam_size < 1:
@@ -81,6 +85,7 @@ def beam_search(
         beam_size=beam_size,
         length_penalty=length_penalty,
         limits=limits,
+        allowed_tokens=allowed_tokens,
         should_stop=should_stop,
     )
     # twice as many candidates as beams, since half of them may have ended
@@ -101,7 +106,7 @@ def greedy_search(
     Args:
         model: an encoder-decoder model, or any `DecoderModel` to continue from a state.
         source: padded token ids; or the `DecoderState` to start from, as a language model needs.
-        lengths: number of tokens of each source; None with a state.
+        lengths: number of tokens of each source; None counts those that are not padding.
         limits: least and greatest length, and a forced prefix.
         should_stop: called before every step; the search is cancelled when it returns True.
 
@@ -121,10 +126,10 @@ def greedy_search(
         >>> hypothesis.tokens[:2]
         (5, 6)
     """
-    n_best = beam_search(
+    results = beam_search(
         model, source, lengths, beam_size=1, limits=limits, should_stop=should_stop
     )
-    return [hypotheses[0] for hypotheses in n_best]
+    return [hypotheses[0] for hypotheses in results]
 
 
 class BeamSearch:
@@ -141,6 +146,7 @@ class BeamSearch:
         beam_size: int,
         length_penalty: float = 1.0,
         limits: LengthLimits = DEFAULT_LIMITS,
+        allowed_tokens: AllowedTokens | None = None,
         should_stop: ShouldStop | None = None,
         rows_per_chunk: int = ROWS_PER_CHUNK,
     ) -> None:
@@ -150,6 +156,7 @@ class BeamSearch:
         self.beam_size = beam_size
         self.length_penalty = length_penalty
         self.limits = limits
+        self.allowed_tokens = allowed_tokens
         self.should_stop = should_stop
         self.rows_per_chunk = rows_per_chunk
         self.active = torch.arange(batch_size, device=device)  # batch items still searched
@@ -187,10 +194,11 @@ class BeamSearch:
 
     def _select(self, select: Select, length: int) -> Candidates:
         """Select the continuations of all beams that may come next."""
-        chunks = [
-            select(self._mask_forbidden(log_probs, length), beam_scores)
-            for log_probs, beam_scores in self._log_probs()
-        ]
+        chunks, start = [], 0
+        for log_probs, beam_scores in self._log_probs():
+            rows = slice(start, start + len(log_probs))
+            chunks.append(select(self._mask_forbidden(log_probs, length, rows), beam_scores))
+            start = rows.stop
         return Candidates(*map(torch.cat, zip(*chunks, strict=True)))
 
     def _log_probs(self) -> Iterator[tuple[Tensor, Tensor]]:
@@ -222,14 +230,24 @@ class BeamSearch:
             self.log_prob_buffer = torch.empty_like(logits).flatten()
         return self.log_prob_buffer[: logits.numel()].view(logits.shape)
 
-    def _mask_forbidden(self, log_probs: Tensor, length: int) -> Tensor:
-        """Set the log-probability of tokens that may not come next to -inf, in place."""
+    def _mask_forbidden(self, log_probs: Tensor, length: int, rows: slice) -> Tensor:
+        """Set the log-probability of tokens that may not come next to -inf, in place.
+
+        Args:
+            log_probs: of some active batch items.
+            length: number of tokens so far.
+            rows: which of the active batch items they are.
+        """
         for token in (PAD, BOS):
             log_probs[..., token] = -torch.inf
         if length < self.limits.min_length:
             log_probs[..., EOS] = -torch.inf
         if length == self.limits.max_length:
             log_probs[..., EOS + 1 :] = -torch.inf
+        if self.allowed_tokens is not None:
+            allowed = self.allowed_tokens(self.active[rows], self.tokens[rows, :, 1:])
+            if allowed is not None:
+                log_probs.masked_fill_(~allowed, -torch.inf)
         return log_probs
 
     def _collect_finished(self, candidates: Candidates) -> None:
@@ -296,11 +314,13 @@ def initial_state(
         if lengths is not None:
             raise TypeError("lengths must be None when a search starts from a state")
         return source
-    if not isinstance(model, Seq2SeqModel) or lengths is None:
+    if not isinstance(model, Seq2SeqModel):
         raise TypeError(
-            "a search of source tokens needs a Seq2SeqModel and lengths=; other models start from "
-            "a state, such as model.init_state()"
+            "a search of source tokens needs a Seq2SeqModel; other models start from a state, such "
+            "as model.init_state()"
         )
+    if lengths is None:
+        lengths = (source != PAD).sum(dim=1)
     state: DecoderState = model.init_state(model.encode_bucketed(source, lengths))
     return state
 

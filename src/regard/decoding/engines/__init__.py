@@ -1,0 +1,27 @@
+"""Engines: what searches the translations of a batch of sentences.
+
+- `TorchEngine` searches with the model itself. It has every option, and is the reference.
+- `CTranslate2Engine` searches with CTranslate2, in float32 or int8, for models that CTranslate2 can
+  represent (`unsupported_part` says which part it cannot). `conversion` writes its model files.
+
+Both implement `Engine`. Attention weights do not depend on the engine: a trace is one pass of the
+torch model over the translation.
+"""
+
+from regard.decoding.engines.base import Engine as Engine
+from regard.decoding.engines.conversion import save_ctranslate2 as save_ctranslate2
+from regard.decoding.engines.conversion import unsupported_part as unsupported_part
+from regard.decoding.engines.ctranslate2_engine import QUANTIZATIONS as QUANTIZATIONS
+from regard.decoding.engines.ctranslate2_engine import CTranslate2Engine as CTranslate2Engine
+from regard.decoding.engines.ctranslate2_engine import check_quantization as check_quantization
+from regard.decoding.engines.torch_engine import TorchEngine as TorchEngine
+
+__all__ = [
+    "QUANTIZATIONS",
+    "CTranslate2Engine",
+    "Engine",
+    "TorchEngine",
+    "check_quantization",
+    "save_ctranslate2",
+    "unsupported_part",
+]

@@ -1,0 +1,146 @@
+"""What goes in and out of a translation: options, batches of sentences, and translations."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from regard.config import SearchConfig
+from regard.decoding.sampling import SamplingConfig
+from regard.errors import RegardError
+
+
+class TranslationScores(NamedTuple):
+    """Log-probabilities of a translation; see `Translation`."""
+
+    log_prob: float = 0.0
+    token_log_probs: tuple[float, ...] = ()
+    score: float = 0.0
+
+
+class Translation:
+    """One translation of a sentence; `str(translation)` is its text.
+
+    Attributes:
+        text: the translation.
+        tokens: its token ids, without BOS and EOS.
+        log_prob: log-probability of the tokens and of EOS, by the model.
+        token_log_probs: log-probability of each token given those before it; the last one is
+            EOS's. They sum to `log_prob`. Empty for the translation of an empty sentence.
+        score: by which alternatives are ranked; see `Hypothesis`.
+
+    Example:
+        >>> translation = Translation("le chat", (7, 5), -1.5, (-0.5, -0.75, -0.25), score=-0.5)
+        >>> print(translation)
+        le chat
+        >>> translation.tokens
+        (7, 5)
+    """
+
+    __slots__ = ("_scores", "text", "tokens")
+
+    def __init__(
+        self,
+        text: str,
+        tokens: tuple[int, ...] = (),
+        log_prob: float = 0.0,
+        token_log_probs: tuple[float, ...] = (),
+        score: float = 0.0,
+    ) -> None:
+        self.text = text
+        self.tokens = tokens
+        self._scores: TranslationScores | Callable[[], TranslationScores]
+        self._scores = TranslationScores(log_prob, token_log_probs, score)
+
+    @classmethod
+    def with_deferred_scores(
+        cls, text: str, tokens: tuple[int, ...], compute: Callable[[], TranslationScores]
+    ) -> "Translation":
+        """Return a translation whose scores are computed when one of them is first read."""
+        translation = cls(text, tokens)
+        translation._scores = compute
+        return translation
+
+    @property
+    def log_prob(self) -> float:
+        """Log-probability of the tokens and of EOS, by the model."""
+        return self.scores.log_prob
+
+    @property
+    def token_log_probs(self) -> tuple[float, ...]:
+        """Log-probability of each token given those before it; the last one is EOS's."""
+        return self.scores.token_log_probs
+
+    @property
+    def score(self) -> float:
+        """By which alternatives are ranked; see `Hypothesis`."""
+        return self.scores.score
+
+    @property
+    def scores(self) -> TranslationScores:
+        """The log-probabilities and the score."""
+        if not isinstance(self._scores, TranslationScores):
+            self._scores = self._scores()
+        return self._scores
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(text={self.text!r}, tokens={self.tokens}, "
+            f"log_prob={self.log_prob}, token_log_probs={self.token_log_probs}, "
+            f"score={self.score})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Translation):
+            return NotImplemented
+        return (self.text, self.tokens, self.scores) == (other.text, other.tokens, other.scores)
+
+    def __hash__(self) -> int:
+        return hash((self.text, self.tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationOptions:
+    """How each sentence is translated.
+
+    Attributes:
+        search: beam size and length penalty. A beam smaller than `n_best` is enlarged to it.
+        n_best: number of translations of each sentence.
+        sampling: sample one translation instead of searching for the best.
+
+    Raises:
+        RegardError: if `n_best` is out of range.
+    """
+
+    search: SearchConfig = field(default_factory=SearchConfig)
+    n_best: int = 1
+    sampling: SamplingConfig | None = None
+
+    def __post_init__(self) -> None:
+        if self.n_best < 1:
+            raise RegardError(f"n_best must be 1 or more, but it is {self.n_best}")
+        if self.sampling is not None and self.n_best > 1:
+            raise RegardError(
+                f"n_best must be 1 with sampling, but it is {self.n_best}; "
+                "sample again with another seed"
+            )
+        beam_size = max(self.search.beam_size, self.n_best)
+        object.__setattr__(self, "search", replace(self.search, beam_size=beam_size))
+
+
+class SentenceBatch(NamedTuple):
+    """Sentences of similar length that are decoded together, in plain values.
+
+    Attributes:
+        rows: which of the given sentences they are.
+        sources: their token ids.
+        prefixes: what their translations begin with; empty if none has a prefix.
+        numbers: number of each sentence among all that are translated, for sampling.
+    """
+
+    rows: list[int]
+    sources: list[list[int]]
+    prefixes: list[str]
+    numbers: list[int]
