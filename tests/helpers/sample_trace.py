@@ -8,7 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from regard.trace import AttentionMap, AttentionSummary, TokenList, build_translation_trace
+from regard.trace import (
+    AttentionMap,
+    AttentionSummary,
+    PatchImage,
+    TokenList,
+    build_translation_trace,
+)
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "trace.json"
 HEADS, QUERIES, KEYS = 2, 4, 5
@@ -20,11 +26,12 @@ def sample_trace():
         ("▁The", "▁cat", "▁sit", "s", "</s>"), words=(0, 1, 2, 2, None), special=(4,)
     )
     target = TokenList(
-        ("<s>", "▁猫", "▁坐", "着"),
-        words=(None, 0, 1, 1),
-        special=(0,),
-        log_probs=(None, -0.125, -0.5, -0.0625),
+        ("▁猫", "▁坐", "着", "</s>"),
+        words=(0, 1, 1, None),
+        special=(3,),
+        log_probs=(-0.125, -0.5, -0.0625, None),
     )
+    decoder_input = TokenList(("<s>", "▁猫", "▁坐", "着"), words=(None, 0, 1, 1), special=(0,))
     causal = np.tril(peaked_weights(QUERIES, QUERIES))
     trace = build_translation_trace(
         source,
@@ -32,11 +39,14 @@ def sample_trace():
         encoder=[peaked_weights(KEYS, KEYS)],
         decoder=[causal / causal.sum(-1, keepdims=True)],
         cross=[peaked_weights(QUERIES, KEYS), peaked_weights(QUERIES, KEYS)[::-1]],
+        decoder_input=decoder_input,
         title='a <script>"cat"</script>',
         model="a hand-made translator",
         gold=[(1, 0), (2, 1)],
     )
-    return replace(trace, maps=(*trace.maps, summarized_map()))
+    pixels = np.arange(3 * 4 * 6, dtype=np.uint8).reshape(4, 6, 3)
+    image = PatchImage(pixels, grid=(2, 2))
+    return replace(trace, maps=(*trace.maps, summarized_map()), images={"source": image})
 
 
 def peaked_weights(queries, keys):
@@ -67,6 +77,7 @@ def summarized_map():
         name="decoder.layers.1.cross",
         kind="cross",
         queries="target",
+        query_inputs="decoder_input",
         keys="source",
         summary=summary,
         heads=(0, 3),

@@ -4,6 +4,18 @@ from dataclasses import fields
 
 import numpy as np
 
+MAP_FIELDS = (
+    "name",
+    "kind",
+    "queries",
+    "keys",
+    "query_inputs",
+    "heads",
+    "call",
+    "call_site",
+    "shape",
+)
+
 
 def assert_same_trace(actual, expected):
     """Assert equality up to the rounding of a file."""
@@ -11,7 +23,7 @@ def assert_same_trace(actual, expected):
     for name in ("title", "model", "gold"):
         assert getattr(actual, name) == getattr(expected, name)
     for one, other in zip(actual.maps, expected.maps, strict=True):
-        for name in ("name", "kind", "queries", "keys", "heads", "call", "call_site", "shape"):
+        for name in MAP_FIELDS:
             assert getattr(one, name) == getattr(other, name)
         for name in ("weights", "value_norms"):
             _assert_close(getattr(one, name), getattr(other, name))

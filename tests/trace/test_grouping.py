@@ -139,3 +139,64 @@ def test_gold_links_follow_the_words_that_remain(words, links):
     tokens = TokenList(("<s>", "a", "b", "</s>"), words=words, special=(0, 3))
     trace = build_translation_trace(tokens, tokens, gold=links)
     assert collapse_special(trace).gold == ((0, 0), (1, 1))
+
+
+def decoder_trace(written, read, words):
+    """Return a trace in which the decoder writes a list and reads another, by words of both."""
+    target = TokenList(written, words=words[0], special=marked(written))
+    decoder_input = TokenList(read, words=words[1], special=marked(read))
+    weights = np.random.default_rng(0).dirichlet(np.ones(2), size=(1, len(written)))
+    return build_translation_trace(["a", "b"], target, decoder_input=decoder_input, cross=[weights])
+
+
+def marked(pieces):
+    return tuple(n for n, piece in enumerate(pieces) if piece.startswith("<"))
+
+
+@pytest.mark.parametrize(
+    "written, read, words, merged_written, merged_read",
+    [
+        (
+            ("le", "ch", "at", "dort", "</s>"),
+            ("<s>", "le", "ch", "at", "dort"),
+            ((0, 1, 1, 2, None), (None, 0, 1, 1, 2)),
+            ("le", "chat", "dort", "</s>"),
+            ("<s>", "le", "chat", "dort"),
+        ),
+        (  # the translation is truncated within a word
+            ("le", "ch", "at"),
+            ("<s>", "le", "ch"),
+            ((0, 1, 1), (None, 0, 1)),
+            ("le", "chat"),
+            ("<s>", "le"),
+        ),
+        (  # a forced language token
+            ("<fr>", "ch", "at", "</s>"),
+            ("</s>", "<fr>", "ch", "at"),
+            ((None, 0, 0, None), (None, None, 0, 0)),
+            ("<fr>", "chat", "</s>"),
+            ("</s>", "<fr>", "chat"),
+        ),
+    ],
+)
+def test_merged_rows_have_the_input_word_of_their_first_piece(
+    written, read, words, merged_written, merged_read
+):
+    trace = merge_subwords(decoder_trace(written, read, words))
+    cross = trace.maps[0]
+    assert trace.row_tokens(cross).pieces == merged_written
+    assert trace.row_tokens(cross, "input").pieces == merged_read
+    assert merge_subwords(trace).tokens == trace.tokens
+
+
+def test_collapsed_rows_have_the_input_that_their_first_token_reads():
+    words = (0, 1, None), (None, 0, 1)
+    trace = decoder_trace(("chat", "dort", "</s>"), ("<s>", "chat", "dort"), words)
+    collapsed = collapse_special(trace)
+    cross = collapsed.maps[0]
+    assert collapsed.row_tokens(cross).pieces == ("chat", "dort", "⋯")
+    assert collapsed.row_tokens(cross, "input").pieces == ("⋯", "chat", "dort")
+    assert collapsed.row_tokens(cross, "input").special == (0,)
+    assert collapsed.tokens["decoder_input"].pieces == ("chat", "dort", "⋯")
+    assert collapse_special(collapsed).tokens == collapsed.tokens
+    assert merge_subwords(collapsed).row_tokens(cross, "input").pieces == ("⋯", "chat", "dort")

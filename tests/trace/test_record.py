@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -6,6 +8,7 @@ import torch
 
 from regard import RegardError
 from regard.trace import AttentionMap, TokenList, Trace, build_translation_trace
+from regard.viz import render_page
 
 
 def random_weights(heads, queries, keys):
@@ -36,6 +39,42 @@ def test_translation_trace_holds_encoder_decoder_and_cross_maps_in_order():
     assert trace.layers("cross", "source") == ()
     assert trace.maps[0].heads == (0, 1, 2)
     assert trace.gold == ((0, 1), (6, 4))
+
+
+def test_rows_of_cross_attention_have_two_namings_with_decoder_input():
+    trace = build_translation_trace(
+        pieces(7),
+        ["chat", "</s>"],
+        decoder_input=["<s>", "chat"],
+        decoder=[random_weights(3, 2, 2)],
+        cross=[random_weights(3, 2, 7)],
+    )
+    decoder, cross = trace.maps
+    assert (decoder.queries, decoder.keys, decoder.query_inputs) == (*["decoder_input"] * 2, None)
+    assert (cross.queries, cross.query_inputs) == ("target", "decoder_input")
+    assert trace.row_tokens(cross).pieces == ("chat", "</s>")
+    assert trace.row_tokens(cross, "input").pieces == ("<s>", "chat")
+    assert trace.row_tokens(decoder, "output").pieces == ("<s>", "chat")
+
+
+def test_unknown_naming_of_rows_is_refused(unchecked):
+    trace = build_translation_trace(["a"], ["b"], cross=[random_weights(1, 1, 1)])
+    with pytest.raises(RegardError, match="rows must be 'output' or 'input', but it is 'both'"):
+        trace.row_tokens(trace.maps[0], "both")
+
+
+def test_decoder_input_of_another_length_is_refused():
+    with pytest.raises(RegardError, match="cross.0 has 5 queries, but there are 3 decoder_input"):
+        build_translation_trace(
+            pieces(7), pieces(5), decoder_input=pieces(3), cross=[random_weights(3, 5, 7)]
+        )
+
+
+@pytest.mark.parametrize("name", [3, ["target"], {}, b"target"])
+@pytest.mark.parametrize("axis", ["queries", "keys", "query_inputs"])
+def test_list_name_that_is_no_string_is_refused(unchecked, axis, name):
+    with pytest.raises(RegardError, match=f"{axis} of a must be the name of a token list"):
+        attention_map(weights=np.ones((1, 2, 2)), **{axis: name})
 
 
 @pytest.mark.parametrize(
@@ -86,7 +125,7 @@ def test_gold_link_beyond_the_words_is_refused():
         ({"log_probs": (0.0,) * 3}, "log_probs must have one item per piece"),
         ({"padding": (2,)}, "positions from 0 to 1, but one is 2"),
         ({"words": (0, "x")}, "words must be integers from 0 upwards or None, but one is 'x'"),
-        ({"words": (0, True)}, "words must be integers from 0 upwards or None, but one is 'True'"),
+        ({"words": (0, True)}, "words must be integers from 0 upwards or None, but one is True"),
         ({"words": (-5, 1)}, "words must be integers from 0 upwards"),
         ({"words": (0, 2.5)}, "words must be integers from 0 upwards"),
         ({"special": (0.5,)}, "positions from 0 to 1, but one is 0.5"),
@@ -140,6 +179,9 @@ def test_map_between_unknown_token_lists_is_refused():
     unknown = attention_map(keys="words", weights=np.ones((1, 2, 2)))
     with pytest.raises(RegardError, match="keys of a are 'words', but the token lists are 'text'"):
         Trace(tokens={"text": TokenList(("a", "b"))}, maps=(unknown,))
+    unknown = attention_map(query_inputs="words", weights=np.ones((1, 2, 2)))
+    with pytest.raises(RegardError, match="query_inputs of a are 'words', but the token lists"):
+        Trace(tokens={"text": TokenList(("a", "b"))}, maps=(unknown,))
 
 
 @pytest.mark.parametrize(
@@ -165,3 +207,19 @@ def test_summary_that_names_missing_keys_is_refused(summarized_trace):
     summary = summarized_trace.maps[0].summary
     with pytest.raises(RegardError, match="top_keys of a must be from 0 to 4, but one is 5"):
         attention_map(summary=replace(summary, top_keys=np.full_like(summary.top_keys, 5)))
+
+
+def test_plot_and_save_page_are_those_of_viz(tmp_path):
+    weights = [np.full((2, 3, 4), 0.25)] * 2
+    trace = build_translation_trace("abcd", "xyz", cross=weights)
+    axes = trace.plot(kind="cross", layer=1, head=1).axes[0]
+    assert np.array_equal(axes.images[0].get_array(), weights[1][1])
+    trace.save_page(tmp_path / "look.html", kind="cross", layer=1, head=1)
+    page = (tmp_path / "look.html").read_text(encoding="utf-8")
+    assert page == render_page(trace, "cross", 1, 1)
+
+
+def test_importing_the_trace_package_does_not_import_viz():
+    code = "import sys, regard.trace; print('regard.viz' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "False\n"

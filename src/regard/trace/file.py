@@ -1,17 +1,14 @@
 """Traces in files: JSON, optionally compressed; never code."""
 
 import gzip
-import zlib
-from io import BytesIO
 from pathlib import Path
 
+from regard._support.files import describe_os_error
+from regard._support.reading import GZIP_MAGIC, decompress, read_bounded
 from regard.errors import RegardError
 from regard.trace.record import Trace
 
-# A small gzip file can decompress to any size, so there is a limit: 1 GiB.
-MAX_DECOMPRESSED_BYTES = 2**30
-
-_GZIP_MAGIC = b"\x1f\x8b"
+MAX_TRACE_BYTES = 2**30  # of a file, and of what it decompresses to
 
 
 def save_trace(trace: Trace, path: Path) -> None:
@@ -26,11 +23,17 @@ def save_trace(trace: Trace, path: Path) -> None:
     try:
         path.write_bytes(data)
     except OSError as error:
-        raise RegardError(f"cannot write {path}: {error.strerror}") from error
+        raise RegardError(f"cannot write {path}: {describe_os_error(error)}") from error
 
 
 def load_trace(path: Path | str) -> Trace:
     """Read a trace from a file that `Trace.save` wrote.
+
+    Args:
+        path: the file.
+
+    Returns:
+        The trace.
 
     Raises:
         RegardError: if the file cannot be read, is no trace, or has another format version.
@@ -50,26 +53,19 @@ def load_trace(path: Path | str) -> Trace:
 
 
 def read_trace_text(path: Path) -> str:
-    """Return the JSON text of a file, decompressed if need be."""
+    """Return the JSON text of a file, decompressed if need be.
+
+    Raises:
+        RegardError: if it is not a regular file of UTF-8 text, or decompresses to more than a
+            multiple of its size.
+    """
     try:
-        data = path.read_bytes()
-        if data.startswith(_GZIP_MAGIC):  # whatever the file is called
-            data = _decompress(data, path)
-        return data.decode("utf-8")
-    except (EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise RegardError(
-            f"{path} is not a trace, or it is truncated: it cannot be decoded ({error})"
-        ) from error
+        data = read_bounded(path, MAX_TRACE_BYTES)
     except OSError as error:
         raise RegardError(f"cannot read {path}: {error.strerror or error}") from error
-
-
-def _decompress(data: bytes, path: Path) -> bytes:
-    with gzip.GzipFile(fileobj=BytesIO(data)) as file:
-        text = file.read(MAX_DECOMPRESSED_BYTES + 1)
-    if len(text) > MAX_DECOMPRESSED_BYTES:
-        raise RegardError(
-            f"{path} must decompress to at most {MAX_DECOMPRESSED_BYTES} bytes of JSON, but it is "
-            "larger; decompress it with gunzip, which has no limit"
-        )
-    return text
+    try:
+        if data.startswith(GZIP_MAGIC):  # whatever the file is called
+            data = decompress(data, path, MAX_TRACE_BYTES)
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RegardError(f"{path} is not a trace: it cannot be decoded ({error})") from error

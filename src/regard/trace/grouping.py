@@ -1,7 +1,9 @@
 """Token positions put together: subwords merged into words, special tokens collapsed into one.
 
 Both sum the weights over the keys of a group and average them over its queries, so that rows still
-sum to 1.
+sum to 1. Rows of a decoder's cross-attention are grouped by the tokens that are written. Their
+input tokens follow: a group is named by what the decoder reads when it writes the group's first
+token.
 """
 
 from collections.abc import Sequence
@@ -10,11 +12,13 @@ from dataclasses import replace
 import numpy as np
 
 from regard.errors import RegardError
+from regard.trace.attention_map import AttentionMap, TokenList
 from regard.trace.quantization import Array
-from regard.trace.record import AttentionMap, TokenList, Trace
+from regard.trace.record import Trace
 
 COLLAPSED = "⋯"  # the piece that stands for all special tokens and padding
 WORDPIECE_PREFIX = "##"
+ROW_INPUTS = " by row"  # ends the name of input tokens that were grouped as the rows are
 
 Groups = list[list[int]]
 """Positions of pieces, one list per group."""
@@ -38,8 +42,7 @@ def merge_subwords(trace: Trace) -> Trace:
     """
     groups = {name: _word_groups(tokens) for name, tokens in trace.tokens.items()}
     tokens = {name: _merge_tokens(tokens, groups[name]) for name, tokens in trace.tokens.items()}
-    maps = tuple(_group_map(m, groups[m.queries], groups[m.keys]) for m in trace.maps)
-    return replace(trace, tokens=tokens, maps=maps)
+    return _group_trace(trace, groups, tokens, trace.gold)
 
 
 def collapse_special(trace: Trace) -> Trace:
@@ -53,8 +56,44 @@ def collapse_special(trace: Trace) -> Trace:
     """
     groups = {name: _visible_groups(tokens) for name, tokens in trace.tokens.items()}
     tokens = {name: _collapse_tokens(tokens) for name, tokens in trace.tokens.items()}
-    maps = tuple(_group_map(m, groups[m.queries], groups[m.keys]) for m in trace.maps)
-    return replace(trace, tokens=tokens, maps=maps, gold=_renumber_gold(trace))
+    return _group_trace(trace, groups, tokens, _renumber_gold(trace))
+
+
+def _group_trace(
+    trace: Trace,
+    groups: dict[str, Groups],
+    tokens: dict[str, TokenList],
+    gold: tuple[tuple[int, int], ...] | None,
+) -> Trace:
+    """Group the axes of all maps; `tokens` are the grouped token lists."""
+    all_tokens, maps = dict(tokens), []
+    for attention_map in trace.maps:
+        rows, name = groups[attention_map.queries], attention_map.query_inputs
+        if name is not None:
+            inputs = _row_inputs(rows, groups[name], tokens[name])
+            if inputs != tokens[name]:  # rows and inputs are grouped differently
+                name = f"{name.removesuffix(ROW_INPUTS)}{ROW_INPUTS}"
+                all_tokens[name] = inputs
+        grouped = _group_map(attention_map, rows, groups[attention_map.keys])
+        maps.append(replace(grouped, query_inputs=name))
+    # a list whose tokens were grouped no longer has the patches of its image one by one
+    kept = {n: x for n, x in trace.images.items() if len(tokens[n]) == len(trace.tokens[n])}
+    return replace(trace, tokens=all_tokens, maps=tuple(maps), gold=gold, images=kept)
+
+
+def _row_inputs(rows: Groups, inputs: Groups, tokens: TokenList) -> TokenList:
+    """Return, for each group of rows, the grouped input token that its first row reads."""
+    group_of = {position: n for n, group in enumerate(inputs) for position in group}
+    read = [group_of[row[0]] for row in rows]
+    special, padding = set(tokens.special), set(tokens.padding)
+    words, log_probs = tokens.words, tokens.log_probs
+    return TokenList(
+        tuple(tokens.pieces[n] for n in read),
+        None if words is None else tuple(words[n] for n in read),
+        tuple(row for row, n in enumerate(read) if n in special),
+        tuple(row for row, n in enumerate(read) if n in padding),
+        None if log_probs is None else tuple(log_probs[n] for n in read),
+    )
 
 
 def _group_map(attention_map: AttentionMap, queries: Groups, keys: Groups) -> AttentionMap:

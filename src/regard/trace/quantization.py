@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regard._support.escape import shorten
 from regard.errors import RegardError
 
 Array = NDArray[Any]
+
+MAX_AXES = 3  # head, query, key
 
 _DTYPES = {8: "<u1", 16: "<u2", 32: "<u4"}
 _MAX_FLOAT32 = float(np.finfo(np.float32).max)
@@ -81,8 +84,12 @@ def dequantize(record: Any, name: str, as_integers: bool = False) -> Array:
         known = bits in _DTYPES
     except (TypeError, KeyError, ValueError, OverflowError) as error:
         raise RegardError(f"{name} must be an array with shape, bits, scale and data") from error
-    if not known or not all(type(size) is int and size >= 0 for size in shape):
-        raise RegardError(f"{name} must have 8, 16 or 32 bits and a shape, not {bits!r}, {shape!r}")
+    is_shape = len(shape) <= MAX_AXES and all(type(size) is int and size >= 0 for size in shape)
+    if not known or not is_shape:
+        raise RegardError(
+            f"{name} must have 8, 16 or 32 bits and a shape of at most {MAX_AXES} axes, not "
+            f"{shorten(bits)}, {shorten(shape)}"
+        )
     if not 0 < scale <= _MAX_FLOAT32 / 2**bits:
         raise RegardError(f"{name} must have a scale above 0 that fits float32, not {scale!r}")
     expected = math.prod(shape) * bits // 8

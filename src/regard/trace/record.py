@@ -1,136 +1,21 @@
-"""The data model: token lists, attention maps, and the trace that holds both."""
+"""The trace, which holds attention maps and token lists, and how to build one."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal
 
 from regard.errors import RegardError
 from regard.trace import validation
-from regard.trace.quantization import Array, to_array
+from regard.trace.attention_map import AttentionMap, Kind, TokenList
+from regard.trace.image import PatchImage, check_images
+from regard.trace.quantization import to_array
 
-Kind = Literal["self", "causal", "cross"]
-KINDS = get_args(Kind)
+if TYPE_CHECKING:
+    import matplotlib.figure
 
-
-@dataclass(frozen=True, slots=True)
-class TokenList:
-    """One axis of an attention map: the tokens of a text, and what is known about each.
-
-    Args:
-        pieces: the tokens as strings, as the tokenizer spells them.
-        words: index of the word that each piece belongs to, None for pieces of no word; without
-            it, every piece is a word.
-        special: positions of pieces that are not text, such as start and end tokens.
-        padding: positions that only fill a batch.
-        log_probs: log-probability of each piece, None where there is none.
-
-    Raises:
-        RegardError: if these do not fit together.
-
-    Example:
-        >>> tokens = TokenList(("▁look", "ing", "</s>"), words=(0, 0, None), special=(2,))
-        >>> len(tokens), tokens.num_words
-        (3, 1)
-    """
-
-    pieces: tuple[str, ...]
-    words: tuple[int | None, ...] | None = None
-    special: tuple[int, ...] = ()
-    padding: tuple[int, ...] = ()
-    log_probs: tuple[float | None, ...] | None = None
-
-    def __post_init__(self) -> None:
-        validation.check_pieces(self.pieces)
-        for name in ("words", "log_probs"):
-            validation.check_length(name, getattr(self, name), len(self.pieces))
-        validation.check_positions((*self.special, *self.padding), len(self.pieces))
-        is_index, is_number = validation.is_index, validation.is_number
-        validation.check_items("words", self.words, is_index, "integers from 0 upwards")
-        validation.check_items("log_probs", self.log_probs, is_number, "numbers")
-
-    def __len__(self) -> int:
-        return len(self.pieces)
-
-    @property
-    def non_padding(self) -> Array:
-        """Positions that are not padding."""
-        padding = set(self.padding)
-        return np.array([n for n in range(len(self)) if n not in padding], dtype=np.int64)
-
-    @property
-    def num_words(self) -> int:
-        """Number of words; without a mapping to words, the number of pieces."""
-        if self.words is None:
-            return len(self)
-        return max((word + 1 for word in self.words if word is not None), default=0)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AttentionSummary:
-    """What is kept of attention weights that are too large to keep in full.
-
-    The axes are head, query, key, the rank among a row's heaviest keys, and the rows and columns
-    of a coarse picture; the package's docstring has the details.
-    """
-
-    top_keys: Array  # (head, query, rank)
-    top_weights: Array  # (head, query, rank)
-    remainder: Array  # (head, query)
-    tiles: Array  # (head, row, column)
-    entropy: Array  # (head, query)
-    received: Array  # (head, key)
-    distance: Array  # (head, query)
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class AttentionMap:
-    """The attention weights of one module in one call, of one batch item.
-
-    Args:
-        name: the module's name, such as `decoder.layers.0.cross`.
-        kind: "self", "causal" (self-attention of a decoder) or "cross".
-        queries: name of the token list that the rows stand for.
-        keys: name of the token list that the columns stand for.
-        weights: (head, query, key), each row summing to 1, or to 0 if all keys are masked.
-        summary: given instead of `weights` where those are too large.
-        heads: the model's indices of the heads that were kept; all of them by default.
-        call: how many times the module had been called before.
-        call_site: source line of the call, such as `model.py:41`, or "".
-        value_norms: (head, key), norm of each value vector at the time of the call.
-
-    Raises:
-        RegardError: if there is not exactly one of `weights` and `summary`, or a shape is wrong.
-
-    Example:
-        >>> weights = np.full((2, 3, 4), 0.25)
-        >>> AttentionMap(name="x", kind="cross", queries="b", keys="a", weights=weights).shape
-        (2, 3, 4)
-    """
-
-    name: str
-    kind: Kind
-    queries: str
-    keys: str
-    weights: Array | None = field(default=None, repr=False)
-    summary: AttentionSummary | None = field(default=None, repr=False)
-    heads: tuple[int, ...] = ()
-    call: int = 0
-    call_site: str = ""
-    value_norms: Array | None = field(default=None, repr=False)
-    shape: tuple[int, int, int] = field(init=False)  # kept heads, queries, keys
-
-    def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise RegardError(f"kind must be one of {', '.join(KINDS)}, but it is {self.kind!r}")
-        if (self.weights is None) == (self.summary is None):
-            raise RegardError(f"{self.name} must have either weights or a summary of them")
-        _set(self, "shape", _shape(self))
-        _set(self, "heads", tuple(self.heads) or tuple(range(self.shape[0])))
-        _check_arrays(self)
-        validation.check_heads(self.name, self.heads, self.shape[0])
+Rows = Literal["output", "input"]
+"""Which token names a row of a decoder: the one written at that step, or the one read."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -138,15 +23,17 @@ class Trace:
     """Where a model attended on one input: attention maps, and the token lists of their axes.
 
     Args:
-        tokens: token lists by name.
+        tokens: token lists by name. Of a translation: "source", what the encoder reads; "target",
+            what the decoder writes; "decoder_input", what it reads: the start token and the target.
         maps: attention maps in the order in which they were computed.
-        title: what was read, for captions.
+        title: what was read, for captions: "source → translation" of a translation.
         model: what computed it, for captions.
         gold: links (source word, target word) of a reference alignment between the token lists
             "source" and "target", if known.
+        images: images by the name of the token list that their patches are, if there are any.
 
     Raises:
-        RegardError: if a map names a token list that is missing or of another length.
+        RegardError: if a map or an image names a token list that is missing or of another length.
 
     Example:
         >>> trace = build_translation_trace(["a", "b"], ["x"], cross=[[[[0.25, 0.75]]]])
@@ -159,20 +46,58 @@ class Trace:
     title: str = ""
     model: str = ""
     gold: tuple[tuple[int, int], ...] | None = None
+    images: Mapping[str, PatchImage] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for attention_map in self.maps:
             for axis, count in zip(("queries", "keys"), attention_map.shape[1:], strict=True):
                 _check_axis(attention_map, axis, count, self.tokens)
+            if attention_map.query_inputs is not None:
+                _check_axis(attention_map, "query_inputs", attention_map.shape[1], self.tokens)
         if self.gold is not None:
             _check_gold(self.gold, self.tokens)
+        check_images(self.images, self.tokens)
 
     def layers(self, kind: Kind, queries: str | None = None) -> tuple[AttentionMap, ...]:
         """Return the maps of one kind, in order; only those of one token list if it is named."""
         return tuple(m for m in self.maps if m.kind == kind and queries in (None, m.queries))
 
+    def row_tokens(self, attention_map: AttentionMap, rows: Rows = "output") -> TokenList:
+        """Return the tokens that name the rows of a map.
+
+        Args:
+            attention_map: a map of this trace.
+            rows: "output" names a row of a decoder's cross-attention by the token written there,
+                "input" by the token read there. Other maps have one naming only.
+
+        Raises:
+            RegardError: if `rows` is neither.
+
+        Example:
+            >>> trace = build_translation_trace(
+            ...     ["the", "cat"], ["chat", "</s>"], decoder_input=["<s>", "chat"],
+            ...     cross=[[[[0.1, 0.9], [0.5, 0.5]]]],
+            ... )
+            >>> trace.row_tokens(trace.maps[0]).pieces
+            ('chat', '</s>')
+            >>> trace.row_tokens(trace.maps[0], "input").pieces
+            ('<s>', 'chat')
+        """
+        validation.check_rows(rows)
+        name = attention_map.query_inputs if rows == "input" else None
+        return self.tokens[attention_map.queries if name is None else name]
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the trace as a JSON-serializable dict, in the format of `regard.trace`."""
+        """Return the trace as a JSON-serializable dict, in the format of `regard.trace`.
+
+        Returns:
+            What `from_dict` reads; `json.dumps` of it is the content of a trace file.
+
+        Example:
+            >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
+            >>> trace.to_dict()["tokens"]["target"]["pieces"]
+            ['chat']
+        """
         from regard.trace.serialization import to_dict
 
         return to_dict(self)
@@ -203,6 +128,108 @@ class Trace:
 
         save_trace(self, Path(path))
 
+    def show(
+        self,
+        *,
+        kind: str | None = None,
+        layer: int | None = None,
+        head: int | None = None,
+        rows: Rows = "output",
+    ) -> None:
+        """Show the trace: an interactive view in a notebook, one head as printed text elsewhere.
+
+        Args:
+            kind: "encoder", "decoder", "cross", …; by default cross-attention, else the first.
+            layer: layer within that attention; -1 is the last. By default that of the head.
+            head: index of a head; by default the one that `analysis.select_head` selects.
+            rows: "output" names rows of a decoder's cross-attention by the word written there,
+                "input" by the word read there.
+
+        Raises:
+            RegardError: if there is no such head.
+
+        Example:
+            >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
+            >>> trace.show()
+            cross, layer 0, head 0
+            <BLANKLINE>
+            writing ↓  reading →
+                    the      cat
+            chat  0.25 ::  0.75 xx
+            <BLANKLINE>
+                 0 [ .:-=+*x#@] 1
+        """
+        from regard.viz import show
+
+        show(self, kind=kind, layer=layer, head=head, rows=rows)
+
+    def plot(
+        self,
+        kind: str | None = None,
+        layer: int | None = None,
+        head: int | None = None,
+        *,
+        rows: Rows = "output",
+        vmax: float | None = None,
+    ) -> "matplotlib.figure.Figure":
+        """Plot one head with matplotlib; `regard.viz` has figures of layers and of all heads.
+
+        Args:
+            kind: "encoder", "decoder", "cross", …; by default cross-attention, else the first.
+            layer: layer within that attention; -1 is the last. By default that of the head.
+            head: index of a head; by default the one that `analysis.select_head` selects.
+            rows: "output" names rows of a decoder's cross-attention by the word written there,
+                "input" by the word read there.
+            vmax: weight at the end of the colour scale; by default 1, or the largest weight if
+                that is below 0.5.
+
+        Returns:
+            A figure, which a notebook displays and `savefig` writes.
+
+        Raises:
+            RegardError: if there is no such head, or matplotlib is not installed.
+
+        Example:
+            >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
+            >>> [label.get_text() for label in trace.plot("cross").axes[0].get_yticklabels()]
+            ['chat']
+        """
+        from regard.viz import plot_head
+
+        return plot_head(self, kind, layer, head, rows=rows, vmax=vmax)
+
+    def save_page(
+        self,
+        path: Path | str,
+        *,
+        kind: str | None = None,
+        layer: int | None = None,
+        head: int | None = None,
+        rows: Rows = "output",
+    ) -> None:
+        """Write an interactive HTML page with every head, which works without a network.
+
+        Args:
+            path: the file, such as "look.html".
+            kind: attention that the page opens at; by default cross-attention, else the first.
+            layer: layer within that attention; -1 is the last. By default that of the head.
+            head: index of a head; by default the one that `analysis.select_head` selects.
+            rows: "output" names rows of a decoder's cross-attention by the word written there,
+                "input" by the word read there.
+
+        Raises:
+            RegardError: if there is no such head, or writing fails.
+
+        Example:
+            >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
+            >>> trace.save_page("look.html")
+            >>> Path("look.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+            True
+        """
+        from regard.viz import save_page
+
+        save_page(self, path, kind, layer, head, rows=rows)
+
 
 def build_translation_trace(
     source: TokenList | Sequence[str],
@@ -211,6 +238,7 @@ def build_translation_trace(
     encoder: Iterable[Any] = (),
     decoder: Iterable[Any] = (),
     cross: Iterable[Any] = (),
+    decoder_input: TokenList | Sequence[str] | None = None,
     title: str = "",
     model: str = "",
     gold: Iterable[tuple[int, int]] | None = None,
@@ -219,11 +247,14 @@ def build_translation_trace(
 
     Args:
         source: tokens that the encoder reads.
-        target: tokens that the decoder reads: row i of `decoder` and `cross` must belong to the
-            position where the target's piece i is the input.
+        target: tokens that the decoder writes, such as "chat", "</s>": row i of `cross` must belong
+            to the step that writes piece i.
         encoder: weights of each layer, (head, query, key) of one batch item.
         decoder: the same, of the decoder's self-attention.
         cross: the same, of cross-attention.
+        decoder_input: tokens that the decoder reads at those steps, such as "<s>", "chat": they
+            name the rows and columns of `decoder`, and the rows of `cross` if a picture is asked
+            for the input words. Without them, `decoder` is between tokens of `target`.
         title: what was read.
         model: what computed it.
         gold: links (source word, target word) of a reference alignment.
@@ -231,59 +262,34 @@ def build_translation_trace(
     Raises:
         RegardError: if the number of tokens does not fit the weights.
     """
-    groups: tuple[tuple[str, Kind, str, str, Iterable[Any]], ...] = (
-        ("encoder", "self", "source", "source", encoder),
-        ("decoder", "causal", "target", "target", decoder),
-        ("cross", "cross", "target", "source", cross),
+    tokens = {"source": _token_list(source), "target": _token_list(target)}
+    inputs = None if decoder_input is None else "decoder_input"
+    if decoder_input is not None:
+        tokens["decoder_input"] = _token_list(decoder_input)
+    read = inputs or "target"
+    groups: tuple[tuple[str, Kind, str, str, str | None, Iterable[Any]], ...] = (
+        ("encoder", "self", "source", "source", None, encoder),
+        ("decoder", "causal", read, read, None, decoder),
+        ("cross", "cross", "target", "source", inputs, cross),
     )
     maps = tuple(
         AttentionMap(
-            name=f"{name}.{n}", kind=kind, queries=queries, keys=keys, weights=to_array(weights)
+            name=f"{name}.{n}",
+            kind=kind,
+            queries=queries,
+            keys=keys,
+            query_inputs=query_inputs,
+            weights=to_array(weights),
         )
-        for name, kind, queries, keys, layers in groups
+        for name, kind, queries, keys, query_inputs, layers in groups
         for n, weights in enumerate(layers)
     )
-    tokens = {"source": _token_list(source), "target": _token_list(target)}
     links = None if gold is None else tuple(sorted((int(s), int(t)) for s, t in gold))
     return Trace(tokens=tokens, maps=maps, title=title, model=model, gold=links)
 
 
 def _token_list(tokens: TokenList | Sequence[str]) -> TokenList:
     return tokens if isinstance(tokens, TokenList) else TokenList(tuple(tokens))
-
-
-def _set(attention_map: AttentionMap, name: str, value: object) -> None:
-    object.__setattr__(attention_map, name, value)  # the dataclass is frozen
-
-
-def _shape(attention_map: AttentionMap) -> tuple[int, int, int]:
-    name, weights, summary = attention_map.name, attention_map.weights, attention_map.summary
-    if weights is None:
-        assert summary is not None, "checked before"
-        validation.check_ndims(name, summary.top_keys, summary.tiles, summary.received)
-        heads, queries = summary.top_keys.shape[:2]
-        return heads, queries, summary.received.shape[-1]
-    if weights.ndim != 3:
-        raise RegardError(
-            f"weights of {name} must be (head, query, key) of one batch item, but their shape is "
-            f"{weights.shape}; weights[0] would be the first item of a batch"
-        )
-    return weights.shape
-
-
-def _check_arrays(attention_map: AttentionMap) -> None:
-    """Raise unless all arrays of a map have the shapes that the others imply."""
-    heads, queries, keys = attention_map.shape
-    name, summary = attention_map.name, attention_map.summary
-    validation.check_shape(name, "value_norms", attention_map.value_norms, (heads, keys))
-    if summary is not None:
-        for part in ("remainder", "entropy", "distance"):
-            validation.check_shape(name, part, getattr(summary, part), (heads, queries))
-        validation.check_shape(name, "received", summary.received, (heads, keys))
-        ranks = summary.top_keys.shape
-        validation.check_shape(name, "top_weights", summary.top_weights, ranks)
-        validation.check_top_keys(name, summary.top_keys, keys)
-        validation.check_tiles(name, summary.tiles, attention_map.shape)
 
 
 def _check_axis(
@@ -299,8 +305,9 @@ def _check_axis(
     actual = len(tokens[list_name])
     if actual != expected:
         hint = validation.length_hint(expected, actual)
+        counted = "keys" if axis == "keys" else "queries"
         raise RegardError(
-            f"{attention_map.name} has {expected} {axis}, but there are {actual} {list_name} "
+            f"{attention_map.name} has {expected} {counted}, but there are {actual} {list_name} "
             f"tokens: {hint}"
         )
 

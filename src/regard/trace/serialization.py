@@ -6,11 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from regard._support.escape import shorten
+from regard._support.strict_json import parse_json
 from regard.errors import RegardError
+from regard.trace.attention_map import AttentionMap, AttentionSummary, TokenList
+from regard.trace.image import PatchImage, image_from_dict, image_to_dict
 from regard.trace.quantization import Array, dequantize, quantize
-from regard.trace.record import AttentionMap, AttentionSummary, TokenList, Trace
+from regard.trace.record import Trace
+from regard.trace.validation import is_index
 
-FORMAT, FORMAT_VERSION = "regard trace", 2
+FORMAT, FORMAT_VERSION = "regard trace", 4
 
 # Whatever malformed input can raise while a record is built from it.
 _MALFORMED = (ValueError, TypeError, AttributeError, OverflowError, RecursionError, IndexError)
@@ -42,6 +47,8 @@ def to_dict(trace: Trace) -> dict[str, Any]:
             record["tokens"][_string(name, "name")] = _tokens_to_dict(tokens)
     if trace.gold is not None:
         record["gold"] = [list(link) for link in trace.gold]
+    if trace.images:
+        record["images"] = {n: image_to_dict(image) for n, image in trace.images.items()}
     record["maps"] = []
     for attention_map in trace.maps:
         with _naming(f"map {attention_map.name!r}", "written"):
@@ -66,6 +73,7 @@ def from_dict(record: Any) -> Trace:
             title=_string(record.get("title", ""), "title"),
             model=_string(record.get("model", ""), "model"),
             gold=_links(record.get("gold")),
+            images=_images_from_dict(record.get("images")),
         )
 
 
@@ -76,16 +84,8 @@ def to_json(trace: Trace) -> str:
 
 def from_json(text: str) -> Trace:
     """Build a trace from JSON, or raise RegardError with one line that says what is wrong."""
-    try:
-        record = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise RegardError(
-            f"a trace must be JSON, but it is invalid or truncated at character {error.pos} of "
-            f"{len(text)}: {error.msg}"
-        ) from error
-    except (ValueError, RecursionError) as error:  # too many digits, or nested too deeply
-        raise RegardError(f"a trace must be readable JSON: {error}") from error
-    return from_dict(record)
+    # save_trace writes lone surrogates, which some tokenizers produce, as escape sequences
+    return from_dict(parse_json(text, "a trace", surrogates=True))
 
 
 @contextmanager
@@ -109,6 +109,16 @@ def _check_version(record: Any) -> None:
             f"the trace has format version {record.get('version')!r}, but this regard reads "
             f"version {FORMAT_VERSION}; record it again, or install the regard that wrote it"
         )
+
+
+def _images_from_dict(record: Any) -> dict[str, PatchImage]:
+    if not isinstance(record or {}, dict):
+        raise RegardError(f"images must be by token list, but they are {shorten(record)}")
+    images = {}
+    for name, item in (record or {}).items():
+        with _naming(f"image of {name!r}"):
+            images[name] = image_from_dict(item)
+    return images
 
 
 def _tokens_to_dict(tokens: TokenList) -> dict[str, Any]:
@@ -160,6 +170,8 @@ def _map_to_dict(attention_map: AttentionMap) -> dict[str, Any]:
         "heads": list(attention_map.heads),
         "shape": list(attention_map.shape),
     }
+    if attention_map.query_inputs is not None:
+        record["query_inputs"] = attention_map.query_inputs
     if attention_map.weights is not None:
         record["weights"] = quantize(attention_map.weights)
     if attention_map.summary is not None:
@@ -173,19 +185,35 @@ def _map_to_dict(attention_map: AttentionMap) -> dict[str, Any]:
 
 
 def _map_from_dict(record: dict[str, Any]) -> AttentionMap:
-    summary = record.get("summary")
+    weights = _optional_array(record, "weights")
+    summary = _summary_from_dict(record["summary"]) if record.get("summary") is not None else None
     return AttentionMap(
         name=_string(record["name"], "name"),
         kind=record["kind"],
         queries=record["queries"],
         keys=record["keys"],
-        weights=_optional_array(record, "weights"),
-        summary=None if summary is None else _summary_from_dict(summary),
-        heads=tuple(record.get("heads", ())),
-        call=int(record.get("call", 0)),
+        weights=weights,
+        summary=summary,
+        heads=_heads(record, weights if summary is None else summary.top_keys),
+        call=_index(record.get("call", 0), "call"),
         call_site=_string(record.get("call_site", ""), "call_site"),
         value_norms=_optional_array(record, "value_norms"),
+        query_inputs=record.get("query_inputs"),
     )
+
+
+def _heads(record: dict[str, Any], values: Array | None) -> tuple[int, ...]:
+    """Return the listed heads; a map without values must list them, as its shape is a claim."""
+    heads = tuple(record.get("heads", ()))
+    if values is not None and not heads and not values.size and values.shape[:1] != (0,):
+        raise RegardError(f"a map of shape {values.shape} must list its heads, but it does not")
+    return heads
+
+
+def _index(value: Any, name: str) -> int:
+    if not is_index(value):
+        raise RegardError(f"{name} must be an integer from 0 upwards, but it is {shorten(value)}")
+    return int(value)
 
 
 def _summary_from_dict(record: dict[str, Any]) -> AttentionSummary:
@@ -199,4 +227,6 @@ def _optional_array(record: dict[str, Any], name: str) -> Array | None:
 
 
 def _links(links: Any) -> tuple[tuple[int, int], ...] | None:
-    return None if links is None else tuple((int(source), int(target)) for source, target in links)
+    if links is None:
+        return None
+    return tuple((_index(source, "gold"), _index(target, "gold")) for source, target in links)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 
+from regard._support.escape import shorten
 from regard.errors import RegardError
 from regard.trace.quantization import Array
 
@@ -22,8 +23,8 @@ def check_pieces(pieces: Sequence[object]) -> None:
     if isinstance(pieces, str) or not all(isinstance(piece, str) for piece in pieces):
         actual = pieces if isinstance(pieces, str) else list(pieces)[:3]
         raise RegardError(
-            f"pieces must be a list of strings, but it is {actual!r}; pass one batch item at a "
-            "time, and token ids as strings"
+            f"pieces must be a list of strings, but it is {shorten(actual)}; pass one batch item "
+            "at a time, and token ids as strings"
         )
 
 
@@ -39,7 +40,7 @@ def check_positions(positions: Sequence[object], count: int) -> None:
         if not is_index(position) or position >= count:  # type: ignore[operator]
             raise RegardError(
                 f"special and padding must be positions from 0 to {count - 1}, "
-                f"but one is {position!r}"
+                f"but one is {shorten(position)}"
             )
 
 
@@ -49,7 +50,23 @@ def check_items(
     """Require that every value is valid or None."""
     invalid = [value for value in values or () if value is not None and not is_valid(value)]
     if invalid:
-        raise RegardError(f"{name} must be {expected} or None, but one is {str(invalid[0])[:40]!r}")
+        raise RegardError(
+            f"{name} must be {expected} or None, but one is {shorten(invalid[0], 40)}"
+        )
+
+
+def check_rows(rows: object) -> None:
+    """Require one of the two ways to name rows."""
+    if rows not in ("output", "input"):
+        raise RegardError(f"rows must be 'output' or 'input', but it is {shorten(rows, 40)}")
+
+
+def check_list_name(map_name: str, axis: str, name: object) -> None:
+    """Require the name of a token list."""
+    if not isinstance(name, str):
+        raise RegardError(
+            f"{axis} of {map_name} must be the name of a token list, but it is {shorten(name, 40)}"
+        )
 
 
 def check_heads(map_name: str, heads: Sequence[object], count: int) -> None:
