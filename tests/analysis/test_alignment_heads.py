@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from regard import RegardError
-from regard.analysis import best_alignment_head, best_head_from_weights, extract_alignment
+from regard.analysis import best_alignment_head, extract_alignment
 from regard.trace import TokenList, build_translation_trace
 
 
@@ -12,12 +12,17 @@ def peaked_weights(*sources, keys=4):
     return torch.eye(keys)[list(sources)] * 0.8 + 0.05
 
 
-def test_best_head_has_the_lowest_error_rate_over_all_sentences():
+def trace_of(*layers):
+    """Return the trace of a translation whose cross-attention has these heads in its layers."""
+    targets = "wxyz"[: len(layers[0][0])]
+    return build_translation_trace("abcd", targets, cross=[torch.stack(heads) for heads in layers])
+
+
+def test_best_head_has_the_lowest_error_rate_over_all_traces():
     right, wrong, half = peaked_weights(0, 1, 2), peaked_weights(3, 3, 3), peaked_weights(0, 1, 0)
-    one = torch.stack([torch.stack([wrong, half]), torch.stack([right, wrong])])
-    other = [torch.stack([right, half]), torch.stack([right, wrong])]
+    traces = [trace_of([wrong, half], [right, wrong]), trace_of([right, half], [right, wrong])]
     gold = [(0, 0), (1, 1), (2, 2)]
-    best = best_head_from_weights([one, other], [gold, gold])
+    best = best_alignment_head(traces, [gold, gold])
     assert (best.layer, best.head, best.value) == (1, 0, 0.0)
     assert best.criterion == "lowest alignment error rate"
     np.testing.assert_allclose(best.values, [[0.5, 1 / 3], [0, 1]])
@@ -25,26 +30,19 @@ def test_best_head_has_the_lowest_error_rate_over_all_sentences():
 
 def test_best_head_without_gold_has_the_highest_agreement():
     heads = [peaked_weights(3, 3, 3), peaked_weights(1, 2, 0), peaked_weights(0, 0, 1)]
-    best = best_head_from_weights([torch.stack(heads)[None]])
+    best = best_alignment_head([trace_of(heads)])
     assert (best.layer, best.head, best.criterion) == (0, 1, "highest agreement")
     np.testing.assert_allclose(best.values, [[1 / 3, 1, 2 / 3]])
 
 
-def test_best_head_depends_on_the_shift():
-    weights = torch.stack([peaked_weights(0, 1, 2, 3), peaked_weights(3, 0, 1, 2)])[None]
-    gold = [(0, 0), (1, 1), (2, 2)]
-    assert best_head_from_weights([weights], [gold], shift=True).head == 1
-    assert best_head_from_weights([weights], [gold]).head == 0
+def test_gold_for_another_number_of_traces_is_refused():
+    with pytest.raises(RegardError, match="each of 1 traces, but it has 2"):
+        best_alignment_head([trace_of([peaked_weights(0, 1)])], [[], []])
 
 
-def test_gold_for_another_number_of_sentences_is_refused():
-    with pytest.raises(RegardError, match="each of 1 sentences, but it has 2"):
-        best_head_from_weights([peaked_weights(0, 1)[None, None]], [[], []])
-
-
-def test_no_sentences_are_refused():
-    with pytest.raises(RegardError, match="sentences must not be empty"):
-        best_head_from_weights([])
+def test_no_traces_are_refused():
+    with pytest.raises(RegardError, match="traces must not be empty"):
+        best_alignment_head([])
 
 
 def test_links_of_a_trace_are_between_words_without_start_and_end():
@@ -60,27 +58,27 @@ def test_trace_without_cross_attention_has_no_alignment():
         extract_alignment(build_translation_trace(["a"], ["b"]))
 
 
-def test_row_selects_the_input_or_the_output_step_of_a_word():
-    """Four rows: the start and three words. Each row attends to the source of the next word."""
-    pieces = TokenList(("<start>", "a", "b", "c"), (None, 0, 1, 2), special=(0,))
-    weights = np.zeros((1, 4, 3))
-    for row, source in enumerate((2, 0, 1)):
+def test_word_is_aligned_by_the_row_that_writes_it_unless_input_rows_are_asked_for():
+    """The word n is written by row n and read by row n + 1; both rows align it, differently."""
+    written = TokenList(("a", "b", "c", "</s>"), (0, 1, 2, None), special=(3,))
+    read = TokenList(("<s>", "a", "b", "c"), (None, 0, 1, 2), special=(0,))
+    weights = np.zeros((1, 4, 4))
+    for row, source in enumerate((2, 0, 1, 3)):
         weights[0, row, source] = 1.0
-    weights[0, 3] = 1 / 3
-    gold = [{(2, 0), (0, 1), (1, 2)}]
-    trace = build_translation_trace(("x", "y", "z"), pieces, cross=[weights])
-    assert extract_alignment(trace, 0, 0, symmetric=False, row="output") == gold[0]
-    assert extract_alignment(trace, 0, 0, symmetric=False) != gold[0]
-    best = best_alignment_head([trace], gold)
-    assert (best.row, best.value) == ("output", 0.0)
+    trace = build_translation_trace(tuple("wxyz"), written, decoder_input=read, cross=[weights])
+    assert extract_alignment(trace, 0, 0, symmetric=False) == {(2, 0), (0, 1), (1, 2)}
+    by_input = {(0, 0), (1, 1), (3, 2)}
+    assert extract_alignment(trace, 0, 0, symmetric=False, rows="input") == by_input
+    assert best_alignment_head([trace], [by_input]).value == pytest.approx(1.0)
+    assert best_alignment_head([trace], [by_input], rows="input").value == pytest.approx(0.0)
 
 
-def test_rows_of_a_trace_without_start_token_are_not_shifted():
+@pytest.mark.parametrize("rows", ["input", "output"])
+def test_rows_without_input_tokens_are_taken_as_they_are(rows):
     pieces = TokenList(("a", "b", "<end>"), (0, 1, None), special=(2,))
     weights = np.array([[[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]])
     trace = build_translation_trace(("x", "y"), pieces, cross=[weights])
-    for row in ("input", "output"):
-        assert extract_alignment(trace, 0, 0, row=row) == {(0, 0), (1, 1)}
+    assert extract_alignment(trace, 0, 0, rows=rows) == {(0, 0), (1, 1)}
 
 
 def test_given_layer_or_head_is_the_one_that_aligns():

@@ -82,7 +82,7 @@ def test_watch_must_end_in_its_own_thread():
     watching = watch(Attention())
     with ThreadPoolExecutor(1) as thread:
         thread.submit(watching.__enter__).result()
-        with pytest.raises(RegardError, match="watch must be left in the thread that entered it"):
+        with pytest.raises(RegardError, match="must be left in the thread that entered them"):
             watching.__exit__(None, None, None)
     assert_nothing_is_left_behind()
 

@@ -36,11 +36,40 @@ def test_encoder_decoder_has_source_and_target():
     axes = [(x.kind, x.queries, x.keys) for x in trace.maps]
     assert axes == [
         ("self", "source", "source"),
-        ("causal", "target", "target"),
+        ("causal", "decoder_input", "decoder_input"),
         ("cross", "target", "source"),
     ]
+    assert trace.maps[2].query_inputs == "decoder_input"
     assert (trace.title, trace.model, trace.gold) == ("a title", "EncoderDecoder", ((1, 2),))
     np.testing.assert_array_equal(trace.maps[2].weights, capture.weights("cross")[1].numpy())
+
+
+def test_rows_of_cross_attention_are_the_next_tokens_and_the_last_is_unknown():
+    capture = run_watched(EncoderDecoder(), torch.randn(2, 7, 12), torch.randn(2, 5, 12))
+    read = TokenList(("<s>", "x", "y", "z", "<p>"), special=(0,), padding=(4,))
+    trace = capture.trace(target=read, gold=[(1, 2)])
+    assert trace.row_tokens(trace.maps[2], "input") == read
+    written = trace.row_tokens(trace.maps[2])
+    assert written.pieces == ("x", "y", "z", "…", "…")
+    assert written.words == (1, 2, 3, None, None)  # as in `read`, which gold links count
+    assert (written.special, written.padding) == ((3,), (4,))
+
+
+def test_written_tokens_that_are_given_name_the_rows_of_cross_attention():
+    capture = run_watched(EncoderDecoder(), torch.randn(2, 7, 12), torch.randn(2, 5, 12))
+    trace = capture.trace(target=list("svwxy"), written=list("vwxyz"))
+    assert trace.tokens["target"].pieces == tuple("vwxyz")
+    assert trace.tokens["decoder_input"].pieces == tuple("svwxy")
+    with pytest.raises(RegardError, match="5 queries, but there are 4 target tokens"):
+        capture.trace(target=list("svwxy"), written=list("vwxy"))
+
+
+def test_rows_are_not_shifted_without_causal_attention():
+    model = MultiHeadAttention(12, 3)
+    capture = run_watched(model, torch.randn(2, 5, 12), torch.randn(2, 7, 12))
+    trace = capture.trace(target=list("vwxyz"))
+    assert (trace.maps[0].queries, trace.maps[0].query_inputs) == ("target", None)
+    assert trace.tokens["target"].pieces == tuple("vwxyz")
 
 
 def test_texts_of_equal_length_are_distinguished():
@@ -76,7 +105,7 @@ def test_wrong_number_of_tokens_is_refused():
     capture = run_watched(EncoderDecoder(), torch.randn(2, 7, 12), torch.randn(2, 5, 12))
     with pytest.raises(ValueError, match="encoder has 7 queries, but there are 6 source tokens"):
         capture.trace(list("abcdef"), list("vwxyz"))
-    with pytest.raises(ValueError, match="decoder has 5 queries, but there are 9 target tokens"):
+    with pytest.raises(ValueError, match="5 queries, but there are 9 decoder_input tokens"):
         capture.trace(list("abcdefg"), list("abcdefghi"))
 
 

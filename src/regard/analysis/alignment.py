@@ -12,14 +12,12 @@ Link = tuple[int, int]
 _NEIGHBOURS = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
 
 
-def align(weights: Any, *, shift: bool = False, symmetric: bool = False) -> set[Link]:
+def align(weights: Any, *, symmetric: bool = False) -> set[Link]:
     """Link each target word to the source word with the largest attention weight.
 
     Args:
-        weights: those of one head, (target, source). A row of zeros gets no link.
-        shift: rows are a decoder's steps, the first of which reads the start token. Drop that
-            row, so that each word gets the row where it is the input, not the one that predicted
-            it. In a Transformer, that is often where a word attends to its own translation.
+        weights: those of one head, (target, source): row i belongs to the step that writes target
+            word i. A row of zeros gets no link.
         symmetric: also link each source word to its best target word, and symmetrise.
 
     Returns:
@@ -38,7 +36,6 @@ def align(weights: Any, *, shift: bool = False, symmetric: bool = False) -> set[
             f"weights must be those of one head, (target, source), but their shape is {rows.shape};"
             " weights[0, 0] would be one head of a batch"
         )
-    rows = rows[1:] if shift else rows
     links = {(int(row.argmax()), target) for target, row in enumerate(rows) if row.any()}
     if not symmetric:
         return links

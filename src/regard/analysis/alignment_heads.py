@@ -1,97 +1,83 @@
-"""Alignments from cross-attention: which head aligns best, and the links that it makes."""
+"""Alignments from cross-attention: which head aligns best, and the links that it makes.
+
+A target word is aligned by the row that writes it, which is how pictures name rows, too.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from regard.analysis.alignment import Link, align, alignment_error_rate
 from regard.errors import RegardError
-from regard.trace import Array, Trace, merge_subwords, to_array
-
-Row = Literal["input", "output"]
-"""The row of a word in a decoder's attention: its input step, or the step that predicts it."""
-
-
-class BestHead(NamedTuple):
-    """The head of the best alignment, and the criterion's value for every head."""
-
-    layer: int
-    head: int
-    criterion: str
-    value: float
-    values: Array  # (layer, head)
+from regard.trace import Array, Rows, TokenList, Trace, merge_subwords, to_array
 
 
 class AlignmentHead(NamedTuple):
-    """The head and row of the best alignment, and the criterion that chose them."""
+    """The head of the best alignment, and the criterion that chose it."""
 
     layer: int
     head: int
-    row: Row
     criterion: str
     value: float
+    values: Array  # (layer, head): the criterion's value for every head
 
 
-def best_head_from_weights(
-    sentences: Iterable[Any],
-    gold: Iterable[Iterable[Link]] | None = None,
+def best_alignment_head(
+    traces: Sequence[Trace],
+    gold: Sequence[Iterable[Link]] | None = None,
     *,
-    shift: bool = False,
-) -> BestHead:
-    """Find the head of the best alignment over one or more sentences.
+    rows: Rows = "output",
+) -> AlignmentHead:
+    """Find the head that aligns best over some traces of translations.
 
-    With gold links it is the head with the lowest alignment error rate over all sentences
-    together. Without, it is the head with the highest agreement between the two directions: the
-    share of target words that are the best target of their best source word.
+    With gold links it is the head with the lowest alignment error rate over all traces together.
+    Without, it is the head with the highest agreement between the two directions: the share of
+    target words that are the best target of their best source word.
 
     Args:
-        sentences: for each, weights (layer, head, target, source), or one (head, target, source)
-            per layer.
-        gold: for each sentence, its links.
-        shift: see `align`.
+        traces: traces with cross-attention from "target" to "source", of one model.
+        gold: for each trace, its links (source word, target word).
+        rows: see `word_level_cross_attention`.
+
+    Returns:
+        The head, by layer and position among the kept heads, and the values of all heads.
 
     Raises:
-        RegardError: if there is no sentence, or gold links for another number of sentences.
+        RegardError: if there is no trace, one without cross-attention, or gold links for another
+            number of traces.
+
+    Example:
+        >>> from regard.trace import build_translation_trace
+        >>> straight, crossed = [[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]
+        >>> trace = build_translation_trace("ab", "xy", cross=[[crossed, straight]])
+        >>> best = best_alignment_head([trace], gold=[[(0, 0), (1, 1)]])
+        >>> best.layer, best.head, best.criterion, best.value
+        (0, 1, 'lowest alignment error rate', 0.0)
     """
-    stacks = [_stack_layers(layers) for layers in sentences]
+    stacks = [word_level_cross_attention(trace, rows=rows)[0] for trace in traces]
     if not stacks:
-        raise RegardError("sentences must not be empty")
+        raise RegardError("traces must not be empty")
+    return _best_head(stacks, gold)
+
+
+def _best_head(
+    stacks: Sequence[Array], gold: Sequence[Iterable[Link]] | None = None
+) -> AlignmentHead:
+    """Find the best head over the weights (layer, head, target, source) of some sentences."""
     if gold is None:
-        agreements = sum(_count_agreements(s[:, :, 1:] if shift else s) for s in stacks)
-        words = sum(stack.shape[2] - shift for stack in stacks)
+        agreements = sum(_count_agreements(stack) for stack in stacks)
+        words = sum(stack.shape[2] for stack in stacks)
         values = np.asarray(agreements / max(1, words))
         best = int(values.argmax())
         criterion = "highest agreement"
     else:
-        values = _error_rates(stacks, [set(links) for links in gold], shift)
+        values = _error_rates(stacks, [set(links) for links in gold])
         best = int(values.argmin())
         criterion = "lowest alignment error rate"
     layer, head = divmod(best, values.shape[1])
-    return BestHead(layer, head, criterion, float(values[layer, head]), values)
-
-
-def best_alignment_head(
-    traces: Sequence[Trace], gold: Sequence[Iterable[Link]] | None = None
-) -> AlignmentHead:
-    """Find the head, and the row of a word, that align best over some traces of translations.
-
-    The criterion is that of `best_head_from_weights`. Which row is better depends on the depth of
-    the model: where the last layers must find the next word, it is the row that predicts it.
-
-    Args:
-        traces: traces with cross-attention from "target" to "source".
-        gold: for each trace, its links (source word, target word).
-    """
-    rows: tuple[Row, ...] = ("input", "output")
-    results = []
-    for row in rows:
-        sentences = [word_level_cross_attention(trace, row)[0] for trace in traces]
-        results.append((best_head_from_weights(sentences, gold), row))
-    sign = -1 if gold is None else 1  # agreement is to be high, the error rate low
-    best, row = min(results, key=lambda result: sign * result[0].value)
-    return AlignmentHead(best.layer, best.head, row, best.criterion, best.value)
+    return AlignmentHead(layer, head, criterion, float(values[layer, head]), values)
 
 
 def extract_alignment(
@@ -99,7 +85,8 @@ def extract_alignment(
     layer: int | None = None,
     head: int | None = None,
     symmetric: bool = True,
-    row: Row = "input",
+    *,
+    rows: Rows = "output",
 ) -> set[Link]:
     """Extract the word alignment of a translation from its cross-attention.
 
@@ -109,8 +96,8 @@ def extract_alignment(
         trace: a trace with cross-attention from "target" to "source".
         layer: layer of cross-attention; by default the best one.
         head: position among the kept heads; by default the best one.
-        symmetric: see `align`.
-        row: see `word_level_cross_attention`.
+        symmetric: also link each source word to its best target word, and `symmetrise`.
+        rows: see `word_level_cross_attention`.
 
     Returns:
         Links (source word, target word), by the word indices of the trace.
@@ -118,27 +105,27 @@ def extract_alignment(
     Raises:
         RegardError: if the trace has no cross-attention.
     """
-    weights, source, target = word_level_cross_attention(trace, row)
+    weights, source, target = word_level_cross_attention(trace, rows=rows)
     if layer is not None:
         weights = weights[[layer]]
     if head is not None:
         weights = weights[:, [head]]
     is_chosen = weights.shape[:2] == (1, 1)
-    best = (0, 0) if is_chosen else best_head_from_weights([weights])[:2]
+    best = (0, 0) if is_chosen else _best_head([weights])[:2]
     links = align(weights[best], symmetric=symmetric)
     return {(source[s], target[t]) for s, t in links}
 
 
 def word_level_cross_attention(
-    trace: Trace, row: Row = "input"
+    trace: Trace, *, rows: Rows = "output"
 ) -> tuple[Array, list[int], list[int]]:
     """Return cross-attention between words, without special tokens and padding.
 
     Args:
         trace: a trace with cross-attention from "target" to "source".
-        row: the rows of a Transformer's trace are named by the input token. "input" takes them as
-            they are; "output" gives each word the row before, which predicted it. Traces without
-            a start token have rows named by the output already, and both are the same.
+        rows: the row of a target word: "output" is the step that writes it; "input" is the next
+            one, which reads it. Without a token list of what the decoder read, both are the
+            same.
 
     Returns:
         Weights (layer, head, target, source), and the word indices of source and target.
@@ -146,37 +133,30 @@ def word_level_cross_attention(
     Raises:
         RegardError: if the trace has no cross-attention.
     """
-    words = merge_subwords(_shift_to_outputs(trace) if row == "output" else trace)
-    layers = words.layers("cross", "target")
+    words = merge_subwords(_group_rows_by_input(trace) if rows == "input" else trace)
+    layers = [m for m in words.maps if m.kind == "cross" and m.keys == "source"]
     if not layers:
         raise RegardError("an alignment needs cross-attention, but the trace has none")
-    (targets, target_words), (sources, source_words) = (
-        _text_words(words, name) for name in ("target", "source")
-    )
+    targets, target_words = _text_words(words.tokens[layers[0].queries])
+    sources, source_words = _text_words(words.tokens["source"])
     weights = _stack_layers([m.weights for m in layers])
     return weights[:, :, targets][..., sources], source_words, target_words
 
 
-def _text_words(trace: Trace, name: str) -> tuple[list[int], list[int]]:
+def _text_words(tokens: TokenList) -> tuple[list[int], list[int]]:
     """Return the positions of a token list that are words, and their word indices."""
-    tokens = trace.tokens[name]
     words = tokens.words or tuple(range(tokens.num_words))
     skipped = {*tokens.special, *tokens.padding}
     pairs = [(n, w) for n, w in enumerate(words) if w is not None and n not in skipped]
     return [position for position, _ in pairs], [word for _, word in pairs]
 
 
-def _shift_to_outputs(trace: Trace) -> Trace:
-    """Move each row of cross-attention to the token it predicted, if it is at its input."""
-    if 0 not in trace.tokens["target"].special:
-        return trace
-    maps = [
-        replace(m, weights=np.roll(m.weights, 1, axis=1))
-        if m.kind == "cross" and m.weights is not None
-        else m
-        for m in trace.maps
-    ]
-    return replace(trace, maps=tuple(maps))
+def _group_rows_by_input(trace: Trace) -> Trace:
+    """Name the rows of cross-attention by the tokens read there, if those are known."""
+    maps = tuple(
+        replace(m, queries=m.query_inputs or m.queries, query_inputs=None) for m in trace.maps
+    )
+    return replace(trace, maps=maps)
 
 
 def _stack_layers(layers: Any) -> Array:
@@ -200,19 +180,17 @@ def _count_agreements(stack: Array) -> Array:
     return np.asarray(agrees.sum(-1))
 
 
-def _error_rates(stacks: Sequence[Array], gold: Sequence[set[Link]], shift: bool) -> Array:
+def _error_rates(stacks: Sequence[Array], gold: Sequence[set[Link]]) -> Array:
     if len(stacks) != len(gold):
         raise RegardError(
-            f"gold must have links for each of {len(stacks)} sentences, but it has {len(gold)}"
+            f"gold must have links for each of {len(stacks)} traces, but it has {len(gold)}"
         )
     sure = [(n, *link) for n, links in enumerate(gold) for link in links]
     layers, heads = stacks[0].shape[:2]
     rates = np.zeros((layers, heads))
     for layer, head in np.ndindex(layers, heads):
         predicted = [
-            (n, *link)
-            for n, stack in enumerate(stacks)
-            for link in align(stack[layer, head], shift=shift)
+            (n, *link) for n, stack in enumerate(stacks) for link in align(stack[layer, head])
         ]
         rates[layer, head] = alignment_error_rate(predicted, sure)
     return rates

@@ -1,64 +1,83 @@
 """Attention across layers and heads: rollout, weighting by value norms, and head similarity."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from regard.errors import RegardError
-from regard.trace import Array, AttentionMap, Trace, to_array
+from regard.trace import Array, AttentionMap, Trace
 
 _EPSILON = 1e-12  # keeps rows of zeros from dividing by zero
 
 
-def rollout(layers: Iterable[Any], residual: float = 0.5) -> Array:
-    """Compute attention rollout: from each output position to each input position.
+def rollout(trace: Trace, tokens: str | None = None, *, residual: float = 0.5) -> Array:
+    """Compute attention rollout: from each output position to each input position of a text.
 
-    The product over layers of residual · I + (1 - residual) · (mean over heads), with rows
-    normalised to 1 (Abnar and Zuidema 2020, "Quantifying Attention Flow in Transformers").
+    The product over layers of self-attention of residual · I + (1 - residual) · (mean over heads),
+    with rows normalised to 1 (Abnar and Zuidema 2020, "Quantifying Attention Flow in
+    Transformers").
 
     Args:
-        layers: weights (head, query, key) of each layer of self-attention, first to last.
+        trace: a trace with self-attention, causal or not, in the order of its layers.
+        tokens: name of the token list whose self-attention is meant; by default that of the first
+            self-attention, as of the encoder.
         residual: weight of the residual connection, from 0 to 1.
 
     Returns:
         (query, key).
 
     Raises:
-        RegardError: if there is no layer, or one has other than as many queries as keys.
+        RegardError: if there is no self-attention over these tokens, or a map of it is a summary.
 
     Example:
-        >>> rollout([[[[1.0, 0.0], [1.0, 0.0]]]]).tolist()
+        >>> from regard.trace import build_translation_trace
+        >>> trace = build_translation_trace("ab", "x", encoder=[[[[1.0, 0.0], [1.0, 0.0]]]])
+        >>> rollout(trace).tolist()
         [[1.0, 0.0], [0.5, 0.5]]
     """
     if not 0 <= residual <= 1:
         raise RegardError(f"residual must be between 0 and 1, but it is {residual}")
+    over = [m for m in trace.maps if m.kind != "cross" and m.queries == m.keys]
+    name = over[0].queries if over and tokens is None else tokens
     flow: Array | None = None
-    for layer in layers:
-        weights = to_array(layer)
-        if weights.ndim != 3 or weights.shape[-1] != weights.shape[-2]:
-            raise RegardError(
-                "layers must be (head, query, key) with as many queries as keys, but one has the "
-                f"shape {weights.shape}"
-            )
-        mixed = residual * np.eye(weights.shape[-1]) + (1 - residual) * weights.mean(0)
+    for attention_map in over:
+        if attention_map.queries != name:
+            continue
+        if attention_map.weights is None:
+            raise RegardError(f"rollout needs full weights, but {attention_map.name} is a summary")
+        mean = attention_map.weights.mean(0)
+        mixed = residual * np.eye(len(mean)) + (1 - residual) * mean
         mixed /= np.maximum(mixed.sum(-1, keepdims=True), _EPSILON)
         flow = mixed if flow is None else mixed @ flow
     if flow is None:
-        raise RegardError("layers must not be empty")
+        known = ", ".join(dict.fromkeys(m.queries for m in over)) or "none"
+        raise RegardError(
+            f"rollout needs self-attention{'' if name is None else f' over {name!r}'}; the trace "
+            f"has it over: {known}"
+        )
     return flow
 
 
-def weight_by_value_norm(attention_map: AttentionMap) -> AttentionMap:
+def weight_by_value_norm(trace: Trace) -> Trace:
     """Multiply attention weights by the norms of the values, and normalise rows to 1.
 
     An idle head attends to a key whose value is near zero: its weights point there, but little
     flows from it (Kobayashi et al. 2020, "Attention is Not Only a Weight").
 
+    Args:
+        trace: a trace with full weights and value norms, as `Capture.trace` returns.
+
+    Returns:
+        The trace with these weights, which can be drawn and analysed as any other.
+
     Raises:
-        RegardError: if the map lacks full weights or value norms.
+        RegardError: if a map lacks full weights or value norms.
     """
+    return replace(trace, maps=tuple(map(_weight_by_value_norm, trace.maps)))
+
+
+def _weight_by_value_norm(attention_map: AttentionMap) -> AttentionMap:
     if attention_map.weights is None or attention_map.value_norms is None:
         missing = "weights" if attention_map.weights is None else "value norms"
         raise RegardError(

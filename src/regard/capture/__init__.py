@@ -25,6 +25,14 @@ works, from a torch call to a picture:
 6. **Trace** (`to_trace.py`). `Capture.trace(source, target)` selects one batch item and attaches
    tokens: the `regard.trace.Trace` that every picture and analysis reads.
 
+`edited.py` has the weights that `regard.edit` replaced, which records then show.
+
+`huggingface.py` has `trace_hf`, all of this in one call for a model of transformers, and
+`hf_tokens.py` the tokens of such a model's inputs. Neither imports transformers.
+
+`gradients.py` extends the mode for `regard.analysis.attribute`: `watch_gradients` also gives the
+gradient of any scalar with respect to the weights of every record.
+
 `recover.py` is independent of all this: `recover_weights` computes the weights of any function that
 is linear in its values, for what is not recognised.
 
@@ -33,9 +41,11 @@ checks that this list is complete and that the installed torch has them.
 
     mode.py
       torch._C._current_graph_task_id                       skip recomputation in the backward pass
+    mode_stack.py
       torch.overrides._get_current_function_mode_stack      leave the stack of modes in any order,
-      torch.overrides._pop_mode                             as asyncio tasks do
-      torch.overrides._push_mode
+      torch.overrides._pop_mode                             as asyncio tasks do; put edits below
+      torch.overrides._push_mode                            captures
+      torch.utils._device.DeviceContext                     the default device stays below them
     isolation.py
       torch._C._len_torch_dispatch_stack                    is any dispatch mode active?
       torch._ops._len_torch_dispatch_stack_pre_dispatch     the same during export
@@ -66,8 +76,18 @@ be a Python function that calls the global `has_torch_function` and takes `num_h
 """
 
 from regard.capture.capture import Capture
+from regard.capture.gradients import GradientCapture, watch_gradients
+from regard.capture.huggingface import trace_hf
 from regard.capture.mode import watch
 from regard.capture.record import CapturedAttention
 from regard.capture.recover import recover_weights
 
-__all__ = ["Capture", "CapturedAttention", "recover_weights", "watch"]
+__all__ = [
+    "Capture",
+    "CapturedAttention",
+    "GradientCapture",
+    "recover_weights",
+    "trace_hf",
+    "watch",
+    "watch_gradients",
+]

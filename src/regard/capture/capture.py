@@ -4,11 +4,13 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
 from regard.capture.call_site import CallSite, ModelCall
 from regard.capture.calls import CapturedCall
+from regard.capture.hf_tokens import tokens_of_inputs
 from regard.capture.record import CapturedAttention, Keep
 from regard.capture.to_trace import build_trace
 from regard.errors import RegardError, unknown_name
@@ -119,6 +121,11 @@ class Capture:
         """The modules that called attention, in order, without duplicates."""
         return tuple(dict.fromkeys(record.name for record in self))
 
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What was seen but could not be captured: module, line and reason of each."""
+        return tuple(f"{site}: {reason}" for site, reason in self._failures.items())
+
     def weights(self, name: str, call: int = 0, kind: Kind | None = None) -> Tensor:
         """Return the weights of a module.
 
@@ -155,6 +162,9 @@ class Capture:
         source: TokenList | Sequence[str] | None = None,
         target: TokenList | Sequence[str] | None = None,
         *,
+        written: TokenList | Sequence[str] | None = None,
+        tokenizer: Any = None,
+        inputs: Any = None,
         batch_index: int = 0,
         call: int | None = None,
         title: str = "",
@@ -162,10 +172,20 @@ class Capture:
     ) -> Trace:
         """Return one batch item as a trace, which can be drawn, analysed and saved.
 
+        Axes are labelled with tokens: given as lists, or taken from the inputs of a Hugging Face
+        model and its tokenizer. Without them, with positions.
+
         Args:
             source: its tokens as the model received them; the text, if there is only one. Tokens
                 that are not given are numbered.
-            target: the tokens that a decoder received.
+            target: the tokens that a decoder received. If it predicts the next token, they become
+                the list "decoder_input", and rows of cross-attention are named by the tokens
+                written there, the list "target".
+            written: the tokens that the decoder wrote, one for each that it received. By default
+                the received ones shifted by one; what was written last is then unknown, "…".
+            tokenizer: a tokenizer of transformers, instead of `source` and `target`.
+            inputs: with it, what the model was called with: the tokenizer's output, and
+                `decoder_input_ids` or `labels` of a decoder; `labels` are the tokens written.
             batch_index: which item of the batch.
             call: index of the call of each module; all by default.
             title: for pictures.
@@ -175,13 +195,28 @@ class Capture:
             The trace.
 
         Raises:
-            RegardError: if nothing was captured, or the tokens are not as many as the model's.
+            RegardError: if nothing was captured, the tokens are not as many as the model's, or
+                `tokenizer` and `inputs` are not given together.
+
+        Example:
+            >>> import torch, regard
+            >>> model = regard.MultiHeadAttention(12, heads=3)
+            >>> with regard.watch(model) as capture:
+            ...     context = model(torch.randn(2, 3, 12))
+            >>> capture.trace(["the", "old", "cat"], batch_index=1).tokens["text"].pieces
+            ('the', 'old', 'cat')
         """
         self.check()
+        if (tokenizer is None) != (inputs is None):
+            raise RegardError("tokenizer and inputs must be given together")
+        if tokenizer is not None:
+            if source is not None or target is not None or written is not None:
+                raise RegardError("give either tokens, or a tokenizer and inputs")
+            source, target, written = tokens_of_inputs(tokenizer, inputs, batch_index)
         records = [record for record in self if call in (None, record.call)]
         if not records:
             raise RegardError(f"no module has a call {call}")
-        return build_trace(records, source, target, batch_index, title, self.model, gold)
+        return build_trace(records, source, target, written, batch_index, title, self.model, gold)
 
     def save(
         self,
@@ -222,7 +257,7 @@ class Capture:
         ]
 
     def _failure_lines(self) -> list[str]:
-        return [f"not captured: {site}: {reason}" for site, reason in self._failures.items()]
+        return [f"not captured: {failure}" for failure in self.failures]
 
     def _explain_nothing(self) -> str:
         if self._failures:

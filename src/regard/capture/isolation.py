@@ -33,15 +33,21 @@ def is_isolated() -> bool:
 
 
 @contextmanager
-def isolated() -> Iterator[None]:
-    """Compute without gradients, and unseen by captures and by all dispatch modes of torch."""
+def uncaptured() -> Iterator[None]:
+    """Compute with gradients, but unseen by the captures of this thread."""
     before = is_isolated()
     _thread.isolated = True
     try:
-        with torch.no_grad(), _without_dispatch_modes():
-            yield
+        yield
     finally:
         _thread.isolated = before
+
+
+@contextmanager
+def isolated() -> Iterator[None]:
+    """Compute without gradients, and unseen by captures and by all dispatch modes of torch."""
+    with uncaptured(), torch.no_grad(), _without_dispatch_modes():
+        yield
 
 
 def _without_dispatch_modes() -> AbstractContextManager[Any]:

@@ -11,18 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.overrides import (
-    TorchFunctionMode,
-    _get_current_function_mode_stack,
-    _pop_mode,
-    _push_mode,
-)
+from torch.overrides import TorchFunctionMode
 
 from regard._support.functorch import in_functorch
 from regard.attention import AttentionCall, register_observer
 from regard.capture.call_site import ModuleNames
 from regard.capture.calls import CapturedCall, FlexCall, SDPACall, capture_regard_call
 from regard.capture.capture import Capture
+from regard.capture.edited import with_edits
 from regard.capture.isolation import (
     compiled_models_run_eagerly,
     is_isolated,
@@ -30,9 +26,17 @@ from regard.capture.isolation import (
     side_effect_free_copy,
 )
 from regard.capture.lineage import Lineage
+from regard.capture.mode_stack import remove
 from regard.capture.record import KEEP_CHOICES, Keep
-from regard.capture.softmax import SoftmaxTracker, appended_keys, folded_heads
+from regard.capture.softmax import (
+    MatchedAttention,
+    SoftmaxTracker,
+    appended_keys,
+    folded_heads,
+)
 from regard.errors import RegardError, unknown_name
+
+FUSED_FUNCTIONS = {"scaled_dot_product_attention", "flex_attention"}
 
 # called constantly and irrelevant: skipped for speed
 _IGNORED = {"", "dim", "size", "is_floating_point", "stride", "numel", "__set__"}
@@ -123,13 +127,13 @@ class CaptureMode(TorchFunctionMode):
     ) -> Any:
         """Run a torch function, then examine it."""
         kwargs = kwargs or {}
-        name = _name_of(func)
+        name = function_name(func)
         if self._paused() or name in _IGNORED:
             return func(*args, **kwargs)
         self._capture.num_functions += 1
         if func is functional.multi_head_attention_forward:
             return self._run_python_twin(func, args, kwargs)
-        positional, rest = _tensors_by_position(args, kwargs)
+        positional, rest = tensors_by_position(args, kwargs)
         if "dropout" in name:
             with isolated(), self._never_fail():
                 self._softmax_tracker.before_dropout(name, positional, rest)
@@ -140,7 +144,7 @@ class CaptureMode(TorchFunctionMode):
 
     def __exit__(self, *error: object) -> None:
         """Leave the mode stack, even if other modes have been entered meanwhile."""
-        _remove_mode(self)
+        remove(self)
 
     def on_regard_call(self, call: AttentionCall, run: Callable[[], object]) -> object:
         """Run a call of regard's own attention, then record it; its inner functions are skipped."""
@@ -160,7 +164,7 @@ class CaptureMode(TorchFunctionMode):
             has_position = call.shape.offset is not None
             same_rows = has_position or self._lineage.same_rows(call.queries, call.keys)
             from_cache = has_position or self._lineage.from_cache(call.keys)
-            self._record(capture_regard_call(call), same_rows, from_cache)
+            self._record(capture_regard_call(call), same_rows, from_cache, result)
         return result
 
     def _paused(self) -> bool:
@@ -175,24 +179,34 @@ class CaptureMode(TorchFunctionMode):
         out: Any,
     ) -> None:
         """Recognise attention, or follow the tensors that may become part of it."""
-        if name == "scaled_dot_product_attention":
-            layout = self._lineage.head_layout(args[0])
-            extra_keys = appended_keys.get()
-            call = SDPACall(*args, **kwargs, extra_keys=extra_keys, head_layout=layout)
-            self._record_pair(call, *args[:2])
-        elif name == "flex_attention":
-            self._record_pair(FlexCall(*args, **kwargs), *args[:2])
+        if name in FUSED_FUNCTIONS:
+            self._record_pair(self._fused_call(name, args, kwargs), args[0], args[1], out)
         elif (match := self._softmax_tracker.update(func, name, args, kwargs, out)) is not None:
-            self._record(match.call, match.same_rows, match.from_cache)
+            self._record_match(match, out)
         else:
             # a context has no lineage: it is not the rows that were attended to
             self._lineage.update(name, args, out)
 
-    def _record_pair(self, call: CapturedCall, queries: Tensor, keys: Tensor) -> None:
-        lineage = self._lineage
-        self._record(call, lineage.same_rows(queries, keys), lineage.from_cache(keys))
+    def _record_match(self, match: MatchedAttention, out: Any) -> None:
+        self._record(match.call, match.same_rows, match.from_cache, out)
 
-    def _record(self, call: CapturedCall, same_rows: bool | None, from_cache: bool) -> None:
+    def _fused_call(
+        self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> SDPACall | FlexCall:
+        """Return the call of a fused function, whose weights it does not compute."""
+        if name == "flex_attention":
+            return FlexCall(*args, **kwargs)
+        layout = self._lineage.head_layout(args[0])
+        return SDPACall(*args, **kwargs, extra_keys=appended_keys.get(), head_layout=layout)
+
+    def _record_pair(self, call: CapturedCall, queries: Tensor, keys: Tensor, out: Any) -> None:
+        lineage = self._lineage
+        self._record(call, lineage.same_rows(queries, keys), lineage.from_cache(keys), out)
+
+    def _record(
+        self, call: CapturedCall, same_rows: bool | None, from_cache: bool, out: Any
+    ) -> None:
+        call = with_edits(call, out)
         site = self._names.find_call_site()
         if site is None or not all(call.shape):
             return
@@ -247,7 +261,7 @@ class CaptureMode(TorchFunctionMode):
                 self._capture.record_failure(site, reason)
 
 
-def _name_of(func: Callable[..., Any]) -> str:
+def function_name(func: Callable[..., Any]) -> str:
     """Return a function's name without its overload, and "" for most attributes of tensors."""
     name = getattr(func, "__name__", "")
     if name == "__get__":
@@ -256,7 +270,7 @@ def _name_of(func: Callable[..., Any]) -> str:
     return name.partition(".")[0]
 
 
-def _tensors_by_position(
+def tensors_by_position(
     args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Append tensors that were passed by name to the positional arguments, in torch's order."""
@@ -280,21 +294,6 @@ def _without_autocast() -> Iterator[None]:
         for device in devices:
             stack.enter_context(torch.autocast(device, enabled=False))
         yield
-
-
-def _remove_mode(mode: TorchFunctionMode) -> None:
-    """Remove a mode from this thread's stack; modes above it stay.
-
-    Raises:
-        RegardError: if it is not on this thread's stack.
-    """
-    if not any(entry is mode for entry in _get_current_function_mode_stack()):
-        raise RegardError("watch must be left in the thread that entered it")
-    above = []
-    while (top := _pop_mode()) is not mode:
-        above.append(top)
-    for entry in reversed(above):
-        _push_mode(entry)
 
 
 def _first_line(error: Exception) -> str:

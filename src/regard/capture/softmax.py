@@ -64,6 +64,8 @@ class MatchedAttention:
     call: MaterializedWeights
     same_rows: bool | None
     from_cache: bool
+    operand: Tensor  # of the product, in the model's layout and autograd graph
+    to_weights: Callable[[Tensor], Tensor]  # brings the operand's gradient to that of the weights
 
 
 class SoftmaxTracker:
@@ -96,10 +98,27 @@ class SoftmaxTracker:
         if tracked is None:
             return None
         if name in _PRODUCTS or name == "einsum" or (name == "sum" and tracked.values is not None):
-            oriented = _orient(name, args, kwargs, position, tracked)
-            return None if oriented is None else _match(oriented)
+            return self._match(name, args, kwargs, position, tracked)
         self._propagate(function, name, args, kwargs, out, position, tracked)
         return None
+
+    def locate(
+        self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[int, Tensor] | None:
+        """Find the weights among the operands of a product with values.
+
+        Returns:
+            The operand's position among the tensors of `args`, and for each weight (batch, head,
+            query, key) the index of its element in that operand, as if that were contiguous.
+        """
+        position, tracked = self._find(args)
+        if tracked is None or tracked.values is not None:
+            return None
+        shape = tracked.weights.shape
+        elements = torch.arange(shape.numel(), device=tracked.weights.device).view(shape)
+        oriented = _orient(name, args, kwargs, position, replace(tracked, weights=elements))
+        call = None if oriented is None else _match(oriented)
+        return None if call is None else (position, call.elements)
 
     def _start(self, args: tuple[Any, ...], kwargs: dict[str, Any], out: Tensor) -> None:
         scores = next(tensors_in((*args, *kwargs.values())))
@@ -123,6 +142,34 @@ class SoftmaxTracker:
             if tensor in self._tracked:
                 return position, self._tracked[tensor]
         return 0, None
+
+    def _match(
+        self,
+        name: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        position: int,
+        tracked: TrackedWeights,
+    ) -> MatchedAttention | None:
+        """Return the attention that a product completes; None if it is no product with values."""
+
+        def match(weights: Tensor) -> MaterializedWeights | None:
+            known = replace(tracked, weights=weights)
+            oriented = _orient(name, args, kwargs, position, known)
+            return None if oriented is None else _match(oriented)
+
+        def to_weights(gradient: Tensor) -> Tensor:
+            if tracked.values is not None:  # of weights * values
+                gradient = (gradient * tracked.values).sum_to_size(tracked.weights.shape)
+            call = match(gradient)
+            assert call is not None, "it was matched before"
+            return call.weights(slice(None), list(range(call.shape[1])), slice(None))
+
+        call = match(tracked.weights)
+        if call is None:
+            return None
+        operand = list(tensors_in(args))[position]
+        return MatchedAttention(call, tracked.same_rows, tracked.from_cache, operand, to_weights)
 
     def _propagate(
         self,
@@ -252,7 +299,7 @@ def _expand_equation(equation: str, ndims: list[int]) -> tuple[list[str], str, s
     return terms, result.replace("...", ellipsis), ellipsis
 
 
-def _match(oriented: TrackedWeights) -> MatchedAttention | None:
+def _match(oriented: TrackedWeights) -> MaterializedWeights | None:
     """Bring oriented weights to four axes; None if another axis than the softmax's is summed."""
     index = oriented.softmax_index[(0,) * (oriented.softmax_index.ndim - 1)]
     if len(index) > 1 and index[0] == index[1]:
@@ -263,10 +310,9 @@ def _match(oriented: TrackedWeights) -> MatchedAttention | None:
         weights = weights.unflatten(0, shape[:2])
     weights = to_four_axes(oriented.head_layout.split(weights))
     values = None if oriented.values is None else _match_values(oriented.values, weights, oriented)
-    call = MaterializedWeights(
+    return MaterializedWeights(
         weights, values, has_mask=oriented.has_mask, extra_keys=appended_keys.get()
     )
-    return MatchedAttention(call, oriented.same_rows, oriented.from_cache)
 
 
 def _match_values(values: Tensor, weights: Tensor, oriented: TrackedWeights) -> Tensor | None:

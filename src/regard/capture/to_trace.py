@@ -17,6 +17,9 @@ Tokens = TokenList | Sequence[str] | None
 Records = Sequence[CapturedAttention]
 
 
+UNKNOWN = "…"  # the piece that stands for a token of which it is not known that it was written
+
+
 class TokenLists(NamedTuple):
     """The names of the token lists on both axes of a map."""
 
@@ -24,16 +27,36 @@ class TokenLists(NamedTuple):
     keys: str
 
 
+class GivenTokens(NamedTuple):
+    """The tokens that a user gave, and what the decoder's are called.
+
+    Of a decoder that predicts the next token, the tokens given are those it read,
+    "decoder_input"; the rows of its cross-attention are named by the tokens it wrote, "target".
+    """
+
+    lists: dict[str, TokenList]
+    decoder: str = "target"
+
+    @property
+    def query_inputs(self) -> str | None:
+        """Name of the tokens that the decoder read, if they differ from those it wrote."""
+        return None if self.decoder == "target" else self.decoder
+
+
 def build_trace(
     records: Records,
     source: Tokens,
     target: Tokens,
+    written: Tokens,
     batch_index: int,
     title: str,
     model: str,
     gold: Sequence[tuple[int, int]] | None,
 ) -> Trace:
     """Build the trace of one batch item; tokens that are not given are numbered.
+
+    `target` are the tokens that a decoder read, and `written` those that it wrote, which by default
+    are the former shifted by one. See `Capture.trace`.
 
     Raises:
         RegardError: if a record has no such batch item.
@@ -44,12 +67,19 @@ def build_trace(
                 f"batch_index must be from 0 to {record.batch_size - 1}, the batch of "
                 f"{record.name}, but it is {batch_index}"
             )
-    given_lists = _name_given(records, source, target)
-    axes = [_choose_lists(record, records, given_lists) for record in records]
+    given = _name_given(records, source, target, written is not None)
+    axes = [_choose_lists(record, records, given) for record in records]
     users_own = [tokens for tokens in (source, target) if isinstance(tokens, TokenList)]
-    maps = [_build_map(record, batch_index, a) for record, a in zip(records, axes, strict=True)]
+    maps = [
+        _build_map(record, batch_index, names, given.query_inputs)
+        for record, names in zip(records, axes, strict=True)
+    ]
+    lists = _build_lists(records, axes, given.lists, users_own, batch_index)
+    if given.query_inputs is not None:
+        read = lists[given.query_inputs]
+        lists["target"] = shift_to_written(read) if written is None else _to_list(written)
     return Trace(
-        tokens=_build_lists(records, axes, given_lists, users_own, batch_index),
+        tokens=lists,
         maps=tuple(maps),
         title=title,
         model=model,
@@ -57,50 +87,82 @@ def build_trace(
     )
 
 
-def _name_given(records: Records, source: Tokens, target: Tokens) -> dict[str, TokenList]:
+def _name_given(records: Records, source: Tokens, target: Tokens, has_written: bool) -> GivenTokens:
     """Name the given lists "source" and "target", or "text" if there is one text only."""
     has_two_texts = target is not None or _has_cross(records)
-    names = ("source", "target") if has_two_texts else ("text",)
-    return {
-        name: tokens if isinstance(tokens, TokenList) else TokenList(tuple(tokens))
+    is_causal = any(record.kind == "causal" for record in records)  # not seen in a single step
+    predicts_next = _has_cross(records) and (is_causal or has_written)
+    decoder = "decoder_input" if target is not None and predicts_next else "target"
+    names = ("source", decoder) if has_two_texts else ("text",)
+    lists = {
+        name: _to_list(tokens)
         for name, tokens in zip(names, (source, target), strict=False)
         if tokens is not None
     }
+    return GivenTokens(lists, decoder)
+
+
+def _to_list(tokens: TokenList | Sequence[str]) -> TokenList:
+    return tokens if isinstance(tokens, TokenList) else TokenList(tuple(tokens))
+
+
+def shift_to_written(read: TokenList) -> TokenList:
+    """Return the tokens that a decoder wrote, from those that it read: each step writes the next.
+
+    What the last step wrote was never read, so it is unknown: a special piece "…". Word indices
+    stay those of the tokens read, so that links to them hold.
+
+    Example:
+        >>> shift_to_written(TokenList(("<s>", "chat", "dort"), special=(0,))).pieces
+        ('chat', 'dort', '…')
+    """
+    length, padding = len(read), set(read.padding)
+    unknown = [n for n in range(length) if n + 1 == length or n + 1 in padding]
+    following = [None if n in unknown else n + 1 for n in range(length)]
+    words = tuple(range(length)) if read.words is None else read.words
+    log_probs = read.log_probs
+    return TokenList(
+        tuple(UNKNOWN if n is None else read.pieces[n] for n in following),
+        tuple(None if n is None else words[n] for n in following),
+        tuple(sorted({*unknown, *(n - 1 for n in read.special if n)} - padding)),
+        read.padding,
+        None
+        if log_probs is None
+        else tuple(None if n is None else log_probs[n] for n in following),
+    )
 
 
 def _has_cross(records: Records) -> bool:
     return any(record.kind == "cross" for record in records)
 
 
-def _choose_lists(
-    record: CapturedAttention, records: Records, given_lists: dict[str, TokenList]
-) -> TokenLists:
+def _choose_lists(record: CapturedAttention, records: Records, given: GivenTokens) -> TokenLists:
     """Choose the token lists of a map; lists that are not given are matched by length."""
     if record.kind == "cross":
         names = TokenLists("target", "source")
-    elif "target" in given_lists or _has_cross(records):
-        name = _source_or_target(record, records)
+    elif given.decoder in given.lists or _has_cross(records):
+        name = "source" if _is_over_source(record, records) else given.decoder
         names = TokenLists(name, name)
     else:
         names = TokenLists("text", "text")
     counts = _num_tokens(record)
     sized = (
-        _with_length(name, n, records, given_lists) for name, n in zip(names, counts, strict=True)
+        _with_length(name, n, records, given.lists) for name, n in zip(names, counts, strict=True)
     )
     return TokenLists(*sized)
 
 
-def _source_or_target(record: CapturedAttention, records: Records) -> str:
-    """Return which text a module's self-attention is over."""
+def _is_over_source(record: CapturedAttention, records: Records) -> bool:
+    """Return whether a module's self-attention is over the source and not over the target."""
     if record.kind == "causal":
-        return "target"
+        return False
     crosses = [other for other in records if other.kind == "cross"]
     target_lengths = {_num_tokens(cross)[0] for cross in crosses}
     source_lengths = {_num_tokens(cross)[1] for cross in crosses}
     length = _num_tokens(record)[0]
     if (length in source_lengths) != (length in target_lengths):
-        return "source" if length in source_lengths else "target"
-    return "target" if "decoder" in record.name.lower() else "source"
+        return length in source_lengths
+    return "decoder" not in record.name.lower()
 
 
 def _num_tokens(record: CapturedAttention) -> tuple[int, int]:
@@ -179,7 +241,9 @@ def _extend_tokens(tokens: TokenList, extra_keys: int) -> TokenList:
     )
 
 
-def _build_map(record: CapturedAttention, batch_index: int, names: TokenLists) -> AttentionMap:
+def _build_map(
+    record: CapturedAttention, batch_index: int, names: TokenLists, query_inputs: str | None
+) -> AttentionMap:
     weights, summary = record.weights, record.summary
     missing = record.offset if record.kind == "causal" else 0
     keys = names.keys
@@ -196,6 +260,7 @@ def _build_map(record: CapturedAttention, batch_index: int, names: TokenLists) -
         call=record.call,
         call_site=record.call_site,
         value_norms=_value_norms(record, batch_index),
+        query_inputs=query_inputs if record.kind == "cross" else None,
     )
 
 

@@ -10,7 +10,11 @@ Shape = tuple[int, int, int, int]
 
 @runtime_checkable
 class CapturedCall(Protocol):
-    """One attention call, from which any block of its weights can be recomputed."""
+    """One attention call, from which any block of its weights can be recomputed.
+
+    Captures compute without gradients; a call that is made with gradients enabled has
+    differentiable weights, as `regard.edit` needs them.
+    """
 
     shape: Shape  # batch, head, query, key
     heads_independent: bool  # computing heads one by one costs no more than all at once
@@ -34,16 +38,15 @@ class CapturedCall(Protocol):
 
 
 def round_like_autocast(vectors: Tensor) -> Tensor:
-    """Detach vectors and round them as autocast does before a product."""
+    """Round vectors as autocast does before a product."""
     device = vectors.device.type
     if torch.is_autocast_enabled(device) and vectors.dtype == torch.float32:
-        return vectors.detach().to(torch.get_autocast_dtype(device))
-    return vectors.detach()
+        return vectors.to(torch.get_autocast_dtype(device))
+    return vectors
 
 
 def to_four_axes(vectors: Tensor) -> Tensor:
     """Bring vectors to (batch, head, row, width): merge leading axes, or add those missing."""
-    vectors = vectors.detach()
     if vectors.ndim > 4:
         return vectors.flatten(0, vectors.ndim - 4)
     if vectors.ndim == 3:
@@ -52,8 +55,10 @@ def to_four_axes(vectors: Tensor) -> Tensor:
 
 
 def masked_softmax(scores: Tensor, has_mask: bool) -> Tensor:
-    """Compute softmax over the keys in place; a fully masked row becomes zeros."""
+    """Compute softmax over the keys, in place if it may be; a fully masked row becomes zeros."""
     if not has_mask or not scores.shape[-1]:
-        return torch.softmax(scores, dim=-1, out=scores)
+        return torch.softmax(scores, dim=-1, out=None if scores.requires_grad else scores)
     fully_masked = scores.amax(dim=-1, keepdim=True) == -torch.inf
+    if scores.requires_grad:  # softmax of nothing but -inf has NaN as its gradient
+        return scores.masked_fill(fully_masked, 0.0).softmax(-1).masked_fill(fully_masked, 0.0)
     return torch.softmax(scores, dim=-1, out=scores).masked_fill_(fully_masked, 0.0)

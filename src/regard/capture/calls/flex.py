@@ -30,7 +30,7 @@ class FlexCall:
     ) -> None:
         self.queries, self.keys = round_like_autocast(queries), round_like_autocast(keys)
         self.raw_keys: Tensor | None = self.keys
-        self.values: Tensor | None = values.detach()
+        self.values: Tensor | None = values
         batch, heads, num_queries = queries.shape[:3]
         self.shape: Shape = (batch, heads, num_queries, keys.shape[2])
         self.offset = max(0, keys.shape[2] - num_queries)

@@ -37,6 +37,11 @@ class MaterializedWeights:
         self.offset = max(0, keys - extra_keys - queries) if offset is None else offset
         self.is_causal = is_causal(weights != 0, self.offset, extra_keys)
 
+    @property
+    def elements(self) -> Tensor:
+        """The weights as they were given, without a change of dtype."""
+        return self._weights
+
     def visible_keys(self, stop: int) -> int:
         """Return the number of keys: all of them are there."""
         return self.shape[3]

@@ -8,6 +8,7 @@ from torch import Tensor
 from regard._support.precision import upcast
 from regard.attention import AttentionCall
 from regard.attention.backends import dense
+from regard.attention.backends.folding import fold
 from regard.capture.calls.base import CapturedCall, Shape, round_like_autocast, to_four_axes
 from regard.capture.calls.sdpa import SDPACall
 from regard.capture.isolation import side_effect_free_copy
@@ -21,9 +22,11 @@ def capture_regard_call(call: AttentionCall) -> CapturedCall:
     is_unmasked = call.bias is None and (call.mask is None or causal) and call.groups == 1
     if not (is_unmasked and call.score.is_dot_product):
         return RegardCall(call)
-    form = call.score.fold(upcast(call.queries), upcast(call.keys))
+    form = fold(call, call.queries, None)
+    if form is None:
+        return RegardCall(call)
     queries, keys, scale, _ = form.absorb_key_bias()
-    captured = SDPACall(queries, keys, call.values, is_causal=causal, scale=scale)
+    captured = SDPACall(upcast(queries), upcast(keys), call.values, is_causal=causal, scale=scale)
     captured.raw_keys = to_four_axes(call.keys)  # a folded key may depend on all the others
     return captured
 

@@ -1,0 +1,261 @@
+"""Attribution: how much each token contributed to an output, by five methods, as a trace."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from regard.analysis.embedded_inputs import Arguments, EmbeddedInputs, to_arguments
+from regard.analysis.flow import rollout, weight_by_value_norm
+from regard.analysis.input_attribution import build_input_trace, gradient_x_input, integrate
+from regard.analysis.output_scores import Target, select_scores
+from regard.analysis.relevance import Layer, propagate_relevance
+from regard.capture import Capture, GradientCapture, watch_gradients
+from regard.errors import RegardError, unknown_name
+from regard.trace import Array, AttentionMap, TokenList, Trace
+
+METHODS = (
+    "gradient_x_weight",
+    "rollout",
+    "chefer",
+    "value_norm",
+    "gradient_x_input",
+    "integrated_gradients",
+)
+"""Names of the methods of `attribute`."""
+
+
+class _Pass(NamedTuple):
+    """One watched pass of a model, with its graph."""
+
+    seen: GradientCapture
+    embedded: EmbeddedInputs
+    scores: Tensor  # (row,): what is attributed
+
+
+def attribute(
+    model: nn.Module,
+    inputs: Any,
+    target: Target = None,
+    *,
+    method: str = "chefer",
+    tokens: TokenList | Sequence[str] | None = None,
+    target_tokens: TokenList | Sequence[str] | None = None,
+    written: TokenList | Sequence[str] | None = None,
+    tokenizer: Any = None,
+    batch_index: int = 0,
+    steps: int = 50,
+    baseline: int | None = None,
+) -> Trace:
+    """Attribute an output of a model to the tokens that it read.
+
+    Works with every model whose attention `regard.watch` sees; fused kernels stay in use.
+
+        gradient_x_weight     (∂output/∂A ⊙ A)⁺ of every layer and head
+        rollout               product of the layers' mean weights and residuals (Abnar and Zuidema
+                              2020); of cross-attention, each layer's mean times the encoder's
+        chefer                relevance propagation (Chefer et al. 2021)
+        value_norm            weights times the norms of the values (Kobayashi et al. 2020, here
+                              before the output projection), of every layer and head
+        gradient_x_input      gradient × embedding, summed over the width
+        integrated_gradients  its mean on the way from a baseline (Sundararajan et al. 2017)
+
+    The last two are signed. They give two maps, of what speaks for the output and of what speaks
+    against it; the first minus the second is the attribution. Rollout and value norms do not depend
+    on the target. With several outputs, a row is an output; with one, `chefer` returns all rows of
+    its relevance, of which that of the position that the output is read from (a class token, the
+    last position) explains it.
+
+    Args:
+        model: a model in evaluation mode.
+        inputs: what it is called with: a tensor, a tuple, or a dict such as a tokenizer returns.
+        target: which output. A class, for logits (batch, class); (position, token), for logits
+            (batch, position, token); or a function of the model's output that returns a scalar, or
+            one per row. By default the highest logit, at every position if there are several.
+        method: one of the above.
+        tokens: what the model reads, to label the trace; numbered by default.
+        target_tokens: what a decoder reads.
+        written: what it writes; see `Capture.trace`.
+        tokenizer: a tokenizer of transformers, to label the tokens of `inputs` instead.
+        batch_index: which item of the batch.
+        steps: number of points on the way from the baseline, for integrated gradients.
+        baseline: token id that integrated gradients start from; by default vectors of zeros.
+
+    Returns:
+        A trace, which can be drawn as any other; its weights are attributions and do not sum to 1.
+
+    Raises:
+        TypeError: if `model` is no module.
+        RegardError: if there is no such method or output, the model is in training mode, or some
+            attention of the model was not seen, so that the attribution would be incomplete.
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> model = nn.TransformerEncoderLayer(12, nhead=3, batch_first=True).eval()
+        >>> x = torch.randn(1, 4, 12)
+        >>> trace = attribute(model, x, lambda states: states[0, 0].sum(), tokens=list("abcd"))
+        >>> trace.maps[0].name, trace.maps[0].shape, trace.maps[0].queries
+        ('chefer', (1, 4, 4), 'text')
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be an nn.Module, but it is a {type(model).__name__}")
+    if method not in METHODS:
+        raise unknown_name("attribution method", method, METHODS)
+    if model.training:
+        raise RegardError(
+            "model must be in evaluation mode, as dropout would change the attribution with every "
+            "pass; call model.eval()"
+        )
+    arguments = to_arguments(inputs)
+    with torch.inference_mode(False), torch.enable_grad():
+        result = _run(model, EmbeddedInputs(arguments), target, batch_index)
+        capture = result.seen.capture
+        _check_complete(capture, arguments)
+        trace = capture.trace(
+            tokens,
+            target_tokens,
+            written=written,
+            tokenizer=tokenizer,
+            inputs=None if tokenizer is None else inputs,
+            batch_index=batch_index,
+        )
+        if method == "value_norm":
+            return weight_by_value_norm(trace)
+        if method == "rollout":
+            return _rollout(trace)
+        if method in ("chefer", "gradient_x_weight"):
+            _check_extra_keys(capture)
+            by_weights = _relevance if method == "chefer" else _gradient_x_weight
+            return by_weights(trace, result, batch_index)
+        if method == "gradient_x_input":
+            values = gradient_x_input(result.scores, result.embedded, batch_index)
+        else:
+
+            def run_at(share: float) -> tuple[Tensor, EmbeddedInputs]:
+                embedded = EmbeddedInputs(arguments, share, baseline)
+                return _run(model, embedded, target, batch_index).scores, embedded
+
+            values = integrate(run_at, steps, batch_index)
+    return build_input_trace(trace, method, values)
+
+
+def _run(model: nn.Module, embedded: EmbeddedInputs, target: Target, batch_index: int) -> _Pass:
+    args, kwargs = embedded.arguments
+    with embedded, watch_gradients(model) as seen:
+        output = model(*args, **kwargs)
+    return _Pass(seen, embedded, select_scores(output, target, batch_index))
+
+
+def _check_complete(capture: Capture, arguments: Arguments) -> None:
+    """Raise if some attention was not captured, or not in the layout of the inputs."""
+    capture.check()
+    if capture.failures:
+        raise RegardError(
+            "the attribution would be incomplete, since attention was not captured: "
+            + "; ".join(capture.failures)
+        )
+    positional, named = arguments
+    sizes = {len(x) for x in (*positional, *named.values()) if isinstance(x, Tensor) and x.ndim > 1}
+    for record in capture:
+        if sizes and record.batch_size not in sizes:
+            raise RegardError(
+                f"{record.name} attends within {record.batch_size} windows or groups of a batch of "
+                f"{min(sizes)}, whose positions are not known; its layers cannot be combined"
+            )
+
+
+def _check_extra_keys(capture: Capture) -> None:
+    for record in capture:
+        if record.extra_keys:
+            raise RegardError(
+                f"{record.name} appends keys that are no positions (bias_k, add_zero_attn), which "
+                "this method cannot propagate; 'integrated_gradients' can"
+            )
+
+
+def _row_list(attention_map: AttentionMap) -> str:
+    """Return the token list that a map's queries read, which names them in other layers."""
+    return attention_map.query_inputs or attention_map.queries
+
+
+def _gradients(trace: Trace, result: _Pass, score: Tensor, batch_index: int) -> list[Array]:
+    gradients = [x[batch_index].double().numpy() for x in result.seen.gradients(score)]
+    for attention_map, gradient in zip(trace.maps, gradients, strict=True):
+        if gradient.shape != attention_map.shape:
+            raise RegardError(f"{attention_map.name} continues keys of before; attribute one pass")
+    return gradients
+
+
+def _gradient_x_weight(trace: Trace, result: _Pass, batch_index: int) -> Trace:
+    maps = tuple(
+        replace(m, weights=np.maximum(gradient * m.weights, 0))
+        for m, gradient in zip(
+            trace.maps, _gradients(trace, result, result.scores.sum(), batch_index), strict=True
+        )
+    )
+    return replace(trace, maps=maps)
+
+
+def _relevance(trace: Trace, result: _Pass, batch_index: int) -> Trace:
+    """Return relevance: all of one output, or of each output the row of its own position."""
+    relevances: list[dict[tuple[str, str], Array]] = []
+    for score in result.scores:
+        gradients = _gradients(trace, result, score, batch_index)
+        layers = [
+            Layer(_row_list(m), m.keys, np.asarray(m.weights), gradient)
+            for m, gradient in zip(trace.maps, gradients, strict=True)
+        ]
+        relevances.append(propagate_relevance(layers))
+    if len(relevances) == 1:
+        combined = relevances[0]
+    else:
+        own = _row_list(trace.maps[-1])  # the output is read from where the last layer writes
+        rows = len(trace.tokens[own])
+        if rows != len(relevances):
+            raise RegardError(
+                f"target must return one scalar, or one for each of {rows} positions, but there "
+                f"are {len(relevances)}"
+            )
+        combined = {
+            pair: np.stack([relevance[pair][row] for row, relevance in enumerate(relevances)])
+            for pair in relevances[0]
+            if pair[0] == own
+        }
+    maps = tuple(_relevance_map(trace, pair, value) for pair, value in combined.items())
+    return replace(trace, maps=maps)
+
+
+def _relevance_map(trace: Trace, pair: tuple[str, str], value: Array) -> AttentionMap:
+    """Return relevance between two token lists as a map of the kind that attention has there."""
+    queries, keys = pair
+    like = next((m for m in trace.maps if (_row_list(m), m.keys) == pair), None)
+    kind = "cross" if like is None and queries != keys else "self" if like is None else like.kind
+    return AttentionMap(
+        name="chefer",
+        kind=kind,
+        queries=queries if like is None else like.queries,
+        keys=keys,
+        query_inputs=None if like is None else like.query_inputs,
+        weights=value[None].astype(np.float32),
+    )
+
+
+def _rollout(trace: Trace) -> Trace:
+    """Return the rollout of every text, and of cross-attention to it."""
+    lists = dict.fromkeys(m.keys for m in trace.maps if m.kind != "cross" and m.queries == m.keys)
+    flows = {name: rollout(trace, name) for name in lists}
+    first = {name: next(m for m in trace.maps if m.queries == m.keys == name) for name in lists}
+    maps = [_flow_map(first[name], flow, "rollout") for name, flow in flows.items()]
+    for m in trace.maps:
+        if m.kind == "cross" and m.weights is not None:
+            flow = m.weights.mean(0) @ flows[m.keys] if m.keys in flows else m.weights.mean(0)
+            maps.append(_flow_map(m, flow, f"rollout of {m.name}"))
+    return replace(trace, maps=tuple(maps))
+
+
+def _flow_map(like: AttentionMap, flow: Array, name: str) -> AttentionMap:
+    weights = flow[None].astype(np.float32)
+    return replace(like, name=name, weights=weights, heads=(0,), value_norms=None)

@@ -1,0 +1,311 @@
+"""Effects of changing attention: importance of heads, knocked-out edges, patched patterns.
+
+Each function runs the model many times under `regard.edit` and compares a metric, a function
+`metric(output, batch)` that returns a scalar tensor, such as a loss or a difference of logits. Put
+the model into evaluation mode first.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from regard._support.progress import track
+from regard.capture import watch
+from regard.errors import RegardError
+from regard.interventions import edit
+from regard.interventions.editable import EditableAttention
+from regard.interventions.operations import Observe
+from regard.interventions.reference import call_model
+from regard.trace import Array
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+Metric = Callable[[Any, Any], Tensor]
+
+
+@dataclass(frozen=True)
+class HeadEffects:
+    """A number for each head of each module.
+
+    Attributes:
+        modules: names, in the order in which they are called.
+        values: (module, head); NaN where a module has fewer heads than others.
+        label: what a value means.
+    """
+
+    modules: tuple[str, ...]
+    values: Array
+    label: str
+
+    def ranking(self) -> list[tuple[str, int]]:
+        """Return the heads (module, head), the largest value first."""
+        order = np.argsort(-self.values, axis=None, kind="stable")
+        cells = [divmod(int(n), self.values.shape[1]) for n in order]
+        return [(self.modules[m], h) for m, h in cells if not np.isnan(self.values[m, h])]
+
+    def plot(self, title: str = "") -> "matplotlib.figure.Figure":
+        """Plot the values as a map of layers × heads."""
+        from regard.viz import plot_head_map
+
+        return plot_head_map(self.values, title=title, label=self.label, layers=self.modules)
+
+
+@dataclass(frozen=True)
+class HeadImportance:
+    """The importance of heads, measured by ablation and estimated by gradients.
+
+    Attributes:
+        ablation: change of the metric when a head is ablated.
+        gradient: mean of |∂ metric / ∂ factor of the head| (Michel et al. 2019).
+    """
+
+    ablation: HeadEffects
+    gradient: HeadEffects
+
+    @property
+    def rank_correlation(self) -> float:
+        """Spearman's rank correlation of the estimate and the size of the measured change."""
+        measured, estimated = np.abs(self.ablation.values).ravel(), self.gradient.values.ravel()
+        is_head = ~np.isnan(measured)
+        return float(np.corrcoef(_ranks(measured[is_head]), _ranks(estimated[is_head]))[0, 1])
+
+    def plot(self, title: str = "") -> "matplotlib.figure.Figure":
+        """Plot the measured importance as a map of layers × heads."""
+        return self.ablation.plot(title)
+
+
+@dataclass(frozen=True)
+class KnockoutMatrix:
+    """Change of a metric when the edge from a query to a key is removed, (query, key)."""
+
+    queries: tuple[int, ...]
+    keys: tuple[int, ...]
+    values: Array
+
+    def plot(self, title: str = "") -> "matplotlib.figure.Figure":
+        """Plot the changes; colours diverge from 0."""
+        from regard.viz.heatmap import new_figure, set_titles
+
+        figure = new_figure(2.0 + 0.4 * len(self.keys), 1.6 + 0.4 * len(self.queries))
+        axes = figure.add_subplot()
+        limit = float(np.abs(self.values).max()) or 1.0
+        image = axes.imshow(self.values, cmap="PuOr_r", vmin=-limit, vmax=limit)
+        axes.set_xticks(range(len(self.keys)), [str(n) for n in self.keys])
+        axes.set_yticks(range(len(self.queries)), [str(n) for n in self.queries])
+        axes.set(xlabel="key", ylabel="query")
+        figure.colorbar(image, ax=axes, label="change of the metric")
+        set_titles(figure, title, None)
+        return figure
+
+
+def head_importance(
+    model: nn.Module,
+    batches: Iterable[Any],
+    metric: Metric,
+    *,
+    modules: str = "*",
+    mode: str = "zero",
+    reference: Mapping[str, Tensor] | None = None,
+    progress: bool = True,
+) -> HeadImportance:
+    """Measure the importance of every head by ablating it, and estimate it by gradients.
+
+    The estimate needs one pass per batch rather than one per head (Michel et al. 2019, "Are Sixteen
+    Heads Really Better than One?"): each head is multiplied by a factor of 1, and its importance is
+    the mean over batches of the size of the metric's gradient with respect to that factor.
+
+    Args:
+        model: any model whose attention `regard.watch` sees.
+        batches: what the model is called with: mappings are keyword arguments, tuples and lists
+            positional ones, anything else is the only argument.
+        metric: `metric(output, batch)`, a differentiable scalar.
+        modules: name or pattern of the modules; all by default.
+        mode: of the ablation, "zero" or "mean".
+        reference: means over a reference batch, for "mean".
+        progress: show a progress bar on stderr.
+
+    Returns:
+        Both importances, averaged over batches.
+
+    Raises:
+        RegardError: if there are no batches, or no attention in these modules.
+
+    Example:
+        >>> import torch, regard
+        >>> model = regard.MultiHeadAttention(12, heads=3)
+        >>> batches = [torch.randn(2, 5, 12) for _ in range(2)]
+        >>> found = head_importance(
+        ...     model, batches, lambda output, batch: output.square().mean(), progress=False
+        ... )
+        >>> found.ablation.values.shape, found.gradient.values.shape
+        ((1, 3), (1, 3))
+    """
+    batches = list(batches)
+    if not batches:
+        raise RegardError("batches must hold one batch or more, but there are none")
+    heads = _count_heads(model, batches[0], modules)
+    base = _mean_metric(model, batches, metric)
+    changes = {}
+    for cell in track(_cells(heads), "heads ablated", len(_cells(heads)), visible=progress):
+        with edit(model) as edits:
+            edits[cell[0]].heads(cell[1]).ablate(mode, reference=reference)
+            changes[cell] = _mean_metric(model, batches, metric) - base
+    gradients = _gate_gradients(model, batches, metric, modules, heads)
+    return HeadImportance(
+        _effects(heads, changes, "change of the metric"),
+        _effects(heads, gradients, "size of the gradient"),
+    )
+
+
+def patch(
+    model: nn.Module,
+    clean: Any,
+    corrupted: Any,
+    metric: Metric,
+    *,
+    modules: str = "*",
+    progress: bool = True,
+) -> HeadEffects:
+    """Patch the attention pattern of each head from a clean run into a corrupted one.
+
+    Args:
+        model: any model whose attention `regard.watch` sees.
+        clean: inputs, as for `head_importance`.
+        corrupted: inputs with as many positions.
+        metric: `metric(output, batch)`, a scalar that differs between the two runs.
+        modules: name or pattern of the modules; all by default.
+        progress: show a progress bar on stderr.
+
+    Returns:
+        The share of the metric that each head restores: 0 as in the corrupted run, 1 as in the
+        clean one.
+
+    Raises:
+        RegardError: if both runs have the same metric, or other numbers of positions.
+
+    Example:
+        >>> import torch, regard
+        >>> model = regard.MultiHeadAttention(12, heads=3)
+        >>> clean, corrupted = torch.randn(2, 1, 5, 12)
+        >>> patch(
+        ...     model, clean, corrupted, lambda output, batch: output[0, -1].sum(), progress=False
+        ... ).values.shape
+        (1, 3)
+    """
+    heads = _count_heads(model, clean, modules)
+    with torch.no_grad(), watch(model, keep="all") as capture:
+        target = float(metric(call_model(model, clean), clean))
+    base = _mean_metric(model, [corrupted], metric)
+    if target == base:
+        raise RegardError(f"clean and corrupted inputs must differ in the metric; both give {base}")
+    shares = {}
+    for cell in track(_cells(heads), "heads patched", len(_cells(heads)), visible=progress):
+        with edit(model) as edits:
+            name, head = cell
+            edits[name].heads(head).set_weights(capture.weights(name)[:, head : head + 1])
+            shares[cell] = (_mean_metric(model, [corrupted], metric) - base) / (target - base)
+    return _effects(heads, shares, "share of the metric restored")
+
+
+def knockout_matrix(
+    model: nn.Module,
+    batch: Any,
+    metric: Metric,
+    queries: Sequence[int],
+    keys: Sequence[int],
+    *,
+    modules: str = "*",
+    progress: bool = True,
+) -> KnockoutMatrix:
+    """Remove each edge from a query to a key in all heads of some modules, one at a time.
+
+    Args:
+        model: any model whose attention `regard.watch` sees.
+        batch: inputs, as for `head_importance`.
+        metric: `metric(output, batch)`, a scalar.
+        queries: positions of the queries.
+        keys: positions of the keys.
+        modules: name or pattern of the modules; all by default.
+        progress: show a progress bar on stderr.
+
+    Returns:
+        The change of the metric for each edge.
+
+    Raises:
+        RegardError: if a position does not occur.
+
+    Example:
+        >>> import torch, regard
+        >>> model = regard.MultiHeadAttention(12, heads=3)
+        >>> knockout_matrix(
+        ...     model, torch.randn(1, 5, 12), lambda output, batch: output.sum(),
+        ...     queries=[3, 4], keys=[0, 1, 2], progress=False,
+        ... ).values.shape
+        (2, 3)
+    """
+    base = _mean_metric(model, [batch], metric)
+    edges = [(query, key) for query in queries for key in keys]
+    changes = []
+    for query, key in track(edges, "edges removed", len(edges), visible=progress):
+        with edit(model) as edits:
+            edits[modules].block(queries=[query], keys=[key])
+            changes.append(_mean_metric(model, [batch], metric) - base)
+    values = np.array(changes).reshape(len(queries), len(keys))
+    return KnockoutMatrix(tuple(queries), tuple(keys), values)
+
+
+def _count_heads(model: nn.Module, batch: Any, modules: str) -> dict[str, int]:
+    """Return the number of heads of each module that calls attention."""
+    heads: dict[str, int] = {}
+
+    def count(attention: EditableAttention) -> None:
+        heads[attention.place.name] = attention.shape[1]
+
+    with torch.no_grad(), edit(model) as edits:
+        edits[modules].apply(Observe(count))
+        call_model(model, batch)
+    return heads
+
+
+def _gate_gradients(
+    model: nn.Module, batches: list[Any], metric: Metric, modules: str, heads: dict[str, int]
+) -> dict[tuple[str, int], float]:
+    sizes = {name: torch.zeros(count) for name, count in heads.items()}
+    for batch in batches:
+        gates = {name: torch.ones(count, requires_grad=True) for name, count in heads.items()}
+        with torch.enable_grad(), edit(model) as edits:
+            edits[modules].gate(gates)
+            value = metric(call_model(model, batch), batch)
+            found = torch.autograd.grad(value, list(gates.values()))
+        for name, gradient in zip(gates, found, strict=True):
+            sizes[name] += gradient.abs() / len(batches)
+    return {(name, head): float(sizes[name][head]) for name, head in _cells(heads)}
+
+
+@torch.no_grad()
+def _mean_metric(model: nn.Module, batches: list[Any], metric: Metric) -> float:
+    return float(np.mean([float(metric(call_model(model, batch), batch)) for batch in batches]))
+
+
+def _cells(heads: dict[str, int]) -> list[tuple[str, int]]:
+    return [(name, head) for name, count in heads.items() for head in range(count)]
+
+
+def _effects(heads: dict[str, int], found: dict[tuple[str, int], float], label: str) -> HeadEffects:
+    values = np.full((len(heads), max(heads.values())), np.nan)
+    for row, name in enumerate(heads):
+        for head in range(heads[name]):
+            values[row, head] = found[name, head]
+    return HeadEffects(tuple(heads), values, label)
+
+
+def _ranks(values: Array) -> Array:
+    """Return the rank of each value; equal ones share the mean of their ranks."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = counts.cumsum()
+    return np.asarray((last - (counts - 1) / 2)[inverse])

@@ -1,0 +1,84 @@
+"""Attribution to what a model reads: gradient × input, and integrated gradients."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.analysis.embedded_inputs import EmbeddedInputs
+from regard.errors import RegardError
+from regard.trace import Array, AttentionMap, TokenList, Trace
+
+OUTPUT = "output"  # token list of a single output
+
+
+def gradient_x_input(
+    scores: Tensor, embedded: EmbeddedInputs, batch_index: int
+) -> dict[str, Array]:
+    """Return gradient × input, (row, position) of each input."""
+    names = list(embedded.vectors)
+    found: dict[str, list[Array]] = {name: [] for name in names}
+    for score in scores:
+        gradients = torch.autograd.grad(
+            score, list(embedded.vectors.values()), retain_graph=True, allow_unused=True
+        )
+        products = {
+            name: embedded.distances[name] * (0.0 if gradient is None else gradient)
+            for name, gradient in zip(names, gradients, strict=True)
+        }
+        for name, value in embedded.per_position(products, batch_index).items():
+            found[name].append(value.detach().double().cpu().numpy())
+    embedded.per_position(embedded.distances, batch_index)  # raises if there are none
+    return {name: np.stack(values) for name, values in found.items()}
+
+
+def integrate(
+    run_at: Callable[[float], tuple[Tensor, EmbeddedInputs]], steps: int, batch_index: int
+) -> dict[str, Array]:
+    """Integrate gradient × distance from the baseline, by Gauss-Legendre quadrature."""
+    if steps < 1:
+        raise RegardError(f"steps must be 1 or more, but it is {steps}")
+    nodes, weights = np.polynomial.legendre.leggauss(steps)
+    total: dict[str, Array] = {}
+    for node, weight in zip((nodes + 1) / 2, weights / 2, strict=True):
+        for name, value in gradient_x_input(*run_at(float(node)), batch_index).items():
+            total[name] = total.get(name, 0) + weight * value
+    return total
+
+
+def build_input_trace(trace: Trace, method: str, values: dict[str, Array]) -> Trace:
+    """Return signed attributions as two maps for each input: for and against the output."""
+    tokens, maps = dict(trace.tokens), []
+    rows = next(iter(values.values())).shape[0]
+    last = trace.maps[-1]
+    queries = last.queries if rows > 1 and rows == len(tokens[last.queries]) else OUTPUT
+    if queries == OUTPUT:
+        names = (OUTPUT,) if rows == 1 else tuple(str(n) for n in range(rows))
+        tokens[OUTPUT] = TokenList(names)
+    for n, (name, value) in enumerate(values.items()):
+        keys = _input_list(trace, name, n, len(values), value.shape[1])
+        tokens.setdefault(keys, TokenList(tuple(str(i) for i in range(value.shape[1]))))
+        for sign, side in ((1, "for"), (-1, "against")):
+            weights = np.maximum(sign * value, 0)[None].astype(np.float32)
+            maps.append(
+                AttentionMap(
+                    name=f"{method}, {side} the output",
+                    kind="cross",
+                    queries=queries,
+                    keys=keys,
+                    weights=weights,
+                )
+            )
+    return replace(trace, tokens=tokens, maps=tuple(maps))
+
+
+def _input_list(trace: Trace, name: str, index: int, count: int, length: int) -> str:
+    """Return the token list of an input: of the decoder if it is named so, or the second of two."""
+    is_decoder = name.startswith("decoder") or (count > 1 and index == 1)
+    candidates = ("decoder_input", "target") if is_decoder else ("source", "text", *trace.tokens)
+    for candidate in candidates:
+        if candidate in trace.tokens and len(trace.tokens[candidate]) == length:
+            return candidate
+    return f"input {name}"

@@ -1,0 +1,184 @@
+"""Gradients with respect to attention weights, also where a fused kernel never computes them.
+
+The context of attention is linear in the weights, C = A V. The gradient of any scalar with respect
+to A is therefore ∂/∂C · Vᵀ, which autograd gives for every kernel. Where the model computes its
+weights itself, the gradient is that of the weights which it multiplies with the values.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from regard.attention import AttentionCall, register_observer
+from regard.capture.call_site import ModuleNames
+from regard.capture.calls import CapturedCall, to_four_axes
+from regard.capture.capture import Capture
+from regard.capture.isolation import compiled_models_run_eagerly
+from regard.capture.mode import CaptureMode
+from regard.capture.record import CapturedAttention
+from regard.capture.softmax import MatchedAttention
+from regard.errors import RegardError
+
+ToWeights = Callable[[Tensor], Tensor]
+
+
+class _Part(NamedTuple):
+    """A tensor of the autograd graph, and how its gradient becomes that of some weights."""
+
+    tensor: Tensor
+    to_weights: ToWeights  # returns (batch, head, query, key)
+
+
+class GradientCapture:
+    """A `Capture` whose weights can be differentiated by: what `watch_gradients` yields."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+        self._parts: list[list[_Part]] = []  # of each record: one, or one per generation step
+
+    def add(self, index: int, part: _Part) -> None:
+        """Add the part of a call that became, or continued, the record of an index."""
+        while len(self._parts) <= index:
+            self._parts.append([])
+        self._parts[index].append(part)
+
+    def gradients(self, scalar: Tensor) -> list[Tensor]:
+        """Return the gradient of a scalar with respect to the weights of every record.
+
+        Args:
+            scalar: a tensor computed from the model's output; its graph is kept.
+
+        Returns:
+            For each record (batch, head, query, key); zeros where the scalar does not depend on it.
+
+        Raises:
+            RegardError: if some layer is not part of the graph.
+        """
+        for record, parts in zip(self.capture, self._parts, strict=True):
+            if not parts or not all(part.tensor.requires_grad for part in parts):
+                raise RegardError(
+                    f"no gradient reaches the attention of {record.name}: does the model run it "
+                    "under torch.no_grad, or detach what it reads?"
+                )
+        tensors = [part.tensor for parts in self._parts for part in parts]
+        found = iter(torch.autograd.grad(scalar, tensors, retain_graph=True, allow_unused=True))
+        with torch.no_grad():
+            return [
+                _join(record, [(part, next(found)) for part in parts])
+                for record, parts in zip(self.capture, self._parts, strict=True)
+            ]
+
+
+@contextmanager
+def watch_gradients(model: nn.Module) -> Iterator[GradientCapture]:
+    """Capture the full weights of a model as `watch` does, and what their gradients need.
+
+    Example:
+        >>> model = nn.MultiheadAttention(12, num_heads=3, batch_first=True)
+        >>> x = torch.randn(2, 5, 12)
+        >>> with watch_gradients(model) as seen:
+        ...     output, _ = model(x, x, x, need_weights=False)
+        >>> seen.gradients(output.sum())[0].shape
+        torch.Size([2, 3, 5, 5])
+    """
+    capture = Capture(type(model).__name__, "all")
+    seen = GradientCapture(capture)
+    mode = _GradientMode(ModuleNames(model), capture, seen)
+    with compiled_models_run_eagerly(), register_observer(mode.on_regard_call), mode:
+        try:
+            yield seen
+        finally:
+            capture.close()
+
+
+class _GradientMode(CaptureMode):
+    """A capture mode that also keeps the tensors whose gradients are needed."""
+
+    def __init__(self, names: ModuleNames, capture: Capture, seen: GradientCapture) -> None:
+        super().__init__(names, capture)
+        self._seen = seen
+        self._context: Tensor | None = None  # of the call that is being examined
+        self._to_context: ToWeights = to_four_axes
+        self._match: MatchedAttention | None = None
+
+    def on_regard_call(self, call: AttentionCall, run: Callable[[], object]) -> object:
+        """Run a call of regard's own attention, keep its context, and record it."""
+
+        def run_and_keep() -> object:
+            result = run()
+            context = result[0] if isinstance(result, tuple) else result
+            self._context = context if isinstance(context, Tensor) else None
+            self._to_context = to_four_axes
+            return result
+
+        return super().on_regard_call(call, run_and_keep)
+
+    def _examine(
+        self,
+        func: Callable[..., Any],
+        name: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        out: Any,
+    ) -> None:
+        if name in ("scaled_dot_product_attention", "flex_attention"):
+            layout = self._lineage.head_layout(args[0])
+            self._context = out[0] if isinstance(out, tuple) else out
+            self._to_context = lambda gradient: to_four_axes(layout.split(gradient))
+        super()._examine(func, name, args, kwargs, out)
+
+    def _record_match(self, match: MatchedAttention, out: Any) -> None:
+        self._match = match
+        super()._record_match(match, out)
+        self._match = None
+
+    def _record(
+        self, call: CapturedCall, same_rows: bool | None, from_cache: bool, out: Any
+    ) -> None:
+        steps = [record.steps for record in self._capture]
+        super()._record(call, same_rows, from_cache, out)
+        changed = [n for n, x in enumerate(self._capture) if n >= len(steps) or x.steps > steps[n]]
+        if not changed:
+            return  # not a call of this model
+        if self._match is not None:
+            part = _Part(self._match.operand, self._match.to_weights)
+        else:
+            assert self._context is not None, "set before the call is recorded"
+            part = _Part(self._context, _from_context(call, self._to_context))
+        self._seen.add(changed[0], part)
+
+
+def _from_context(call: CapturedCall, to_context: ToWeights) -> ToWeights:
+    """Return how the gradient of a call's context becomes that of its weights: ∂/∂C · Vᵀ."""
+    values, num_heads = call.values, call.shape[1]
+    if values is None:
+        raise RegardError("the values of this attention are not known")
+    groups = [head * values.shape[1] // num_heads for head in range(num_heads)]
+
+    def to_weights(gradient: Tensor) -> Tensor:
+        per_head = values[:, groups].to(gradient.dtype)
+        return torch.matmul(to_context(gradient), per_head.transpose(-2, -1))
+
+    return to_weights
+
+
+def _join(record: CapturedAttention, parts: Sequence[tuple[_Part, Tensor | None]]) -> Tensor:
+    """Join the gradients of a record's steps along the queries."""
+    weights = record.weights
+    assert weights is not None, "kept in full"
+    rows = []
+    for part, gradient in parts:
+        gradient = torch.zeros_like(part.tensor) if gradient is None else gradient
+        rows.append(part.to_weights(gradient).cpu())
+    width = weights.shape[-1]
+    joined = torch.cat([pad(x, (0, max(0, width - x.shape[-1])))[..., :width] for x in rows], -2)
+    if joined.shape != weights.shape:
+        raise RegardError(
+            f"the gradient of {record.name} has shape {tuple(joined.shape)}, but its weights "
+            f"{tuple(weights.shape)}: its heads could not be followed"
+        )
+    return joined

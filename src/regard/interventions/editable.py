@@ -1,0 +1,207 @@
+"""One attention call while it is edited: its weights and its context, as tensors with gradients.
+
+An edit replaces slices of the result; the elements of all other heads stay those that the model's
+own kernel has computed.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from regard._support.precision import no_autocast, upcast
+from regard.capture.calls import CapturedCall
+from regard.capture.edited import EditedWeights
+from regard.errors import RegardError
+
+
+class Place(NamedTuple):
+    """Where an attention call is: its module, kind and the position of its first query."""
+
+    name: str
+    kind: str
+    offset: int
+
+
+class EditableAttention:
+    """An attention call whose weights and context can be replaced head by head.
+
+    Attributes:
+        place: its module, kind and the position of the first query.
+        shape: (batch, head, query, key).
+        context: the result, in the model's layout.
+        edited: by head, the weights (batch, query, key) that were replaced.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        call: CapturedCall,
+        context: Tensor,
+        elements: Tensor | None,
+        edited: EditedWeights,
+    ) -> None:
+        self.place, self.shape, self.context = place, call.shape, context
+        self.edited = dict(edited)
+        self._call = call
+        self._elements = elements  # (batch, head, query, value): indices into the context
+
+    def weights(self, heads: list[int]) -> Tensor:
+        """Return weights (batch, head, query, key), with the edits so far."""
+        missing = [head for head in heads if head not in self.edited]
+        known = dict(self.edited)
+        if missing:
+            known |= zip(missing, self._original_weights(missing).unbind(1), strict=True)
+        return torch.stack([known[head] for head in heads], dim=1)
+
+    def set_weights(self, heads: list[int], weights: Tensor) -> None:
+        """Replace weights, and the context of these heads by that of the new weights."""
+        with no_autocast(self.context):
+            self.context = self._with_weights(heads, weights)
+        self.edited |= zip(heads, weights.unbind(1), strict=True)
+
+    def head_context(self, heads: list[int]) -> Tensor:
+        """Return the context (batch, head, query, value) of some heads."""
+        index = self._context_elements()[:, heads]
+        return self.context.reshape(-1)[index.reshape(-1)].view(index.shape)
+
+    def set_head_context(self, heads: list[int], context: Tensor) -> None:
+        """Replace the context (batch, head, query, value) of some heads."""
+        self.context = scatter(self.context, self._context_elements()[:, heads], context)
+
+    def _original_weights(self, heads: list[int]) -> Tensor:
+        with no_autocast(self.context):
+            weights = self._call.weights(slice(None), heads, slice(None))
+        return pad(weights, (0, self.shape[3] - weights.shape[3]))
+
+    def _with_weights(self, heads: list[int], weights: Tensor) -> Tensor:
+        values = self._call.values
+        assert values is not None, "fused calls have values"
+        groups = [head * values.shape[1] // self.shape[1] for head in heads]
+        chosen = upcast(values[:, groups])
+        context = torch.matmul(weights.to(chosen.dtype), chosen)
+        return scatter(self.context, self._context_elements()[:, heads], context)
+
+    def _context_elements(self) -> Tensor:
+        if self._elements is None:
+            raise RegardError(
+                f"{self.place.name} sums its heads in the product with values, so that the context "
+                "of one head cannot be replaced; change its weights instead"
+            )
+        return self._elements
+
+
+class WrittenOutAttention(EditableAttention):
+    """Attention written out in the model: its product with values is computed again."""
+
+    def __init__(
+        self,
+        place: Place,
+        call: CapturedCall,
+        context: Tensor,
+        edited: EditedWeights,
+        product: "Product",
+    ) -> None:
+        elements = product.context_elements(context)
+        super().__init__(place, call, context, elements, edited)
+        self._product = product
+
+    def _original_weights(self, heads: list[int]) -> Tensor:
+        index = self._product.elements[:, heads]
+        return upcast(self._product.weights.reshape(-1)[index.reshape(-1)].view(index.shape))
+
+    def _with_weights(self, heads: list[int], weights: Tensor) -> Tensor:
+        product = self._product
+        product.weights = scatter(product.weights, product.elements[:, heads], weights)
+        context = product.run(product.weights).to(self.context.dtype)
+        if self._elements is None:
+            return context
+        index = self._elements[:, heads]
+        chosen = context.reshape(-1)[index.reshape(-1)].view(index.shape)
+        return scatter(self.context, index, chosen)
+
+
+class Product:
+    """A product of weights with values, which can be run again with other weights.
+
+    Args:
+        function: the torch function.
+        args: its positional arguments, all tensors among them.
+        kwargs: its other arguments.
+        position: of the weights among the tensors of `args`.
+        elements: (batch, head, query, key), the index of each weight in that tensor.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        position: int,
+        elements: Tensor,
+    ) -> None:
+        self._function, self._args, self._kwargs = function, args, kwargs
+        self._position, self.elements = position, elements
+        self.weights: Tensor = self._tensors()[position]
+
+    def run(self, weights: Tensor) -> Tensor:
+        """Run the function with other weights."""
+        tensors = self._tensors()
+        tensors[self._position] = weights.to(tensors[self._position].dtype)
+        return self._call(tensors)
+
+    def context_elements(self, context: Tensor) -> Tensor | None:
+        """Return the index in the context of each element (batch, head, query, value).
+
+        Found by running the product with values of 1 and weights that number the queries. None if
+        the product sums over heads.
+        """
+        batch, heads, queries, _ = self.elements.shape
+        count = batch * heads * queries
+        ids = torch.arange(1, count + 1, dtype=torch.float64, device=context.device)
+        with torch.no_grad(), no_autocast(context):
+            tensors = [torch.ones_like(x, dtype=torch.float64) for x in self._tensors()]
+            if len(tensors) == 3:  # baddbmm adds its first tensor
+                tensors[0].zero_()
+            probe = torch.zeros_like(self.weights, dtype=torch.float64)
+            first = self.elements[..., 0].reshape(-1)
+            tensors[self._position] = scatter(probe, first, ids)
+            found, order = self._call(tensors).reshape(-1).sort(stable=True)
+        width = context.numel() // count
+        if not torch.equal(found, ids.repeat_interleave(width)):
+            return None
+        return order.view(batch, heads, queries, width)
+
+    def _tensors(self) -> list[Tensor]:
+        return [x for arg in self._args for x in _tensors_of(arg)]
+
+    def _call(self, tensors: list[Tensor]) -> Tensor:
+        rest = iter(tensors)
+        args = [_replace_tensors(arg, rest) for arg in self._args]
+        out: Tensor = self._function(*args, **self._kwargs)
+        return out
+
+
+def scatter(tensor: Tensor, index: Tensor, values: Tensor) -> Tensor:
+    """Return a copy with some elements replaced, in the same memory layout."""
+    source = values.to(tensor.dtype).expand(index.shape).reshape(-1)
+    changed = tensor.reshape(-1).scatter(0, index.reshape(-1), source).view(tensor.shape)
+    order = sorted(range(tensor.ndim), key=tensor.stride, reverse=True)
+    inverse = [order.index(axis) for axis in range(tensor.ndim)]
+    return changed.permute(order).contiguous().permute(inverse)
+
+
+def _tensors_of(arg: Any) -> list[Tensor]:
+    if isinstance(arg, Tensor):
+        return [arg]
+    return [x for x in arg if isinstance(x, Tensor)] if isinstance(arg, list | tuple) else []
+
+
+def _replace_tensors(arg: Any, tensors: Any) -> Any:
+    if isinstance(arg, Tensor):
+        return next(tensors)
+    if isinstance(arg, list | tuple):
+        return type(arg)(next(tensors) if isinstance(x, Tensor) else x for x in arg)
+    return arg

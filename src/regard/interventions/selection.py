@@ -1,0 +1,221 @@
+"""The object that `regard.edit` yields: modules and heads are selected, then changed."""
+
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+from torch import Tensor
+
+from regard.capture.call_site import ModuleNames
+from regard.errors import RegardError, unknown_name
+from regard.interventions.editable import EditableAttention
+from regard.interventions.operations import (
+    PATTERNS,
+    Ablate,
+    Block,
+    Gate,
+    Operation,
+    Pattern,
+    SetWeights,
+    Temper,
+    WeightFunction,
+)
+
+
+class Edit:
+    """One operation on the heads of the modules that a pattern matches."""
+
+    def __init__(self, pattern: str, heads: list[int] | None, operation: Operation) -> None:
+        self.pattern, self._heads, self._operation = pattern, heads, operation
+        self._was_applied = False
+        self._missed_heads = set(heads or ())
+
+    def matches(self, name: str) -> bool:
+        """Return whether the pattern matches a module, or a module that it is part of."""
+        return matches(self.pattern, name)
+
+    def apply(self, attention: EditableAttention) -> None:
+        """Change a call of a module that the pattern matches."""
+        num_heads = attention.shape[1]
+        heads = list(range(num_heads)) if self._heads is None else self._heads
+        heads = [head for head in heads if head < num_heads]
+        self._was_applied = True
+        self._missed_heads -= set(heads)
+        if heads:
+            self._operation.apply(attention, heads)
+
+    def check(self, num_heads: Mapping[str, int]) -> None:
+        """Raise an error if no call matched; `num_heads` has the attention modules that ran."""
+        if not self._was_applied:
+            raise _no_match(self.pattern, num_heads)
+        names = [name for name in num_heads if self.matches(name)]
+        there = f"{names[0]} has {num_heads[names[0]]} heads, counted from 0"
+        if self._missed_heads:
+            listed = ", ".join(map(str, sorted(self._missed_heads)))
+            raise RegardError(f"the edit of {self.pattern!r} matched no head {listed}: {there}")
+        missed = self._operation.missed()
+        if missed is not None:
+            raise RegardError(f"the edit of {self.pattern!r} matched {missed} in any call")
+
+
+class Edits:
+    """Edits of a model's attention: `edits["layers.3"]` selects modules to change.
+
+    `regard.edit` creates it. A name selects that module and all inside it; patterns such as
+    "decoder.layers.*.cross" select several. Edits apply in the order in which they were made.
+    """
+
+    def __init__(self, names: ModuleNames) -> None:
+        self._names = names
+        self._edits: list[Edit] = []
+        self.num_heads: dict[str, int] = {}  # of the attention modules that ran
+
+    def __getitem__(self, pattern: str) -> "Selection":
+        """Select the modules that a name or pattern matches.
+
+        Raises:
+            RegardError: if the model has no such module.
+        """
+        if not self._names.any_match(pattern):
+            raise unknown_name("module", pattern, self._names.all())
+        return Selection(self, pattern)
+
+    def add(self, edit: Edit) -> None:
+        """Add an edit, which applies after those before it."""
+        self._edits.append(edit)
+
+    def matching(self, name: str) -> list[Edit]:
+        """Return the edits of a module."""
+        return [edit for edit in self._edits if edit.matches(name)]
+
+    def check(self) -> None:
+        """Raise an error for an edit that matched nothing."""
+        for edit in self._edits:
+            edit.check(self.num_heads)
+
+
+class Selection:
+    """Modules, and perhaps some of their heads, that an edit changes."""
+
+    def __init__(self, edits: Edits, pattern: str, heads: list[int] | None = None) -> None:
+        self._edits, self._pattern, self._heads = edits, pattern, heads
+
+    def heads(self, heads: int | Sequence[int]) -> "Selection":
+        """Select some heads; all are selected by default.
+
+        Args:
+            heads: an index or several, counted from 0.
+
+        Raises:
+            RegardError: if there is no index, or one is negative.
+        """
+        chosen = [heads] if isinstance(heads, int) else list(heads)
+        if not chosen or min(chosen) < 0:
+            raise RegardError(f"heads must be indices from 0, at least one, but they are {chosen}")
+        return Selection(self._edits, self._pattern, list(dict.fromkeys(chosen)))
+
+    def ablate(self, mode: str = "zero", *, reference: Mapping[str, Tensor] | None = None) -> None:
+        """Remove what the heads contribute.
+
+        Args:
+            mode: "zero" sets their context to zeros, "mean" to its mean over the positions of the
+                call, padding included, or to that of a reference.
+            reference: means of a reference batch by module, from `reference_means`.
+
+        Raises:
+            RegardError: if `mode` is unknown, or `reference` is given with "zero".
+        """
+        if mode not in ("zero", "mean"):
+            raise RegardError(f"mode must be 'zero' or 'mean', but it is {mode!r}")
+        if mode == "zero" and reference is not None:
+            raise RegardError("reference is used by mode='mean' only, but mode is 'zero'")
+        self._add(Ablate(mode, reference))
+
+    def block(
+        self,
+        queries: Collection[int] | None = None,
+        keys: Collection[int] | None = None,
+        *,
+        renormalise: bool = True,
+    ) -> None:
+        """Remove the edges from some queries to some keys (attention knockout).
+
+        Args:
+            queries: their positions in the text, also during generation; all by default.
+            keys: their positions; all by default.
+            renormalise: distribute the removed weight over the other keys, as a mask would; False
+                leaves rows that sum to less than 1. A row without any key left becomes zeros.
+
+        Raises:
+            RegardError: if a position is negative, or neither queries nor keys are given.
+        """
+        if queries is None and keys is None:
+            raise RegardError("block needs queries= or keys=; ablate() removes whole heads")
+        for name, positions in (("queries", queries), ("keys", keys)):
+            if positions is not None and (not positions or min(positions) < 0):
+                raise RegardError(
+                    f"{name} must be positions from 0, at least one, but they are {list(positions)}"
+                )
+        self._add(Block(queries, keys, renormalise))
+
+    def set_weights(self, pattern: Pattern | Tensor | WeightFunction) -> None:
+        """Replace the weights.
+
+        Args:
+            pattern: "uniform" (over the keys that had any weight), "previous", "itself" or "first"
+                (a single key each); weights that broadcast to (batch, head, query, key), such as
+                those of another run (activation patching), of which a generation step takes its
+                rows; or a function of the weights.
+
+        Raises:
+            RegardError: if no pattern has this name.
+        """
+        if isinstance(pattern, str) and pattern not in PATTERNS:
+            raise unknown_name("pattern", pattern, PATTERNS)
+        self._add(SetWeights(pattern))
+
+    def scale(self, *, temperature: float) -> None:
+        """Divide the scores by a temperature: above 1 flattens the weights, below 1 sharpens them.
+
+        Raises:
+            RegardError: if the temperature is not positive.
+        """
+        if not temperature > 0:
+            raise RegardError(f"temperature must be more than 0, but it is {temperature}")
+        self._add(Temper(temperature))
+
+    def gate(self, factors: Mapping[str, Tensor] | float) -> None:
+        """Multiply the context of heads by a factor.
+
+        Args:
+            factors: one number for all, or by module a factor for each head, which may require
+                gradients: they measure the importance of heads (Michel et al. 2019).
+        """
+        self._add(Gate(factors))
+
+    def apply(self, operation: Operation) -> None:
+        """Apply an operation of your own."""
+        self._add(operation)
+
+    def _add(self, operation: Operation) -> None:
+        self._edits.add(Edit(self._pattern, self._heads, operation))
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Return whether a pattern matches a module's name, or that of a module around it."""
+    parts = name.split(".")
+    return any(fnmatchcase(".".join(parts[:n]), pattern) for n in range(1, len(parts) + 1))
+
+
+def _no_match(pattern: str, num_heads: Mapping[str, int]) -> RegardError:
+    if not num_heads:
+        return RegardError(
+            f"the edit of {pattern!r} changed nothing: no attention was seen inside "
+            "`with regard.edit(...)`; call the model there, and in the same thread"
+        )
+    near = get_close_matches(pattern, num_heads, n=1, cutoff=0.3)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return RegardError(
+        f"the edit of {pattern!r} changed nothing: no attention was called there.{hint} "
+        f"Attention was called in: {', '.join(num_heads)}."
+    )

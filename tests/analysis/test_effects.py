@@ -1,0 +1,88 @@
+"""Effects of ablation, knockout and patching on models where the answer is known."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import scaled_dot_product_attention
+
+import regard
+from regard import analysis
+
+HEADS, WIDTH = 3, 12
+
+
+class OneHead(nn.Module):
+    """Attention whose output reads head 1 alone."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(2)
+        self.project = nn.Linear(WIDTH, 3 * WIDTH)
+
+    def forward(self, x):
+        rows = self.project(x).chunk(3, -1)
+        queries, keys, values = (r.unflatten(-1, (HEADS, -1)).transpose(1, 2) for r in rows)
+        return scaled_dot_product_attention(queries, keys, values)[:, 1]
+
+
+def squares(output, batch):
+    return output.square().mean()
+
+
+def test_only_the_head_that_is_read_is_important():
+    batches = [torch.randn(2, 5, WIDTH) for _ in range(2)]
+    model = OneHead()
+    found = analysis.head_importance(model, batches, squares, progress=False)
+    base = np.mean([squares(model(x), x).item() for x in batches])
+    np.testing.assert_allclose(found.ablation.values, [[0, -base, 0]], atol=1e-7)
+    # the metric is the factor squared times itself: its derivative is twice the metric
+    np.testing.assert_allclose(found.gradient.values, [[0, 2 * base, 0]], rtol=1e-5)
+    assert found.gradient.ranking()[0] == ("OneHead", 1)
+    assert found.rank_correlation == pytest.approx(1.0)
+
+
+def test_ranks_of_equal_values_are_their_mean():
+    def effects(values):
+        return analysis.HeadEffects(("a",), np.array([values]), "")
+
+    found = analysis.HeadImportance(effects([1.0, -2.0, 3.0, 3.0]), effects([4.0, 3.0, 1.0, 2.0]))
+    ranks = [1, 2, 3.5, 3.5], [4, 3, 1, 2]
+    assert found.rank_correlation == pytest.approx(np.corrcoef(*ranks)[0, 1])
+
+
+def test_clean_pattern_of_the_head_that_is_read_restores_what_depends_on_it():
+    model, x = OneHead(), torch.randn(1, 5, WIDTH)
+    corrupted = x.clone()
+    corrupted[:, 0] += 1.0
+    shares = analysis.patch(model, x, corrupted, squares, progress=False).values[0]
+    assert shares[0] == shares[2] == 0 and shares[1] != 0
+    with regard.watch(model) as capture:
+        model(x)
+    values = model.project(corrupted).chunk(3, -1)[2].unflatten(-1, (HEADS, -1)).transpose(1, 2)
+    patched = squares(capture[0].weights[:, 1] @ values[:, 1], x).item()
+    clean, base = squares(model(x), x).item(), squares(model(corrupted), x).item()
+    assert shares[1] == pytest.approx((patched - base) / (clean - base), rel=1e-4)
+
+
+def test_knocked_out_edge_concerns_its_query_alone():
+    model, x = OneHead(), torch.randn(1, 5, WIDTH)
+    found = analysis.knockout_matrix(
+        model, x, lambda output, _: output[0, 3].sum(), queries=[2, 3], keys=[0, 4], progress=False
+    )
+    assert np.abs(found.values[0]).max() < 1e-6 < 1e-4 < np.abs(found.values[1]).min()
+
+
+def test_patching_equal_inputs_is_refused():
+    x = torch.randn(1, 5, WIDTH)
+    with pytest.raises(regard.RegardError, match="must differ in the metric"):
+        analysis.patch(OneHead(), x, x, squares, progress=False)
+
+
+def test_results_are_plotted():
+    pytest.importorskip("matplotlib")
+    x = torch.randn(1, 5, WIDTH)
+    found = analysis.head_importance(OneHead(), [x], squares, progress=False)
+    assert found.plot("importance").axes
+    edges = analysis.knockout_matrix(OneHead(), x, squares, [1], [0, 2], progress=False)
+    assert edges.plot().axes[0].get_xlabel() == "key"

@@ -1,0 +1,268 @@
+"""`regard.edit` changes what it names, exactly, and nothing else."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import scaled_dot_product_attention
+
+import regard
+from regard.interventions import reference_means
+
+HEADS, WIDTH = 3, 12
+
+
+class Attention(nn.Module):
+    """Self-attention in one of the ways in which models write it."""
+
+    def __init__(self, style):
+        super().__init__()
+        self.style = style
+        self.project, self.output = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        rows = self.project(x).chunk(3, -1)
+        queries, keys, values = (r.unflatten(-1, (HEADS, -1)).transpose(1, 2) for r in rows)
+        return self.output(self.attend(queries, keys, values).transpose(1, 2).flatten(2))
+
+    def attend(self, queries, keys, values):
+        if self.style == "sdpa":
+            return scaled_dot_product_attention(queries, keys, values)
+        if self.style == "causal":
+            return scaled_dot_product_attention(queries, keys, values, is_causal=True)
+        if self.style == "flex":
+            from torch.nn.attention.flex_attention import flex_attention
+
+            # without gradients, which it has only where it is compiled
+            return flex_attention(*(rows.detach() for rows in (queries, keys, values)))
+        if self.style == "regard":
+            return regard.attend(queries, keys, values)
+        scores = queries @ keys.mT / queries.shape[-1] ** 0.5
+        if self.style == "einsum":
+            weights = scores.softmax(-1)
+            return torch.einsum("bhqk,bhkd->bqhd", weights, values).transpose(1, 2)
+        if self.style == "folded":
+            weights = scores.flatten(0, 1).softmax(-1)
+            return torch.bmm(weights, values.flatten(0, 1)).unflatten(0, (-1, HEADS))
+        return scores.softmax(-1) @ values
+
+
+def context_of(module, x):
+    """Return the heads' contexts (batch, head, query, value), the input of the output layer."""
+    seen = []
+    hook = module.output.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
+    module(x)
+    hook.remove()
+    return seen[0].unflatten(-1, (HEADS, -1)).transpose(1, 2)
+
+
+STYLES = ["sdpa", "causal", "flex", "regard", "matmul", "einsum", "folded"]
+pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without")
+
+
+@pytest.fixture(params=STYLES)
+def module(request):
+    torch.manual_seed(3)
+    return Attention(request.param)
+
+
+@pytest.fixture
+def x():
+    return torch.randn(2, 5, WIDTH, generator=torch.Generator().manual_seed(5))
+
+
+def weights_of(module, x):
+    with regard.watch(module) as capture:
+        module(x)
+    return capture[0].weights
+
+
+def values_of(module, x):
+    return module.project(x).chunk(3, -1)[2].unflatten(-1, (HEADS, -1)).transpose(1, 2)
+
+
+def test_zeroed_head_has_zero_context_and_the_others_are_bit_identical(module, x):
+    before = context_of(module, x)
+    with regard.edit(module) as edits:
+        edits["*"].heads([1]).ablate()
+        after = context_of(module, x)
+    assert torch.equal(after[:, 1], torch.zeros_like(after[:, 1]))
+    assert torch.equal(after[:, [0, 2]], before[:, [0, 2]])
+    assert torch.equal(context_of(module, x), before)
+
+
+def test_mean_ablation_replaces_rows_by_their_mean(module, x):
+    before = context_of(module, x)
+    with regard.edit(module) as edits:
+        edits["*"].heads(2).ablate("mean")
+        after = context_of(module, x)
+    torch.testing.assert_close(after[:, 2], before[:, 2].mean(1, keepdim=True).expand(-1, 5, -1))
+    assert torch.equal(after[:, :2], before[:, :2])
+
+
+def test_mean_over_a_reference_batch(module, x):
+    reference = torch.randn(4, 7, WIDTH)
+    means = reference_means(module, [reference[:2], reference[2:]])
+    expected = context_of(module, reference).mean((0, 2))
+    with regard.edit(module) as edits:
+        edits["*"].heads([0]).ablate("mean", reference=means)
+        after = context_of(module, x)
+    torch.testing.assert_close(after[:, 0], expected[0].expand(2, 5, -1))
+
+
+@pytest.mark.parametrize("renormalise", [True, False])
+def test_blocked_edges_have_no_weight(module, x, renormalise):
+    weights = weights_of(module, x)
+    keep = torch.ones(5, 5)
+    keep[3:, 1] = 0
+    expected = weights * keep
+    expected = expected / expected.sum(-1, keepdim=True) if renormalise else expected
+    with regard.edit(module) as edits, regard.watch(module) as capture:
+        edits["*"].block(queries=[3, 4], keys=[1], renormalise=renormalise)
+        context = context_of(module, x)
+    torch.testing.assert_close(capture[0].weights, expected)
+    torch.testing.assert_close(context, expected @ values_of(module, x))
+
+
+def test_fully_blocked_query_becomes_zeros(module, x):
+    with regard.edit(module) as edits:
+        edits["*"].block(queries=[2])
+        context = context_of(module, x)
+    assert not context[:, :, 2].any() and context[:, :, 3].any() and not context.isnan().any()
+
+
+def test_forced_patterns(module, x):
+    values = values_of(module, x)
+    with regard.edit(module) as edits:
+        edits["*"].heads(0).set_weights("previous")
+        edits["*"].heads(1).set_weights("first")
+        edits["*"].heads(2).set_weights("uniform")
+        context = context_of(module, x)
+    torch.testing.assert_close(context[:, 0], values[:, 0, [0, 0, 1, 2, 3]])
+    torch.testing.assert_close(context[:, 1], values[:, 1, [0] * 5])
+    visible = (weights_of(module, x)[:, 2] > 0).float()
+    torch.testing.assert_close(context[:, 2], visible / visible.sum(-1, True) @ values[:, 2])
+
+
+def test_weights_of_another_run_are_patched_in(module, x):
+    other = torch.randn(2, 5, WIDTH)
+    weights = weights_of(module, other)
+    with regard.edit(module) as edits:
+        edits["*"].set_weights(weights)
+        context = context_of(module, x)
+    torch.testing.assert_close(context, weights @ values_of(module, x))
+
+
+def test_temperature_divides_the_scores(module, x):
+    weights = weights_of(module, x)
+    expected = weights.sqrt() / weights.sqrt().sum(-1, keepdim=True)
+    with regard.edit(module) as edits:
+        edits["*"].scale(temperature=2.0)
+        context = context_of(module, x)
+    torch.testing.assert_close(context, expected @ values_of(module, x))
+
+
+def test_edits_compose_in_order_and_over_nested_contexts(module, x):
+    weights = weights_of(module, x)
+    blocked = weights.clone()
+    blocked[..., 0] = 0
+    expected = (blocked / blocked.sum(-1, keepdim=True).clamp_min(1e-9)).sqrt()
+    expected = expected / expected.sum(-1, keepdim=True).clamp_min(1e-9)
+    with regard.watch(module) as capture, regard.edit(module) as outer:
+        outer["*"].block(keys=[0])
+        with regard.edit(module) as inner:
+            inner["*"].scale(temperature=2.0)
+            inner["*"].heads(1).ablate()
+            context_of(module, x)
+    torch.testing.assert_close(capture[0].weights[:, [0, 2]], expected[:, [0, 2]])
+    assert not capture[0].weights[:, 1].any()
+
+
+def test_gradients_flow_through_edited_attention(module, x):
+    """The gradient of the model's own attention equals that of its weights set to themselves."""
+    if module.style == "flex":
+        pytest.skip("flex attention on CPU has gradients only where it is compiled")
+    plain = torch.autograd.grad(module(x).square().sum(), list(module.parameters()))
+    with regard.edit(module) as edits:
+        edits["*"].scale(temperature=1.0)
+        edited = torch.autograd.grad(module(x).square().sum(), list(module.parameters()))
+    torch.testing.assert_close(edited, plain, rtol=1e-4, atol=1e-5)
+
+
+def test_model_is_untouched(module, x):
+    attributes, state = dict(vars(module)), copy.deepcopy(module.state_dict())
+    with regard.edit(module) as edits:
+        edits["*"].ablate()
+        module(x)
+    assert vars(module) == attributes
+    assert all(torch.equal(state[name], value) for name, value in module.state_dict().items())
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_and_autocast(module, x, dtype):
+    if module.style == "flex" and dtype == torch.float16:
+        pytest.skip("flex attention on CPU has no float16")
+    with torch.no_grad(), torch.autocast("cpu", dtype=dtype):
+        before = context_of(module, x)
+        with regard.edit(module) as edits:
+            edits["*"].heads(0).ablate()
+            edits["*"].heads(1).scale(temperature=1.0)
+            after = context_of(module, x)
+    assert after.dtype == before.dtype
+    assert not after[:, 0].any() and torch.equal(after[:, 2], before[:, 2])
+    torch.testing.assert_close(after[:, 1].float(), before[:, 1].float(), rtol=0.02, atol=0.02)
+
+
+def test_other_modules_are_bit_identical(x):
+    model = nn.ModuleDict({"left": Attention("sdpa"), "right": Attention("matmul")})
+    expected = model["left"](x)
+    with regard.edit(model) as edits:
+        edits["right"].ablate()
+        assert torch.equal(model["left"](x), expected)
+        model["right"](x)
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+def test_torch_transformer_layers():
+    torch.manual_seed(0)
+    model = nn.Transformer(WIDTH, HEADS, 2, 2, 16, dropout=0.0, batch_first=True).eval()
+    source, target = torch.randn(2, 7, WIDTH), torch.randn(2, 5, WIDTH)
+    with regard.watch(model) as before:
+        model(source, target)
+    with regard.watch(model) as after, regard.edit(model) as edits:
+        edits["decoder.layers.*.multihead_attn"].heads([2]).ablate()
+        model(source, target)
+    cross = [n for n, record in enumerate(before) if "multihead" in record.name]
+    assert len(cross) == 2 and len(after) == len(before)
+    assert not any(after[n].weights[:, 2].any() for n in cross)
+    assert torch.equal(after[cross[0]].weights[:, :2], before[cross[0]].weights[:, :2])
+
+
+def test_errors_name_what_exists(x):
+    model = nn.ModuleDict({"encoder": Attention("sdpa"), "head": nn.Linear(WIDTH, 2)})
+    misspelled = pytest.raises(regard.RegardError, match=r"'encodr'\. Did you mean 'encoder'\?")
+    with misspelled, regard.edit(model) as edits:
+        edits["encodr"].ablate()
+    cases = {
+        "no attention was called there.*Attention was called in: encoder": lambda e: e[
+            "head"
+        ].ablate(),
+        "matched no head 7: encoder has 3 heads": lambda e: e["encoder"].heads([0, 7]).ablate(),
+        "no key at position 9": lambda e: e["encoder"].block(keys=[0, 9]),
+        "no query at position 5": lambda e: e["encoder"].block(queries=[5], keys=[0]),
+    }
+    for message, change in cases.items():
+        with pytest.raises(regard.RegardError, match=message), regard.edit(model) as edits:
+            change(edits)
+            model["encoder"](x)
+    unused = pytest.raises(regard.RegardError, match="no attention was seen")
+    with unused, regard.edit(model) as edits:
+        edits["encoder"].ablate()
+
+
+def test_error_of_the_model_is_not_replaced(x):
+    module = Attention("sdpa")
+    with pytest.raises(KeyError, match="mine"), regard.edit(module) as edits:
+        edits["*"].ablate()
+        raise KeyError("mine")
