@@ -1,4 +1,7 @@
+import sys
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +14,18 @@ FIXTURE = Path(__file__).parents[1] / "fixtures" / "trace.json"
 def trace():
     """The trace that the page's own tests read too."""
     return load_trace(FIXTURE)
+
+
+@pytest.fixture
+def displayed(monkeypatch):
+    """Pretend to be the kernel of a notebook; return what was displayed."""
+    with suppress(ImportError):
+        import anywidget  # noqa: F401  it needs the real IPython
+    objects = []
+    shell = SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=objects.append))
+    return objects
 
 
 @pytest.fixture

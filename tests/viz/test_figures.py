@@ -25,13 +25,46 @@ def labels(axis):
 def test_head_has_labels_title_caption_and_gold_outlines(trace):
     drawn = plot_head(trace, "cross", 1, 0)
     axes = drawn.axes[0]
-    assert labels(axes.yaxis) == ["<s>", "猫", "坐", "着"]
+    assert labels(axes.yaxis) == ["猫", "坐", "着", "</s>"]
     assert drawn.get_suptitle() == 'a <script>"cat"</script>'
     assert drawn.get_supxlabel().replace("\n", " ") == (
         "a hand-made translator · cross, layer 1, head 0 (outlined: gold alignment)"
     )
     outlined = {(patch.get_y() + 0.42, patch.get_x() + 0.42) for patch in axes.patches}
+    assert outlined == {(0, 1), (1, 2), (1, 3), (2, 2), (2, 3)}
+
+
+def test_axis_titles_say_what_rows_and_columns_are(trace):
+    def axis_titles(**selection):
+        axes = plot_head(trace, **selection).axes[0]
+        return axes.get_ylabel(), axes.get_xlabel()
+
+    assert axis_titles() == ("writing ↓", "reading →")
+    assert axis_titles(rows="input") == ("decoder input ↓", "reading →")
+    assert axis_titles(kind="decoder", rows="input") == ("query ↓", "key →")
+
+
+def test_rows_named_by_input_words_have_their_own_gold_outlines(trace):
+    axes = plot_head(trace, "cross", 1, 0, rows="input").axes[0]
+    assert labels(axes.yaxis) == ["<s>", "猫", "坐", "着"]
+    outlined = {(patch.get_y() + 0.42, patch.get_x() + 0.42) for patch in axes.patches}
     assert outlined == {(1, 1), (2, 2), (2, 3), (3, 2), (3, 3)}
+    for plot in (plot_layer, plot_translation):
+        drawn = map_axes(plot(trace, rows="input"))[-1]
+        assert labels(drawn.yaxis) == ["<s>", "猫", "坐", "着"]
+
+
+def test_maps_of_small_weights_have_their_own_scale_and_say_so():
+    flat, peaked = np.full((3, 4), 0.25), np.eye(3, 4)
+    trace = build_translation_trace(list("abcd"), list("xyz"), cross=[np.stack([flat, peaked])])
+    drawn = plot_layer(trace)
+    assert titles(drawn) == ["head 0 (0–0.25)", "head 1"]
+    assert [axes.images[0].get_clim() for axes in map_axes(drawn)] == [(0, 0.25), (0, 1)]
+    assert "largest weight" in drawn.get_supxlabel()
+    one = plot_head(trace, "cross", 0, 0)
+    assert one.axes[0].images[0].get_clim() == (0, 0.25)
+    assert "scaled to the largest of this map" in one.get_supxlabel().replace("\n", " ")
+    assert plot_head(trace, "cross", 0, 0, vmax=1.0).axes[0].images[0].get_clim() == (0, 1)
 
 
 def test_attention_without_gold_has_no_outlines(trace):

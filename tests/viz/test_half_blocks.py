@@ -44,8 +44,8 @@ def test_no_color_variable_disables_colours(monkeypatch):
 def test_large_map_fits_the_width(colour, width):
     weights = np.random.default_rng(0).dirichlet(np.ones(300), size=500)
     text = render_half_blocks(weights, colour=colour, width=width)
-    assert max(display_width(line) for line in text.splitlines()[1:-2]) <= width
-    assert len(text.splitlines()) == 1 + 40 + 2
+    assert max(display_width(line) for line in text.splitlines()[1:-3]) <= width
+    assert len(text.splitlines()) == 1 + 40 + 3
 
 
 def test_edges_show_positions_of_a_pooled_map():

@@ -54,21 +54,22 @@ def test_colour_map_is_cividis():
     assert plot_heatmap(WEIGHTS, QUERIES, KEYS).axes[0].images[0].get_cmap().name == "cividis"
 
 
-def test_small_map_shows_numbers():
+def test_small_map_shows_numbers_that_do_not_round_to_zero():
     shown = numbers(plot_heatmap(WEIGHTS, QUERIES, KEYS).axes[0])
     assert shown[:5] == ["0.70", "0.10", "0.10", "0.10", "0.05"]
-    assert shown[-4:] == ["0", "0", "0.30", "0.70"]
+    assert shown[-2:] == ["0.30", "0.70"]
+    assert numbers(plot_heatmap([[0.0, 0.004, 0.996]], ["a"], KEYS[:3]).axes[0]) == ["1.00"]
 
 
 def test_numbers_are_white_on_dark_and_black_on_light_cells():
-    texts = plot_heatmap([[0.0, 1.0]], ["a"], ["x", "y"]).axes[0].texts
+    texts = plot_heatmap([[0.1, 0.9]], ["a"], ["x", "y"]).axes[0].texts
     assert [to_rgb(text.get_color()) for text in texts] == [(1, 1, 1), (0, 0, 0)]
 
 
 @pytest.mark.parametrize(("size", "shown"), [((12, 5), 60), ((13, 5), 0), ((5, 13), 0)])
 def test_large_map_shows_no_numbers(size, shown):
     queries, keys = map(str, range(size[0])), map(str, range(size[1]))
-    drawn = plot_heatmap(torch.zeros(size), list(queries), list(keys))
+    drawn = plot_heatmap(torch.full(size, 0.1), list(queries), list(keys))
     assert len(drawn.axes[0].texts) == shown
 
 

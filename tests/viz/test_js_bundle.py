@@ -62,8 +62,8 @@ def test_unsupported_import_or_export_is_refused(tmp_path, text):
         bundle_modules(write(tmp_path, main=text), "main")
 
 
-def test_bundle_of_the_viewer_has_all_its_modules():
-    script = bundle_modules(STATIC_FOLDER, "viewer")
+def test_bundle_of_the_widget_has_the_viewer_and_all_its_modules():
+    script = bundle_modules(STATIC_FOLDER, "widget")
     for path in STATIC_FOLDER.rglob("*.js"):
         module = path.relative_to(STATIC_FOLDER).with_suffix("").as_posix()
         assert f"const {module_variable(module)} = " in script

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from regard import RegardError
+from regard.analysis import select_head
 from regard.trace import Trace, build_translation_trace
-from regard.viz import STATIC_FOLDER, page_payload, render_page, save_page
+from regard.viz import STATIC_FOLDER, page_payload, render_page, resolve_head, save_page
 
 
 def embedded_json(html, name):
@@ -37,9 +38,26 @@ def test_page_opens_at_the_given_head(trace):
         "kind": "cross",
         "layer": 2,
         "head": 3,
+        "rows": "output",
     }
+    assert embedded_json(render_page(trace, rows="input"), "view-state")["rows"] == "input"
     with pytest.raises(RegardError, match=r"no head of encoder.0 with number 7"):
         render_page(trace, "encoder", 0, 7)
+
+
+def test_payload_names_the_selected_head_of_each_attention(trace):
+    selected = page_payload(trace)["selected_heads"]
+    assert [item["kind"] for item in selected] == ["encoder", "decoder", "cross"]
+    for item in selected:
+        group, layer, head = resolve_head(trace, item["kind"])
+        chosen = select_head(trace, group.maps)
+        assert (item["layer"], item["head"]) == (layer, head)
+        assert (item["criterion"], item["value"]) == (chosen.criterion, chosen.value)
+
+
+def test_unknown_rows_of_a_page_are_refused(unchecked, trace):
+    with pytest.raises(RegardError, match="rows must be 'output' or 'input'"):
+        render_page(trace, rows="both")
 
 
 def test_content_security_policy_allows_only_its_own_script_and_style(trace):

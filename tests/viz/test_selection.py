@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 
 from regard import RegardError
-from regard.trace import AttentionMap, AttentionSummary, TokenList, Trace, merge_subwords
-from regard.viz.selection import find_group, group_maps, head_weights, select_head
+from regard.trace import (
+    AttentionMap,
+    AttentionSummary,
+    TokenList,
+    Trace,
+    build_translation_trace,
+    merge_subwords,
+)
+from regard.viz.selection import find_group, group_maps, head_weights, resolve_head, select_head
 
 
 def test_maps_of_a_translation_are_grouped_as_encoder_decoder_and_cross(trace):
@@ -41,7 +48,7 @@ def test_cross_attention_is_the_default_group(trace):
 def test_selected_head_has_weights_labels_and_caption(trace):
     matrix = select_head(trace, "cross", layer=1, head=0)
     np.testing.assert_array_equal(matrix.weights, trace.layers("cross")[1].weights[0])
-    assert matrix.queries == ("<s>", "猫", "坐", "着")
+    assert matrix.queries == ("猫", "坐", "着", "</s>")
     assert matrix.keys == ("The", "cat", "sit", "s", "</s>")
     assert matrix.caption == "a hand-made translator · cross, layer 1, head 0"
 
@@ -80,10 +87,10 @@ def test_unused_ranks_of_short_rows_hide_no_weight():
 
 def test_gold_links_outline_the_cells_between_pieces_of_both_words(trace):
     # cat - 猫, sits (two pieces) - 坐着 (two pieces)
-    assert select_head(trace).outlined == ((1, 1), (2, 2), (2, 3), (3, 2), (3, 3))
+    assert select_head(trace).outlined == ((0, 1), (1, 2), (1, 3), (2, 2), (2, 3))
     assert select_head(trace, "decoder").outlined == ()
     full = replace(trace, maps=trace.maps[:-1])
-    assert select_head(merge_subwords(full)).outlined == ((1, 1), (2, 2))
+    assert select_head(merge_subwords(full)).outlined == ((0, 1), (1, 2))
 
 
 @pytest.mark.parametrize(
@@ -103,3 +110,16 @@ def test_missing_head_is_refused_with_the_choices(trace, selection, message):
 def test_trace_without_maps_is_refused(trace):
     with pytest.raises(RegardError, match="no attention maps, so there is nothing to draw"):
         select_head(Trace(tokens=trace.tokens, maps=()))
+
+
+def test_head_that_is_not_given_is_the_selected_one():
+    aligned, flat = np.eye(3) * 0.7 + 0.1, np.full((3, 3), 1 / 3)
+    trace = build_translation_trace(
+        "abc", "xyz", cross=[[flat, aligned], [aligned * 0.9, flat]], encoder=[[flat, aligned]]
+    )
+    assert resolve_head(trace)[1:] == (0, 1)
+    assert resolve_head(trace, layer=-1)[1:] == (1, 0)
+    assert resolve_head(trace, head=0)[1:] == (1, 0)
+    assert resolve_head(trace, "encoder")[1:] == (0, 1)
+    with pytest.raises(RegardError, match=r"no head of cross\.0, cross\.1 with number 7"):
+        resolve_head(trace, head=7)

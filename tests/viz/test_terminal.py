@@ -6,7 +6,13 @@ import torch
 
 from regard import RegardError
 from regard.trace import build_translation_trace
-from regard.viz import render_head, render_heatmap, render_links, render_strongest
+from regard.viz import (
+    render_half_blocks,
+    render_head,
+    render_heatmap,
+    render_links,
+    render_strongest,
+)
 from regard.viz.text_layout import display_width
 
 QUERIES = ["我", "喜欢", "猫"]
@@ -188,9 +194,38 @@ def cross_trace(queries, keys):
 
 def test_head_of_a_small_trace_is_a_labelled_map(trace):
     lines = render_head(trace, "cross", 0, 0, colour="plain", width=80).splitlines()
-    assert lines[0] == "a hand-made translator · cross, layer 0, head 0"
-    assert lines[2].split() == ["The", "cat", "sit", "s", "</s>"]
-    assert [line.split()[0] for line in lines[3:7]] == ["<s>", "猫", "坐", "着"]
+    assert lines[0] == 'a <script>"cat"</script>'
+    assert lines[1] == "a hand-made translator · cross, layer 0, head 0"
+    assert lines[3].split() == ["writing", "↓", "reading", "→"]
+    assert lines[4].split() == ["The", "cat", "sit", "s", "</s>"]
+    assert [line.split()[0] for line in lines[5:9]] == ["猫", "坐", "着", "</s>"]
+
+
+def test_rows_may_be_named_by_the_input_words(trace):
+    text = render_head(trace, rows="input", colour="plain", width=80)
+    lines = text.splitlines()
+    assert lines[3].startswith("decoder input ↓")
+    assert [line.split()[0] for line in lines[5:9]] == ["<s>", "猫", "坐", "着"]
+    assert render_links(trace, rows="input", count=1).startswith("<s>  attends to The")
+    lines = render_head(trace, "decoder", rows="output", colour="plain", width=80).splitlines()
+    assert lines[3].split() == ["query", "↓", "key", "→"]
+    assert [line.split()[0] for line in lines[5:9]] == ["<s>", "猫", "坐", "着"]
+
+
+NOTE = "scaled to the largest of this map"
+
+
+@pytest.mark.parametrize("largest, end", [(0.3, "0.3"), (0.49, "0.49"), (0.5, "1"), (0.9, "1")])
+def test_colours_of_a_map_of_small_weights_end_at_the_largest(largest, end):
+    weights = [[largest, 0.1, 0.0]]
+    text = render_heatmap(weights, ["q"], list("abc"), colour="plain", width=60)
+    assert f"[ .:-=+*x#@] {end}\n" in f"{text}\n"
+    assert (NOTE in text) == (end != "1")
+    assert ("@@" in text.splitlines()[1]) == (end != "1" or largest == 0.9)  # the darkest shade
+    half_blocks = render_half_blocks(weights, colour="plain", width=60)
+    assert (NOTE in half_blocks) == (end != "1")
+    given = render_heatmap(weights, ["q"], list("abc"), colour="plain", width=60, vmax=1.0)
+    assert NOTE not in given
 
 
 def test_head_of_a_large_trace_is_half_blocks_and_its_strongest_links():

@@ -28,6 +28,7 @@ XTERM = (17, 18, 60, 243, 246, 144, 185, 227)
 XTERM_DARK_COUNT = 4  # the first ones need white text
 SHADES = " .:-=+*x#@"
 SCALE_COLUMNS = 20
+NORMALISED_NOTE = "scaled to the largest of this map"
 BLACK: Colour = (0, 0, 0)
 WHITE: Colour = (255, 255, 255)
 
@@ -113,7 +114,7 @@ def colour_scale(vmax: float, has_overflow: bool, depth: ColourDepth) -> str:
     else:
         intensities = (step / (SCALE_COLUMNS - 1) for step in range(SCALE_COLUMNS))
         steps = "".join(paint(" ", intensity, depth) for intensity in intensities)
-    return f" 0 {steps} {vmax:g}{' or more' if has_overflow else ''}"
+    return f" 0 {steps} {vmax:.3g}{' or more' if has_overflow else ''}"
 
 
 def _ansi_colour(intensity: float, depth: ColourDepth) -> str:

@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING, Any
 from rich.cells import cell_len
 
 from regard.errors import RegardError
-from regard.trace import Trace
+from regard.trace import Rows, Trace
 from regard.viz.fonts import font_families
-from regard.viz.heatmap import new_figure, outline_cells, plot_matrix, set_titles
+from regard.viz.heatmap import (
+    add_axis_titles,
+    new_figure,
+    outline_cells,
+    plot_matrix,
+    set_titles,
+)
 from regard.viz.matrix import LabelledMatrix, escape_control
 from regard.viz.selection import caption, find_group, group_maps, resolve_head, select_head
 from regard.viz.text_layout import truncate
@@ -25,17 +31,20 @@ CHARACTER_INCHES = 0.07  # width of a character of 8 points
 PANEL_INCHES = (1.4, 4.2)  # least and greatest side of one map among several
 THUMBNAIL_INCHES = (0.45, 1.3)  # the same, if all heads are shown
 MAX_LABEL_COLUMNS = 12
+PANEL_TITLES_INCHES = 0.6  # height of a panel's title and of its axis titles
 ALL_HEADS_INCHES = 16.0  # width to which thumbnails shrink
 
 GOLD_NOTE = "outlined: gold alignment"
+OWN_SCALE_NOTE = "maps with (0–…) have colours up to their largest weight"
 
 
 def plot_head(
     trace: Trace,
     kind: str | None = None,
-    layer: int = 0,
+    layer: int | None = None,
     head: int | None = None,
     *,
+    rows: Rows = "output",
     vmax: float | None = None,
 ) -> "matplotlib.figure.Figure":
     """Plot one head with labels and numbers; the gold alignment is outlined.
@@ -43,28 +52,36 @@ def plot_head(
     Args:
         trace: the trace.
         kind: "encoder", "decoder", "cross", …; by default cross-attention, else the first.
-        layer: layer within that attention; -1 is the last.
-        head: index of a head; by default the first.
-        vmax: weight at the end of the colour scale; 1 by default.
+        layer: layer within that attention; -1 is the last. By default that of the head.
+        head: index of a head; by default the one that `analysis.select_head` selects.
+        rows: "output" names rows of a decoder's cross-attention by the word written there, "input"
+            by the word read there.
+        vmax: weight at the end of the colour scale; by default 1, or the largest weight if that is
+            below 0.5.
 
     Raises:
         RegardError: if there is no such head, or matplotlib is not installed.
     """
-    matrix = select_head(trace, kind, layer, head, vmax)
+    matrix = select_head(trace, kind, layer, head, vmax, rows)
     return plot_matrix(replace(matrix, caption=_with_gold_note(matrix.caption, [matrix])))
 
 
 def plot_layer(
-    trace: Trace, kind: str | None = None, layer: int = 0, *, vmax: float | None = None
+    trace: Trace,
+    kind: str | None = None,
+    layer: int | None = None,
+    *,
+    rows: Rows = "output",
+    vmax: float | None = None,
 ) -> "matplotlib.figure.Figure":
     """Plot all heads of one layer; the arguments are those of `plot_head`."""
     group, layer, _ = resolve_head(trace, kind, layer)
     heads = group.maps[layer].heads
-    matrices = [select_head(trace, group.name, layer, head, vmax) for head in heads]
-    rows = [matrices[n : n + HEADS_PER_ROW] for n in range(0, len(matrices), HEADS_PER_ROW)]
+    matrices = [select_head(trace, group.name, layer, head, vmax, rows) for head in heads]
+    panels = [matrices[n : n + HEADS_PER_ROW] for n in range(0, len(matrices), HEADS_PER_ROW)]
     titles = [f"head {head}" for head in heads]
     note = _with_gold_note(caption(trace, group.name, layer), matrices)
-    return _plot_panels(rows, titles, trace.title, note, _panel_inches(matrices))
+    return _plot_panels(panels, titles, trace.title, note, _panel_inches(matrices))
 
 
 def plot_all_heads(
@@ -84,13 +101,18 @@ def plot_all_heads(
 
 
 def plot_translation(
-    trace: Trace, layer: int = 0, head: int | None = None, *, vmax: float | None = None
+    trace: Trace,
+    layer: int | None = None,
+    head: int | None = None,
+    *,
+    rows: Rows = "output",
+    vmax: float | None = None,
 ) -> "matplotlib.figure.Figure":
-    """Plot encoder, decoder and cross-attention of a translation side by side."""
+    """Plot encoder, decoder and cross-attention of a translation, a head of each, side by side."""
     groups = group_maps(trace)[:3]
     if not groups:
         raise RegardError("the trace has no attention maps, so there is nothing to draw")
-    matrices = [select_head(trace, group.name, layer, head, vmax) for group in groups]
+    matrices = [select_head(trace, group.name, layer, head, vmax, rows) for group in groups]
     titles = [matrix.caption.removeprefix(f"{trace.model} · ") for matrix in matrices]
     note = _with_gold_note(trace.model, matrices)
     return _plot_panels([matrices], titles, trace.title, note, _panel_inches(matrices))
@@ -115,33 +137,43 @@ def _plot_panels(
     side: float,
     has_labels: bool = True,
 ) -> "matplotlib.figure.Figure":
-    """Plot maps in rows, all on one colour scale."""
+    """Plot maps in rows, with one colour bar; maps of small weights have their own scale."""
     columns = max(map(len, rows))
     labels = [label for row in rows for m in row for label in m.queries + m.keys]
     longest = min(max(map(cell_len, labels)), MAX_LABEL_COLUMNS)
     margin = CHARACTER_INCHES * longest if has_labels else 0.0
-    width, height = columns * (side + margin + 0.15), len(rows) * (side + margin + 0.3)
+    titles_inches = PANEL_TITLES_INCHES if has_labels else 0.3
+    width, height = columns * (side + margin + 0.15), len(rows) * (side + margin + titles_inches)
     figure = new_figure(1.2 + width, 1.0 + height)
     panels = figure.subplots(len(rows), columns, squeeze=False)
     remaining_titles = iter(titles)
+    bar_matrix = max((m for row in rows for m in row), key=lambda matrix: matrix.vmax)
     image: Any = None
     for row, row_panels in zip(rows, panels, strict=True):
         for n, axes in enumerate(row_panels):
             if n >= len(row):
                 axes.set_axis_off()
                 continue
-            image = _plot_panel(axes, row[n], next(remaining_titles))
+            drawn = _plot_panel(axes, row[n], next(remaining_titles), bar_matrix.vmax)
+            image = drawn if row[n] is bar_matrix else image
             if has_labels:
                 _add_labels(axes, row[n], side)
             else:
                 axes.set(xticks=[], yticks=[])
     bar = figure.colorbar(image, ax=panels, label="weight", fraction=0.05, shrink=0.8, aspect=30)
     bar.outline.set_visible(False)
+    if any(m.vmax < bar_matrix.vmax for row in rows for m in row):
+        note = f"{note} · {OWN_SCALE_NOTE}".removeprefix(" · ")
     set_titles(figure, title, note)
     return figure
 
 
-def _plot_panel(axes: "matplotlib.axes.Axes", matrix: LabelledMatrix, title: str) -> Any:
+def _plot_panel(
+    axes: "matplotlib.axes.Axes", matrix: LabelledMatrix, title: str, bar_vmax: float
+) -> Any:
+    """Plot a map; its title has the end of its colour scale where that is not the colour bar's."""
+    if matrix.vmax < bar_vmax:
+        title = f"{title} (0–{matrix.vmax:.2g})"
     image = axes.imshow(matrix.weights, cmap="cividis", vmin=0.0, vmax=matrix.vmax)
     font: dict[str, Any] = {"parse_math": False, "fontfamily": font_families()}
     axes.set_title(escape_control(title), fontsize="small", **font)
@@ -157,5 +189,6 @@ def _add_labels(axes: "matplotlib.axes.Axes", matrix: LabelledMatrix, side: floa
     keys = [truncate(label, MAX_LABEL_COLUMNS) for label in matrix.keys[::step]]
     axes.set_yticks(range(0, len(matrix.queries), step), queries, **style)
     axes.set_xticks(range(0, len(matrix.keys), step), keys, rotation=90, **style)
+    add_axis_titles(axes, matrix.axis_titles, fontsize=8)
     if step == 1:
         outline_cells(axes, matrix, matrix.outlined)

@@ -6,8 +6,15 @@ from typing import Any
 import numpy as np
 
 from regard.trace import Array
-from regard.viz.colour import ColourDepth, colour_scale, paint_half_block, resolve_depth, shade
-from regard.viz.matrix import check_matrix, escape_control
+from regard.viz.colour import (
+    NORMALISED_NOTE,
+    ColourDepth,
+    colour_scale,
+    paint_half_block,
+    resolve_depth,
+    shade,
+)
+from regard.viz.matrix import NO_TITLES, AxisTitles, check_matrix, escape_control, scale_end
 
 KEY_LABEL_COLUMNS = 10  # between two positions above the map
 MAX_LINES = 40  # a taller map is pooled
@@ -17,6 +24,7 @@ def render_half_blocks(
     weights: Any,
     *,
     title: str | None = None,
+    axis_titles: AxisTitles = NO_TITLES,
     vmax: float | None = None,
     colour: str | None = None,
     width: int | None = None,
@@ -29,7 +37,9 @@ def render_half_blocks(
     Args:
         weights: (query, key), as a tensor, an array or nested lists.
         title: line above the map.
-        vmax: weight at the end of the colour scale; 1 by default.
+        axis_titles: what a row and what a column is.
+        vmax: weight at the end of the colour scale; by default 1, or the largest weight if that is
+            below 0.5.
         colour: "24-bit", "256" or "plain"; by default what the terminal supports.
         width: columns to fill; by default those of the terminal.
         max_lines: lines of the map.
@@ -39,16 +49,21 @@ def render_half_blocks(
     margin = len(str(queries)) + 1
     available = max((width or get_terminal_size().columns) - margin, 1)
     columns, rows = min(keys, available), min(queries, 2 * max_lines)
-    intensities = max_pool(matrix, rows, columns) / (vmax or 1.0)
+    end, is_normalised = scale_end(matrix, vmax)
+    intensities = max_pool(matrix, rows, columns) / end
     heading = [f"{escape_control(title)}\n"] if title else []
     lines = [
         f"{_query_label(n, rows, queries):>{margin - 1}} {_line(intensities[n : n + 2], depth)}"
         for n in range(0, rows, 2)
     ]
     key_labels = " " * margin + _key_labels(columns, keys)
-    has_overflow = bool(matrix.max(initial=0) > (vmax or 1.0) + 1e-6)
-    legend = " " * (margin - 1) + colour_scale(vmax or 1.0, has_overflow, depth)
-    return "\n".join([*heading, key_labels.rstrip(), *(x.rstrip() for x in lines), "", legend])
+    has_overflow = bool(matrix.max(initial=0) > end + 1e-6)
+    legend = [" " * (margin - 1) + colour_scale(end, has_overflow, depth)]
+    if is_normalised:
+        legend.append(" " * margin + NORMALISED_NOTE)
+    axes = [escape_control("  ".join(axis_titles))] if any(axis_titles) else []
+    lines = [*axes, key_labels.rstrip(), *(line.rstrip() for line in lines)]
+    return "\n".join([*heading, *lines, "", *legend])
 
 
 def max_pool(matrix: Array, rows: int, columns: int) -> Array:
@@ -72,6 +87,11 @@ def _key_labels(columns: int, keys: int) -> str:
         f"{column * keys // columns:<{KEY_LABEL_COLUMNS}}"
         for column in range(0, columns, KEY_LABEL_COLUMNS)
     ).rstrip()
+
+
+def draw_lines(intensities: Array, depth: ColourDepth) -> list[str]:
+    """Draw the rows of a map, two on each line, without labels."""
+    return [_line(intensities[n : n + 2], depth) for n in range(0, len(intensities), 2)]
 
 
 def _line(pair: Array, depth: ColourDepth) -> str:

@@ -8,10 +8,19 @@ from warnings import catch_warnings, filterwarnings
 
 from rich.cells import cell_len
 
+from regard._support.extras import needs_extra
+from regard._support.files import describe_os_error
 from regard.errors import RegardError
-from regard.viz.colour import cividis, contrast_colour
+from regard.viz.colour import NORMALISED_NOTE, cividis, contrast_colour
 from regard.viz.fonts import font_families, missing_glyphs
-from regard.viz.matrix import LabelledMatrix, escape_control, format_weight, label_matrix
+from regard.viz.matrix import (
+    QUERY_KEY,
+    AxisTitles,
+    LabelledMatrix,
+    escape_control,
+    format_weight,
+    label_matrix,
+)
 from regard.viz.text_layout import truncate, wrap
 
 if TYPE_CHECKING:
@@ -20,6 +29,7 @@ if TYPE_CHECKING:
     import matplotlib.image
 
 MAX_NUMBERED_SIDE = 12  # a map with more rows or columns shows no numbers
+MIN_NUMBERED_WEIGHT = 0.005  # a smaller one would be written as 0.00; its cell stays empty
 NUMBERED_CELL_INCHES, PLAIN_CELL_INCHES = 0.6, 0.25
 MAX_SIDE_INCHES = 24.0  # of the map; its cells shrink to stay within
 LABEL_PITCH_INCHES = 0.17  # least distance of two labels of 10 points
@@ -27,6 +37,7 @@ CHARACTER_INCHES = 0.085  # width of a character of 10 points
 MAX_LABEL_COLUMNS = 24  # a longer label is truncated
 MIN_TITLE_COLUMNS = 40  # even if the figure is narrower
 MAX_TITLE_LINES = 3
+AXIS_TITLE_COLOUR = "#555555"
 
 
 def plot_heatmap(
@@ -35,6 +46,7 @@ def plot_heatmap(
     keys: Sequence[str],
     *,
     title: str | None = None,
+    axis_titles: AxisTitles = QUERY_KEY,
     vmax: float | None = None,
     caption: str | None = None,
     outlined: Iterable[tuple[int, int]] = (),
@@ -46,7 +58,9 @@ def plot_heatmap(
         queries: labels of the rows.
         keys: labels of the columns.
         title: text above the map.
-        vmax: weight at the end of the colour scale; 1 by default.
+        axis_titles: what a row and what a column is.
+        vmax: weight at the end of the colour scale; by default 1, or the largest weight if that is
+            below 0.5.
         caption: text below the map.
         outlined: cells (query, key) to outline, such as a gold alignment.
 
@@ -61,6 +75,7 @@ def plot_heatmap(
         title=title or "",
         caption=caption or "",
         outlined=tuple(outlined),
+        axis_titles=axis_titles,
     )
     return plot_matrix(matrix)
 
@@ -68,7 +83,7 @@ def plot_heatmap(
 def plot_matrix(matrix: LabelledMatrix) -> "matplotlib.figure.Figure":
     """Plot a labelled matrix as a heat map."""
     cell = _cell_inches(matrix)
-    left = _label_inches(matrix.queries)
+    left = _label_inches((*matrix.queries, matrix.axis_titles[0]))
     above = 0.0 if _fits_upright(matrix) else _label_inches(matrix.keys)
     queries, keys = matrix.weights.shape
     # The constants leave space for the colour bar and for the axis titles.
@@ -80,7 +95,10 @@ def plot_matrix(matrix: LabelledMatrix) -> "matplotlib.figure.Figure":
         _add_numbers(axes, matrix)
     outline_cells(axes, matrix, matrix.outlined)
     _add_colour_bar(image, axes, matrix)
-    set_titles(figure, matrix.title, matrix.caption)
+    caption = matrix.caption
+    if matrix.is_normalised and not _bar_has_note(matrix):
+        caption = " · ".join(filter(None, (caption, f"colours {NORMALISED_NOTE}")))
+    set_titles(figure, matrix.title, caption)
     return figure
 
 
@@ -114,18 +132,14 @@ def save_figure(figure: "matplotlib.figure.Figure", path: Path, format: str | No
             filterwarnings("ignore", "Glyph .* missing from", UserWarning)
             figure.savefig(path, format=format, dpi=160, bbox_inches="tight")
     except OSError as error:
-        raise RegardError(f"cannot write {path}: {error.strerror}") from error
+        raise RegardError(f"cannot write {path}: {describe_os_error(error)}") from error
 
 
 def new_figure(width: float, height: float) -> "matplotlib.figure.Figure":
     """Return an empty figure of a size in inches, without pyplot: no window, no global state."""
-    try:
+    with needs_extra("pictures", "figures need"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise RegardError(
-            "figures need matplotlib, which is not installed: pip install 'regard[pictures]'"
-        ) from error
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
@@ -199,14 +213,34 @@ def _add_labels(axes: "matplotlib.axes.Axes", matrix: LabelledMatrix) -> None:
     rotation = {} if _fits_upright(matrix) else rotated
     axes.set_xticks(range(0, len(matrix.keys), step), keys, **style, **rotation)
     axes.xaxis.tick_top()
-    axes.xaxis.set_label_position("top")
     axes.tick_params(length=0)
-    axes.set(xlabel="key: is attended to", ylabel="query: attends")
+    add_axis_titles(axes, matrix.axis_titles)
+
+
+def add_axis_titles(
+    axes: "matplotlib.axes.Axes", titles: AxisTitles, fontsize: int | None = None
+) -> None:
+    """Write what a row is above the row labels, and what a column is above the column labels.
+
+    Both are upright: turned by 90 degrees, an arrow would point elsewhere.
+    """
+    from matplotlib.transforms import ScaledTranslation
+
+    style: dict[str, Any] = {"parse_math": False, "fontfamily": font_families()}
+    style |= {"color": AXIS_TITLE_COLOUR, "fontsize": fontsize}
+    rows, columns = titles
+    offset = ScaledTranslation(-5 / 72, 7 / 72, axes.figure.dpi_scale_trans)  # in points
+    axes.set_ylabel(rows, rotation=0, ha="right", va="baseline", **style)
+    axes.yaxis.set_label_coords(0, 1, transform=axes.transAxes + offset)
+    axes.xaxis.set_label_position("top")
+    axes.set_xlabel(columns, loc="left", **style)
 
 
 def _add_numbers(axes: "matplotlib.axes.Axes", matrix: LabelledMatrix) -> None:
     for query, row in enumerate(matrix.weights.tolist()):
         for key, weight in enumerate(row):
+            if weight < MIN_NUMBERED_WEIGHT:
+                continue
             colour = _contrast_rgb(weight / matrix.vmax)
             axes.text(key, query, format_weight(weight), ha="center", va="center", color=colour)
 
@@ -223,4 +257,11 @@ def _add_colour_bar(
     inch = 1 / (_cell_inches(matrix) * len(matrix.keys))  # as a share of the map's width
     bar_axes = axes.inset_axes((1 + 0.2 * inch, 0, 0.17 * inch, 1))
     extend = "max" if matrix.has_overflow else "neither"
-    axes.figure.colorbar(image, cax=bar_axes, label="weight", extend=extend)
+    label = f"weight, {NORMALISED_NOTE}" if _bar_has_note(matrix) else "weight"
+    axes.figure.colorbar(image, cax=bar_axes, label=label, extend=extend)
+
+
+def _bar_has_note(matrix: LabelledMatrix) -> bool:
+    """Return whether the scale was chosen for this map, and the bar is long enough to say so."""
+    height = _cell_inches(matrix) * len(matrix.queries)
+    return matrix.is_normalised and height >= CHARACTER_INCHES * len(f"weight, {NORMALISED_NOTE}")

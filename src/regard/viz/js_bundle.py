@@ -11,6 +11,8 @@ import json
 import re
 from pathlib import Path
 
+from regard.errors import RegardError
+
 _IMPORT = re.compile(r'^import (\{[^}]*\}|\* as \w+) from "\./([\w/]+)\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?:async )?(?:function|class|const|let) (\w+)", re.MULTILINE)
 
@@ -50,7 +52,7 @@ def escape_json(data: object) -> str:
 
 def _bundle(folder: Path, module: str, bundled: dict[str, str], parents: tuple[str, ...]) -> None:
     if module in parents:
-        raise ValueError(f"imports must not be circular: {' > '.join((*parents, module))}")
+        raise RegardError(f"imports must not be circular: {' > '.join((*parents, module))}")
     if module in bundled:
         return
     text = (folder / f"{module}.js").read_text("utf-8")
@@ -60,7 +62,7 @@ def _bundle(folder: Path, module: str, bundled: dict[str, str], parents: tuple[s
     body = _EXPORT.sub(lambda match: match[0].removeprefix("export "), body)
     unsupported = re.search(r"^(?:import|export)\b.*", body, re.MULTILINE)
     if unsupported:
-        raise ValueError(f"{module}.js must import and export by name, not {unsupported[0]!r}")
+        raise RegardError(f"{module}.js must import and export by name, not {unsupported[0]!r}")
     exports = ", ".join(match[1] for match in _EXPORT.finditer(text))
     bundled[module] = (
         f"const {module_variable(module)} = (() => {{\n{body}return {{ {exports} }};\n}})();"

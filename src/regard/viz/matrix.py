@@ -4,22 +4,29 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from unicodedata import category
 
 import numpy as np
 
+from regard._support.escape import escape_control as escape_control
 from regard.errors import RegardError
 from regard.trace import Array
 
-# Zero-width (non-)joiners shape Persian and Indic words and emoji, and are harmless.
-_JOINERS = "\u200c\u200d"
+AxisTitles = tuple[str, str]
+"""What a row and what a column is, in words."""
+
+QUERY_KEY = ("query ↓", "key →")
+NO_TITLES = ("", "")
+WRITING_READING = ("writing ↓", "reading →")  # of a decoder: the word that is written at each step
+
+FULL_SCALE_FROM = 0.5  # a map whose largest weight is below it is coloured from 0 to that weight
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelledMatrix:
     """The attention weights of one head and what a picture of them shows.
 
-    The colour scale runs from 0 to `vmax`. Labels are escaped already, title and caption are not.
+    The colour scale runs from 0 to `vmax`; `is_normalised` says that this is the largest weight of
+    this map, and legends say so, too. Labels are escaped already, title and caption are not.
     """
 
     weights: Array  # (query, key)
@@ -29,6 +36,8 @@ class LabelledMatrix:
     title: str = ""
     caption: str = ""
     outlined: tuple[tuple[int, int], ...] = ()  # cells (query, key)
+    axis_titles: AxisTitles = QUERY_KEY
+    is_normalised: bool = False
 
     @property
     def longest_side(self) -> int:
@@ -50,8 +59,11 @@ def label_matrix(
     title: str = "",
     caption: str = "",
     outlined: Sequence[tuple[int, int]] = (),
+    axis_titles: AxisTitles = QUERY_KEY,
 ) -> LabelledMatrix:
     """Validate weights, labels and scale, and escape the labels.
+
+    Without `vmax` the colour scale ends at 1, or at the largest weight if that is below 0.5.
 
     Raises:
         RegardError: if there is not one label per row and per column, or a weight is negative or
@@ -60,10 +72,28 @@ def label_matrix(
     matrix = check_matrix(weights)
     _check_labels("queries", "row", matrix.shape[0], queries)
     _check_labels("keys", "column", matrix.shape[1], keys)
-    if vmax is not None and not 0 < vmax < math.inf:
-        raise RegardError(f"vmax must be a number above 0, but it is {vmax!r}; None means 1")
     labels = tuple(map(escape_control, queries)), tuple(map(escape_control, keys))
-    return LabelledMatrix(matrix, *labels, vmax or 1.0, title, caption, tuple(outlined))
+    end, is_normalised = scale_end(matrix, vmax)
+    return LabelledMatrix(
+        matrix, *labels, end, title, caption, tuple(outlined), axis_titles, is_normalised
+    )
+
+
+def scale_end(matrix: Array, vmax: float | None = None) -> tuple[float, bool]:
+    """Return the weight at the end of the colour scale, and whether it was chosen for this map.
+
+    Raises:
+        RegardError: if `vmax` is not above 0.
+    """
+    if vmax is not None:
+        if not 0 < vmax < math.inf:
+            raise RegardError(
+                f"vmax must be a number above 0, but it is {vmax!r}; None chooses one"
+            )
+        return vmax, False
+    largest = float(matrix.max(initial=0.0))
+    is_normalised = 0 < largest < FULL_SCALE_FROM
+    return (largest if is_normalised else 1.0), is_normalised
 
 
 def check_matrix(weights: Any) -> Array:
@@ -91,30 +121,6 @@ def check_matrix(weights: Any) -> Array:
 def format_weight(weight: float) -> str:
     """Format a weight with two decimals; an exact 0, as behind a mask, becomes "0"."""
     return f"{weight:.2f}" if weight else "0"
-
-
-def escape_control(text: str) -> str:
-    r"""Escape characters that control a terminal, change text direction or are invalid in XML.
-
-    Example:
-        >>> print(escape_control("\x1b[31m"))
-        \x1b[31m
-    """
-    return "".join(
-        character.encode("unicode_escape").decode("ascii")
-        if _is_control(character) or _is_noncharacter(character)
-        else character
-        for character in text
-    )
-
-
-def _is_control(character: str) -> bool:
-    return category(character) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and character not in _JOINERS
-
-
-def _is_noncharacter(character: str) -> bool:
-    """Return whether a code point is one of Unicode's 66 noncharacters."""
-    return 0xFDD0 <= ord(character) <= 0xFDEF or ord(character) & 0xFFFE == 0xFFFE
 
 
 def _check_labels(axis: str, line: str, expected: int, labels: Sequence[str]) -> None:

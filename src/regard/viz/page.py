@@ -7,13 +7,16 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from regard._support.files import describe_os_error
 from regard.errors import RegardError
-from regard.trace import AttentionMap, Trace, quantize, summarize
+from regard.trace import AttentionMap, Rows, Trace, quantize, summarize
 from regard.viz.js_bundle import bundle_modules, escape_json, module_variable
 from regard.viz.matrix import escape_control
-from regard.viz.selection import resolve_head
+from regard.viz.selection import resolve_head, select_heads
 
 STATIC_FOLDER = Path(__file__).parent / "static"  # the viewer's modules; the explorer serves them
+
+NOTEBOOK_HEIGHT_PIXELS = 640  # of a view in the output of a cell
 
 # Weights of a trace up to which they are stored in 16 bits (under 1 MB of JSON), and in full with 8
 # bits (under 3.5 MB); beyond that, maps are summarized.
@@ -25,7 +28,12 @@ _DRAWN_SUMMARY_BITS = {"top_keys": 32, "top_weights": 8, "remainder": 8, "tiles"
 
 
 def render_page(
-    trace: Trace, kind: str | None = None, layer: int = 0, head: int | None = None
+    trace: Trace,
+    kind: str | None = None,
+    layer: int | None = None,
+    head: int | None = None,
+    *,
+    rows: Rows = "output",
 ) -> str:
     """Return an HTML page that opens at a head; weights are rounded so that it stays small.
 
@@ -34,14 +42,17 @@ def render_page(
     Args:
         trace: the trace.
         kind: "encoder", "decoder", "cross", …; by default cross-attention, else the first.
-        layer: layer within that attention; -1 is the last.
-        head: index of a head; by default the first.
+        layer: layer within that attention; -1 is the last. By default that of the head.
+        head: index of a head; by default the one that `analysis.select_head` selects.
+        rows: "output" names rows of a decoder's cross-attention by the word written there, "input"
+            by the word read there.
 
     Raises:
         RegardError: if there is no such head.
     """
     group, layer, head = resolve_head(trace, kind, layer, head)
-    view_state = {"kind": group.name, "layer": layer, "head": head}
+    trace.row_tokens(group.maps[layer], rows)  # raises unless it is one of both
+    view_state = {"kind": group.name, "layer": layer, "head": head, "rows": rows}
     script = (
         f"{bundle_modules(STATIC_FOLDER, 'viewer')}\n"
         "const readJson = (id) => JSON.parse(document.getElementById(id).textContent);\n"
@@ -71,34 +82,43 @@ def save_page(
     trace: Trace,
     path: Path | str,
     kind: str | None = None,
-    layer: int = 0,
+    layer: int | None = None,
     head: int | None = None,
+    *,
+    rows: Rows = "output",
 ) -> None:
     """Write `render_page` to a file.
 
     Raises:
         RegardError: if there is no such head, or writing fails.
     """
-    page = render_page(trace, kind, layer, head)
+    page = render_page(trace, kind, layer, head, rows=rows)
     try:
         Path(path).write_text(page, encoding="utf-8")
     except OSError as error:
-        raise RegardError(f"cannot write {path}: {error.strerror}") from error
+        raise RegardError(f"cannot write {path}: {describe_os_error(error)}") from error
 
 
 def page_payload(trace: Trace) -> dict[str, Any]:
-    """Return a trace as JSON-serializable data, with as many weights and bits as a page carries."""
+    """Return a trace as JSON-serializable data, with as many weights and bits as a page carries.
+
+    The data also name the head that `analysis.select_head` selects in each kind of attention, at
+    which a viewer opens if it is not told another one.
+    """
+    selected = {"selected_heads": select_heads(trace)}
     count = sum(m.weights.size for m in trace.maps if m.weights is not None)
     if count > MAX_FULL_WEIGHTS:
         trace = summarize(trace)
     bits = 16 if count <= MAX_16_BIT_WEIGHTS else 8
     maps = [_map_payload(attention_map, bits) for attention_map in trace.maps]
-    return replace(trace, maps=()).to_dict() | {"maps": maps}
+    return replace(trace, maps=()).to_dict() | {"maps": maps} | selected
 
 
 def _map_payload(attention_map: AttentionMap, bits: int) -> dict[str, Any]:
     names = ("name", "kind", "queries", "keys", "call", "call_site", "heads", "shape")
     payload: dict[str, Any] = {name: getattr(attention_map, name) for name in names}
+    if attention_map.query_inputs is not None:
+        payload["query_inputs"] = attention_map.query_inputs
     if attention_map.weights is not None:
         return payload | {"weights": quantize(attention_map.weights, bits)}
     summary = {

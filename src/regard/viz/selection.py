@@ -2,17 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from regard import analysis
 from regard.errors import RegardError, unknown_name
-from regard.trace import Array, AttentionMap, AttentionSummary, Trace
+from regard.trace import Array, AttentionMap, AttentionSummary, Rows, TokenList, Trace
 from regard.viz.detokenize import display_tokens
-from regard.viz.matrix import LabelledMatrix, label_matrix
+from regard.viz.matrix import (
+    QUERY_KEY,
+    WRITING_READING,
+    AxisTitles,
+    LabelledMatrix,
+    label_matrix,
+)
 
 # Names of the three attentions of an encoder-decoder model, by kind and queries.
 _GROUP_NAMES = {
     ("self", "source"): "encoder",
+    ("causal", "decoder_input"): "decoder",
+    ("self", "decoder_input"): "decoder",
     ("causal", "target"): "decoder",
     ("self", "target"): "decoder",
     ("cross", "target"): "cross",
@@ -63,9 +73,10 @@ def find_group(trace: Trace, name: str | None = None) -> MapGroup:
 def select_head(
     trace: Trace,
     kind: str | None = None,
-    layer: int = 0,
+    layer: int | None = None,
     head: int | None = None,
     vmax: float | None = None,
+    rows: Rows = "output",
 ) -> LabelledMatrix:
     """Select one head.
 
@@ -73,36 +84,73 @@ def select_head(
         trace: the trace.
         kind: name or kind of a group, see `find_group`.
         layer: position within the group; negative positions count from the end.
-        head: index of a kept head; by default the first.
-        vmax: upper end of the colour scale.
+        head: index of a kept head. What is not given is chosen by `analysis.select_head`.
+        vmax: upper end of the colour scale; by default 1, or the largest weight if that is below
+            0.5.
+        rows: "output" names rows of a decoder's cross-attention by the word written there, "input"
+            by the word read there.
 
     Raises:
-        RegardError: if there is no such head; the message has the choices.
+        RegardError: if there is no such head, the message has the choices; or if `rows` is neither.
     """
     group, layer, head = resolve_head(trace, kind, layer, head)
     attention_map = group.maps[layer]
     return label_matrix(
         head_weights(attention_map, attention_map.heads.index(head)),
-        _labels(trace, attention_map.queries),
-        _labels(trace, attention_map.keys),
+        _labels(trace.row_tokens(attention_map, rows)),
+        _labels(trace.tokens[attention_map.keys]),
         vmax,
         title=trace.title,
         caption=caption(trace, group.name, layer, head),
-        outlined=_gold_cells(trace, attention_map),
+        outlined=_gold_cells(trace, attention_map, rows),
+        axis_titles=axis_titles(attention_map, rows),
     )
 
 
+def axis_titles(attention_map: AttentionMap, rows: Rows = "output") -> AxisTitles:
+    """Return what a row and what a column of a map is, in words."""
+    if rows == "input" and attention_map.query_inputs is not None:
+        return "decoder input ↓", WRITING_READING[1]
+    is_writing = attention_map.kind == "cross" and attention_map.queries == "target"
+    return WRITING_READING if is_writing else QUERY_KEY
+
+
 def resolve_head(
-    trace: Trace, kind: str | None = None, layer: int = 0, head: int | None = None
+    trace: Trace, kind: str | None = None, layer: int | None = None, head: int | None = None
 ) -> tuple[MapGroup, int, int]:
-    """Return the group, the layer counted from 0 and the head; raise if there is no such head."""
+    """Return the group, the layer counted from 0 and the head.
+
+    A layer or head that is not given is chosen by `analysis.select_head`.
+
+    Raises:
+        RegardError: if there is no such head; the message has the choices.
+    """
     group = find_group(trace, kind)
+    if layer is not None:
+        layer = resolve_layer(group, layer)
+    maps = group.maps if layer is None else (group.maps[layer],)
+    if head is not None:
+        heads = sorted({number for m in maps for number in m.heads})
+        _check_choice(head, heads, f"head of {', '.join(m.name for m in maps)}")
+    if layer is None or head is None:
+        layer, head = analysis.select_head(trace, group.maps, layer=layer, head=head)[:2]
+    return group, layer, head
+
+
+def select_heads(trace: Trace) -> list[dict[str, Any]]:
+    """Return the head that `analysis.select_head` selects in each group, and why, as JSON data."""
+    return [
+        {"kind": group.name} | analysis.select_head(trace, group.maps)._asdict()
+        for group in group_maps(trace)
+        if all(all(m.shape) for m in group.maps)
+    ]
+
+
+def resolve_layer(group: MapGroup, layer: int) -> int:
+    """Return a layer counted from 0; raise RegardError if there is no such layer."""
     layer = layer + len(group.maps) if layer < 0 else layer
     _check_choice(layer, range(len(group.maps)), f"layer of {group.name}")
-    heads = group.maps[layer].heads
-    head = heads[0] if head is None else head
-    _check_choice(head, heads, f"head of {group.maps[layer].name}")
-    return group, layer, head
+    return layer
 
 
 def caption(trace: Trace, group: str, layer: int | None = None, head: int | None = None) -> str:
@@ -129,12 +177,17 @@ def _check_choice(number: int, choices: Sequence[int], what: str) -> None:
         raise RegardError(f"there is no {what} with number {number}. Choose from: {listed}.")
 
 
-def _gold_cells(trace: Trace, attention_map: AttentionMap) -> tuple[tuple[int, int], ...]:
+def _gold_cells(
+    trace: Trace, attention_map: AttentionMap, rows: Rows
+) -> tuple[tuple[int, int], ...]:
     """Return the cells (query, key) between all pieces of gold-aligned words."""
     is_cross = (attention_map.queries, attention_map.keys) == ("target", "source")
+    row_tokens = trace.row_tokens(attention_map, rows)
     if trace.gold is None or not is_cross:
         return ()
-    token_lists = [trace.tokens[name] for name in ("source", "target")]
+    if row_tokens.words is None and row_tokens is not trace.tokens["target"]:
+        return ()  # which target words these are is not known
+    token_lists = (trace.tokens["source"], row_tokens)
     sources, targets = (range(len(t)) if t.words is None else t.words for t in token_lists)
     links = set(trace.gold)
     return tuple(
@@ -145,8 +198,7 @@ def _gold_cells(trace: Trace, attention_map: AttentionMap) -> tuple[tuple[int, i
     )
 
 
-def _labels(trace: Trace, name: str) -> tuple[str, ...]:
-    tokens = trace.tokens[name]
+def _labels(tokens: TokenList) -> tuple[str, ...]:
     return display_tokens(tokens.pieces, {*tokens.special, *tokens.padding})
 
 

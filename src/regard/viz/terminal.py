@@ -9,10 +9,24 @@ from typing import Any
 import numpy as np
 from rich.cells import cell_len
 
-from regard.trace import Array, Trace
-from regard.viz.colour import ColourDepth, colour_scale, paint, resolve_depth, shade
+from regard.trace import Array, Rows, Trace
+from regard.viz.colour import (
+    NORMALISED_NOTE,
+    ColourDepth,
+    colour_scale,
+    paint,
+    resolve_depth,
+    shade,
+)
 from regard.viz.half_blocks import render_half_blocks
-from regard.viz.matrix import LabelledMatrix, escape_control, format_weight, label_matrix
+from regard.viz.matrix import (
+    NO_TITLES,
+    AxisTitles,
+    LabelledMatrix,
+    escape_control,
+    format_weight,
+    label_matrix,
+)
 from regard.viz.selection import select_head
 from regard.viz.text_layout import centre, pad, stack_characters, truncate
 
@@ -36,9 +50,10 @@ class _Layout:
 def render_head(
     trace: Trace,
     kind: str | None = None,
-    layer: int = 0,
+    layer: int | None = None,
     head: int | None = None,
     *,
+    rows: Rows = "output",
     vmax: float | None = None,
     colour: str | None = None,
     width: int | None = None,
@@ -48,37 +63,50 @@ def render_head(
     Args:
         trace: the trace.
         kind: "encoder", "decoder", "cross", …; by default cross-attention, else the first.
-        layer: layer within that attention; -1 is the last.
-        head: index of a head; by default the first.
-        vmax: weight at the end of the colour scale; 1 by default.
+        layer: layer within that attention; -1 is the last. By default that of the head.
+        head: index of a head; by default the one that `analysis.select_head` selects.
+        rows: "output" names rows of a decoder's cross-attention by the word written there, "input"
+            by the word read there.
+        vmax: weight at the end of the colour scale; by default 1, or the largest weight if that is
+            below 0.5.
         colour: "24-bit", "256" or "plain"; by default what the terminal supports.
         width: columns to fill; by default those of the terminal.
 
     Raises:
         RegardError: if there is no such head.
     """
-    matrix = select_head(trace, kind, layer, head, vmax)
+    matrix = select_head(trace, kind, layer, head, vmax, rows)
     width = width or get_terminal_size().columns
     label_columns = max(map(cell_len, matrix.queries)) + 1
     fits = label_columns + SQUARE_COLUMNS * len(matrix.keys) <= width
     if fits and len(matrix.queries) <= MAX_LABELLED_QUERIES:
-        return _render_matrix(matrix, matrix.caption, resolve_depth(colour), width)
+        return _render_matrix(matrix, _heading(matrix), resolve_depth(colour), width)
     drawn = render_half_blocks(
-        matrix.weights, title=matrix.caption, vmax=vmax, colour=colour, width=width
+        matrix.weights,
+        axis_titles=matrix.axis_titles,
+        vmax=vmax,
+        colour=colour,
+        width=width,
     )
-    return f"{drawn}\n\n{_render_links(matrix, MAX_LINKS)}"
+    return f"{_heading(matrix)}\n\n{drawn}\n\n{_render_links(matrix, MAX_LINKS)}"
 
 
 def render_links(
     trace: Trace,
     kind: str | None = None,
-    layer: int = 0,
+    layer: int | None = None,
     head: int | None = None,
     *,
+    rows: Rows = "output",
     count: int = MAX_LINKS,
 ) -> str:
     """List the largest weights of one head, largest first: query, key, weight and positions."""
-    return _render_links(select_head(trace, kind, layer, head), count)
+    return _render_links(select_head(trace, kind, layer, head, rows=rows), count)
+
+
+def _heading(matrix: LabelledMatrix) -> str:
+    """Return a line with the title, if there is one, and a line that says which head it is."""
+    return "\n".join(escape_control(line) for line in (matrix.title, matrix.caption) if line)
 
 
 def render_heatmap(
@@ -87,6 +115,7 @@ def render_heatmap(
     keys: Sequence[str],
     *,
     title: str | None = None,
+    axis_titles: AxisTitles = NO_TITLES,
     vmax: float | None = None,
     colour: str | None = None,
     width: int | None = None,
@@ -98,7 +127,9 @@ def render_heatmap(
         queries: labels of the rows.
         keys: labels of the columns.
         title: line above the map.
-        vmax: weight at the end of the colour scale; 1 by default.
+        axis_titles: what a row and what a column is, such as ("query ↓", "key →").
+        vmax: weight at the end of the colour scale; by default 1, or the largest weight if that is
+            below 0.5.
         colour: "24-bit", "256" or "plain"; by default what the terminal supports.
         width: columns to fill; by default those of the terminal. A wider map continues below.
 
@@ -112,9 +143,9 @@ def render_heatmap(
         <BLANKLINE>
           0 [ .:-=+*x#@] 1
     """
-    matrix = label_matrix(weights, queries, keys, vmax)
+    matrix = label_matrix(weights, queries, keys, vmax, axis_titles=axis_titles)
     width = width or get_terminal_size().columns
-    return _render_matrix(matrix, title, resolve_depth(colour), width)
+    return _render_matrix(matrix, escape_control(title or ""), resolve_depth(colour), width)
 
 
 def render_strongest(weights: Any, queries: Sequence[str], keys: Sequence[str]) -> str:
@@ -154,18 +185,28 @@ def _render_links(matrix: LabelledMatrix, count: int) -> str:
     )
 
 
-def _render_matrix(
-    matrix: LabelledMatrix, title: str | None, depth: ColourDepth, width: int
-) -> str:
+def _render_matrix(matrix: LabelledMatrix, heading: str, depth: ColourDepth, width: int) -> str:
     layout = _choose_layout(matrix, width, _number_columns(depth))
     keys, step = len(matrix.keys), layout.cells_per_block
     blocks = [
         _render_block(matrix, slice(first, first + step), layout, depth)
         for first in range(0, keys, step)
     ]
-    heading = [f"{escape_control(title)}\n"] if title else []
     scale = colour_scale(matrix.vmax, matrix.has_overflow, depth)
-    return "\n".join([*heading, "\n\n".join(blocks), "", " " * layout.label_columns + scale])
+    margin = " " * layout.label_columns
+    legend = [margin + scale]
+    if matrix.is_normalised:
+        legend.append(truncate(f"{margin} {NORMALISED_NOTE}", width))
+    above = [f"{heading}\n"] if heading else []
+    above += _axis_line(matrix.axis_titles, layout.label_columns, width)
+    return "\n".join([*above, "\n\n".join(blocks), "", *legend])
+
+
+def _axis_line(titles: AxisTitles, label_columns: int, width: int) -> list[str]:
+    """Write what a row is above the query labels, and what a column is above the map."""
+    rows, columns = map(escape_control, titles)
+    gap = " " * max(2, label_columns + 2 - cell_len(rows))
+    return [truncate(f"{rows}{gap}{columns}", width)] if rows or columns else []
 
 
 def _number_columns(depth: ColourDepth) -> int:

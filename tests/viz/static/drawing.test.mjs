@@ -4,7 +4,7 @@ import { test } from "node:test";
 
 import { cividis, contrastingColour, weightsToPixels } from "../../../src/regard/viz/static/colourScale.js";
 import { toFileName } from "../../../src/regard/viz/static/download.js";
-import { createHeadView } from "../../../src/regard/viz/static/headView.js";
+import { createHeadView, scaleMaximum } from "../../../src/regard/viz/static/headView.js";
 import { TEXTS } from "../../../src/regard/viz/static/i18n.js";
 import { layoutLines, layoutMatrix } from "../../../src/regard/viz/static/layout.js";
 import { drawLines, goldLinks, visibleLines } from "../../../src/regard/viz/static/lines.js";
@@ -16,10 +16,10 @@ import { parseTrace } from "../../../src/regard/viz/static/trace.js";
 const trace = parseTrace(JSON.parse(readFileSync(new URL("../../fixtures/trace.json", import.meta.url))));
 const view = createHeadView(trace, groupMaps(trace)[2].maps[0], 0);
 const theme = { name: "light", surface: "#fff", text: "#111", muted: "#777", accent: "#00f", highlight: "#f70" };
-const style = { maximum: 1, threshold: 0, theme, texts: TEXTS.en, axisNames: { queries: "target", keys: "source" } };
+const style = { maximum: 1, threshold: 0, theme, texts: TEXTS.en, axisNames: { queries: "writing", keys: "reading" } };
 const size = { width: 700, height: 500 };
 const none = { query: null, key: null };
-const matrixLayout = (area = size) => layoutMatrix(area, view, { scale: 1, x: 0, y: 0 }, (text) => 8 * text.length);
+const matrixLayout = (area = size) => layoutMatrix(area, view, { scale: 1, x: 0, y: 0 }, (text) => 8 * text.length, style.axisNames);
 const linesLayout = (area = size) => layoutLines(area, view, 0);
 
 test("colours are those of Python", () => {
@@ -57,10 +57,23 @@ test("the matrix as SVG has a rectangle per cell, labels as text, and gold outli
   drawSelection(renderer, view, matrixLayout(), { query: 1, key: 1 }, theme);
   const svg = renderer.toSvg();
   const texts = [...svg.matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map((match) => match[1]);
-  for (const text of ["猫", "cat", "&lt;/s&gt;", "0.69"]) assert.ok(texts.includes(text), text);
+  for (const text of ["猫", "cat", "&lt;/s&gt;", "0.69", "writing ↓", "reading →"]) assert.ok(texts.includes(text), text);
   assert.equal([...svg.matchAll(/fill="none" stroke="#(000|fff)"/g)].length, 5);
   assert.equal([...svg.matchAll(/<rect[^>]*fill="rgb/g)].length, 20 + 60); // cells and colour scale
   assert.ok(!svg.includes("<script"));
+});
+
+test("the legend says when colours are scaled to the map", () => {
+  const legendOf = (maximum, narrow = {}) => {
+    const renderer = createSvgRenderer(size.width, size.height);
+    drawMatrix(renderer, view, { ...matrixLayout(), ...narrow }, { ...style, maximum });
+    return renderer.toSvg();
+  };
+  assert.ok(!legendOf(1).includes(TEXTS.en.normalised));
+  assert.ok(legendOf(0.234).includes(`>0.23 weight  ·  ${TEXTS.en.normalised}  ·  ${TEXTS.en.goldCell}<`));
+  assert.ok(legendOf(0.234, { isNarrow: true }).includes(`>${TEXTS.en.normalised}<`));
+  assert.deepEqual([0, 0.3, 0.49, 0.5, 0.9].map((maximum) => scaleMaximum({ maximum })), [1, 0.3, 0.49, 1, 1]);
+  assert.equal(scaleMaximum({ maximum: 0.9 }, true), 0.9);
 });
 
 test("the lines as SVG have a path per line, wider and on top if stronger", () => {
@@ -100,6 +113,15 @@ test("a large image in an SVG is embedded as a data URL", () => {
   const renderer = createSvgRenderer(10, 10, () => "data:image/png;base64,AAAA");
   renderer.image(new Uint8ClampedArray(4 * 10_000), 100, 100, 0, 0, 10, 10);
   assert.match(renderer.toSvg(), /<image [^>]*href="data:image\/png;base64,AAAA"\/>/);
+});
+
+test("numbers are written in cells at or above the threshold only", () => {
+  const hasNumber = (threshold) => {
+    const renderer = createSvgRenderer(size.width, size.height);
+    drawMatrix(renderer, view, matrixLayout(), { ...style, threshold });
+    return />0\.69<\/text>/.test(renderer.toSvg());
+  };
+  assert.deepEqual([0, 0.6, 0.7].map(hasNumber), [true, true, false]);
 });
 
 test("right-to-left text is anchored at its start", () => {

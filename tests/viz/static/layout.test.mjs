@@ -9,6 +9,7 @@ import { labelStep } from "../../../src/regard/viz/static/matrix.js";
 import { hitOverview, layoutOverview } from "../../../src/regard/viz/static/overview.js";
 import { parseTrace } from "../../../src/regard/viz/static/trace.js";
 
+const axisNames = { queries: "writing", keys: "reading" };
 const trace = parseTrace(JSON.parse(readFileSync(new URL("../../fixtures/trace.json", import.meta.url))));
 const cross = groupMaps(trace)[2];
 const view = createHeadView(trace, cross.maps[0], 0);
@@ -17,7 +18,7 @@ const unzoomed = { scale: 1, x: 0, y: 0 };
 const measureText = (text) => 8 * text.length;
 
 test("each cell is hit at its centre, and labels at the edges", () => {
-  const layout = layoutMatrix(size, view, unzoomed, measureText);
+  const layout = layoutMatrix(size, view, unzoomed, measureText, axisNames);
   for (let query = 0; query < 4; query++) {
     for (let key = 0; key < 5; key++) {
       const [x, y] = [layout.left + (key + 0.5) * layout.cell, layout.top + (query + 0.5) * layout.cell];
@@ -30,9 +31,9 @@ test("each cell is hit at its centre, and labels at the edges", () => {
 });
 
 test("zooming keeps the cell under the pointer, stays inside the matrix, and is limited", () => {
-  const small = { width: 300, height: 240 };
+  const small = { width: 320, height: 260 };
   const large = { ...view, queries: Array(90).fill(view.queries[0]), keys: Array(70).fill(view.keys[0]) };
-  const layoutWith = (zoom) => layoutMatrix(small, large, zoom, measureText);
+  const layoutWith = (zoom) => layoutMatrix(small, large, zoom, measureText, axisNames);
   let layout = layoutWith(unzoomed);
   const [x, y] = [layout.left + layout.width / 2, layout.top + layout.height / 3];
   const before = hitMatrix(layout, large, x, y);
@@ -56,8 +57,8 @@ test("a cell is revealed by the smallest movement", () => {
 });
 
 test("only a view larger than its frame is pannable", () => {
-  const zoomed = layoutMatrix(size, view, { scale: 1.2, x: 0, y: 0 }, measureText);
-  assert.equal(isPannable(layoutMatrix(size, view, unzoomed, measureText), view), false);
+  const zoomed = layoutMatrix(size, view, { scale: 1.2, x: 0, y: 0 }, measureText, axisNames);
+  assert.equal(isPannable(layoutMatrix(size, view, unzoomed, measureText, axisNames), view), false);
   assert.equal(isPannable(zoomed, view), true);
   const long = { ...view, queries: Array(100).fill(view.queries[0]) };
   assert.equal(isPannable(layoutLines(size, view, 0), view), false);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { commandForKey } from "../../../src/regard/viz/static/keyboard.js";
-import { clampSelection, createState, reduce, toViewState, UNZOOMED } from "../../../src/regard/viz/static/state.js";
+import { clampSelection, createState, reduce, toViewState, UNZOOMED, withoutDefaultHead } from "../../../src/regard/viz/static/state.js";
 
 const map = (...heads) => ({ heads });
 const groups = [
@@ -19,11 +19,29 @@ test("the initial state shows cross-attention, or what the view state names", ()
   assert.deepEqual([tab, layer, head], [1, 2, 0]); // the model's head 4 has index 0
 });
 
+test("the initial state shows the selected head of the group, unless the view state names another", () => {
+  const selected = groups.map((group, n) => ({ ...group, selected: { layer: n, head: 1 } }));
+  const positionOf = (viewState) => {
+    const { tab, layer, head } = createState(selected, viewState);
+    return [tab, layer, head];
+  };
+  assert.deepEqual(positionOf({}), [1, 1, 1]);
+  assert.deepEqual(positionOf({ kind: "encoder" }), [0, 0, 1]);
+  assert.deepEqual(positionOf({ head: 2 }), [1, 1, 2]);
+  assert.deepEqual(positionOf({ layer: 0 }), [1, 0, 0]); // the selected head is one of another layer
+  const named = { kind: "cross", layer: 1, head: 1, rows: "input" };
+  assert.deepEqual(withoutDefaultHead(named, selected), { rows: "input" });
+  for (const other of [{ kind: "encoder" }, { layer: 0 }, { head: 2 }]) {
+    assert.deepEqual(withoutDefaultHead({ ...named, ...other }, selected), { ...named, ...other });
+  }
+});
+
 test("a state is restored from its view state", () => {
   const state = after(
     createState(groups),
     { type: "selectHead", layer: 2, head: 0 },
     { type: "mode", to: "lines" },
+    { type: "rows", to: "input" },
     { type: "mergeSubwords" },
     { type: "threshold", to: 0.1 },
     { type: "lock", query: 1, key: null },
@@ -35,8 +53,8 @@ test("a state is restored from its view state", () => {
 });
 
 test("a view state that is out of range is clamped", () => {
-  const state = createState(groups, { kind: "gone", layer: 99, head: 99, mode: "<b>", threshold: 7, query: 9, key: 2 });
-  assert.deepEqual([state.tab, state.layer, state.head, state.mode, state.threshold], [0, 0, 0, "matrix", 1]);
+  const state = createState(groups, { kind: "gone", layer: 99, head: 99, mode: "<b>", rows: "<b>", threshold: 7, query: 9, key: 2 });
+  assert.deepEqual([state.tab, state.layer, state.head, state.mode, state.rows, state.threshold], [0, 0, 0, "matrix", "output", 1]);
   const clamped = clampSelection(state, lengths);
   assert.deepEqual([clamped.query, clamped.key, clamped.locked], [null, 2, true]);
   assert.equal(clampSelection({ ...state, key: 5 }, lengths).locked, false);

@@ -3,7 +3,8 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import { createHeadView, formatWeight } from "../../../src/regard/viz/static/headView.js";
-import { groupMaps } from "../../../src/regard/viz/static/mapGroups.js";
+import { TEXTS } from "../../../src/regard/viz/static/i18n.js";
+import { axisNamesOf, groupMaps } from "../../../src/regard/viz/static/mapGroups.js";
 import { dequantize, parseTrace } from "../../../src/regard/viz/static/trace.js";
 
 const record = JSON.parse(readFileSync(new URL("../../fixtures/trace.json", import.meta.url)));
@@ -32,7 +33,7 @@ test("weights are read in the order head, query, key", () => {
 
 test("axis labels are those that Python shows", () => {
   const view = createHeadView(trace, cross.maps[0], 0);
-  assert.deepEqual(textsOf(view.queries), ["<s>", "猫", "坐", "着"]);
+  assert.deepEqual(textsOf(view.queries), ["猫", "坐", "着", "</s>"]);
   assert.deepEqual(textsOf(view.keys), ["The", "cat", "sit", "s", "</s>"]);
   assert.deepEqual(view.keys.map(({ isSpecial }) => isSpecial), [false, false, false, false, true]);
 });
@@ -40,9 +41,9 @@ test("axis labels are those that Python shows", () => {
 test("merged subwords sum over keys and average over queries, so that rows sum to one", () => {
   const view = createHeadView(trace, cross.maps[0], 0, { mergeSubwords: true });
   assert.deepEqual(textsOf(view.keys), ["The", "cat", "sits", "</s>"]);
-  assert.deepEqual(textsOf(view.queries), ["<s>", "猫", "坐着"]);
+  assert.deepEqual(textsOf(view.queries), ["猫", "坐着", "</s>"]);
+  assertClose(view.at(1, 2), 6 / 13); // 坐 has 2/13, 着 has 10/13
   assertClose(view.at(2, 2), 10 / 13);
-  assertClose(view.at(1, 2), 2 / 13);
   for (const query of [0, 1, 2]) assertClose(view.row(query).reduce((sum, { weight }) => sum + weight, 0), 1);
 });
 
@@ -50,8 +51,34 @@ test("special tokens collapse into one last group", () => {
   const view = createHeadView(trace, cross.maps[0], 0, { collapseSpecial: true });
   assert.deepEqual(textsOf(view.keys), ["The", "cat", "sit", "s", "⋯"]);
   assert.deepEqual(textsOf(view.queries), ["猫", "坐", "着", "⋯"]);
-  assertClose(view.at(3, 0), 9 / 13);
-  assertClose(view.at(0, 1), 9 / 13);
+  assertClose(view.at(0, 0), 9 / 13);
+  assertClose(view.at(3, 3), 9 / 13);
+});
+
+test("rows are named by input tokens on request, also if they are grouped", () => {
+  const named = (options) => createHeadView(trace, cross.maps[0], 0, { rows: "input", ...options });
+  assert.deepEqual(textsOf(named().queries), ["<s>", "猫", "坐", "着"]);
+  assert.deepEqual([...named().gold], ["1,1", "2,2", "2,3", "3,2", "3,3"]);
+  assert.deepEqual(textsOf(named({ mergeSubwords: true }).queries), ["<s>", "猫", "坐着"]);
+  assert.deepEqual(textsOf(named({ collapseSpecial: true }).queries), ["⋯", "猫", "坐", "着"]);
+  const view = createHeadView(trace, cross.maps[0], 0, { mergeSubwords: true });
+  for (const query of [0, 1, 2]) assert.deepEqual(named({ mergeSubwords: true }).row(query), view.row(query)); // the same weights
+  assert.deepEqual(textsOf(createHeadView(trace, decoder.maps[0], 0, { rows: "input" }).queries), ["<s>", "猫", "坐", "着"]);
+});
+
+test("axes say what rows and columns are, in both languages", () => {
+  const namesOf = (map, rows, language = "en") => Object.values(axisNamesOf(map, TEXTS[language], rows));
+  assert.deepEqual(namesOf(cross.maps[0]), ["writing", "reading"]);
+  assert.deepEqual(namesOf(cross.maps[0], "input"), ["decoder input", "reading"]);
+  assert.deepEqual(namesOf(cross.maps[0], "output", "zh"), ["译出", "读取"]);
+  assert.deepEqual(namesOf(decoder.maps[0], "input"), ["query", "key"]);
+});
+
+test("input tokens that are missing or too few are refused", () => {
+  for (const name of ["nothing", "__proto__", "source", 3, {}]) {
+    const maps = record.maps.map((map) => ({ ...map, query_inputs: name }));
+    assert.throws(() => parseTrace({ ...record, maps }), /query_inputs of a map must name a list of \d tokens/);
+  }
 });
 
 test("links are sorted by weight, without exact zeros", () => {
@@ -65,8 +92,8 @@ test("links are sorted by weight, without exact zeros", () => {
 
 test("gold links between words are cells between their tokens", () => {
   const [map] = cross.maps;
-  assert.deepEqual([...createHeadView(trace, map, 0).gold], ["1,1", "2,2", "2,3", "3,2", "3,3"]);
-  assert.deepEqual([...createHeadView(trace, map, 0, { mergeSubwords: true }).gold], ["1,1", "2,2"]);
+  assert.deepEqual([...createHeadView(trace, map, 0).gold], ["0,1", "1,2", "1,3", "2,2", "2,3"]);
+  assert.deepEqual([...createHeadView(trace, map, 0, { mergeSubwords: true }).gold], ["0,1", "1,2"]);
   assert.equal(createHeadView(trace, encoder.maps[0], 0).gold.size, 0);
 });
 
@@ -105,7 +132,7 @@ test("arrays of 8, 16 and 32 bits are little-endian", () => {
 
 test("JSON that is not a trace, and other format versions, are refused", () => {
   assert.throws(() => parseTrace({}), /not a trace/);
-  assert.throws(() => parseTrace({ ...record, version: 1 }), /version 1, but this page reads version 2/);
+  assert.throws(() => parseTrace({ ...record, version: 3 }), /version 3, but this page reads version 4; record it again/);
 });
 
 test("a weight has two decimals, and is 0 only if it is exactly zero", () => {

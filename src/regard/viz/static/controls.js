@@ -12,7 +12,8 @@ import { canGroup } from "./headView.js";
  */
 
 const TOGGLES = /** @type {const} */ (["mergeSubwords", "collapseSpecial", "autoScale"]);
-const MODES = /** @type {const} */ (["matrix", "lines"]);
+const MODES = /** @type {const} */ (["matrix", "lines", "image"]);
+const ROWS = /** @type {const} */ (["output", "input"]);
 
 /**
  * Build the elements of a viewer in `root`.
@@ -28,6 +29,8 @@ export function buildControls(root, trace, groups, { dispatch, onRequest, embedd
   const elements = {
     tabs: groups.map((_, to) => button("tab", () => dispatch({ type: "tab", to }))),
     modes: MODES.map((to) => button("segment", () => dispatch({ type: "mode", to }))),
+    rowsLabel: createElement("span"),
+    rows: ROWS.map((to) => button("segment", () => dispatch({ type: "rows", to }))),
     mergeSubwords: toggle("mergeSubwords"),
     collapseSpecial: toggle("collapseSpecial"),
     autoScale: toggle("autoScale"),
@@ -39,6 +42,9 @@ export function buildControls(root, trace, groups, { dispatch, onRequest, embedd
     threshold: createElement("input", { type: "range", min: "0", max: "0.5", step: "0.01" }),
     thresholdLabel: createElement("span"),
     thresholdValue: createElement("output"),
+    opacity: createElement("input", { type: "range", min: "0", max: "1", step: "0.05" }),
+    opacityLabel: createElement("span"),
+    opacityValue: createElement("output"),
     overviewTitle: createElement("h3"),
     overview: createElement("canvas", { tabIndex: 0, role: "img", className: "overview-canvas" }),
     canvas: createElement("canvas", { tabIndex: 0, role: "img", className: "main-canvas" }),
@@ -48,6 +54,10 @@ export function buildControls(root, trace, groups, { dispatch, onRequest, embedd
     shortcuts: createElement("p", { className: "shortcuts" }),
   };
   elements.threshold.oninput = () => dispatch({ type: "threshold", to: Number(elements.threshold.value) });
+  elements.opacity.oninput = () => dispatch({ type: "opacity", to: Number(elements.opacity.value) });
+  const thresholdField = createElement("label", { className: "threshold" },
+    elements.thresholdLabel, elements.threshold, elements.thresholdValue);
+  const opacityField = createElement("label", { className: "threshold" }, elements.opacityLabel, elements.opacity, elements.opacityValue);
   const frame = createElement("div", { className: "canvas-frame" }, elements.canvas, elements.overlay);
   const tablist = createElement("nav", { className: "tabs", role: "tablist" }, ...elements.tabs);
   for (const tab of elements.tabs) tab.setAttribute("role", "tab");
@@ -60,14 +70,16 @@ export function buildControls(root, trace, groups, { dispatch, onRequest, embedd
   const sidebar = createElement("aside", { className: "sidebar" },
     elements.overviewTitle, createElement("div", { className: "overview-scroll" }, elements.overview));
   const modeGroup = createElement("div", { className: "segmented-control", role: "group" }, ...elements.modes);
-  const toolbar = createElement("div", { className: "toolbar" }, modeGroup,
+  const rowsGroup = createElement("div", { className: "segmented-control", role: "group" }, ...elements.rows);
+  const rowsField = createElement("div", { className: "rows-field" }, elements.rowsLabel, rowsGroup);
+  const toolbar = createElement("div", { className: "toolbar" }, modeGroup, rowsField,
     elements.mergeSubwords, elements.collapseSpecial, elements.autoScale,
-    createElement("label", { className: "threshold" }, elements.thresholdLabel, elements.threshold, elements.thresholdValue));
+    thresholdField, opacityField);
   const main = createElement(embedded ? "section" : "main", { className: "viewer-main" },
     toolbar, elements.caption, frame, elements.description);
   root.classList.add("viewer");
   root.replaceChildren(header, tablist, createElement("div", { className: "viewer-body" }, sidebar, main), elements.shortcuts);
-  return { ...elements, frame, tablist, modeGroup };
+  return { ...elements, frame, tablist, modeGroup, rowsGroup, rowsField, thresholdField, opacityField };
 }
 
 /**
@@ -76,6 +88,8 @@ export function buildControls(root, trace, groups, { dispatch, onRequest, embedd
  * @param {{trace: Trace, state: State, groups: MapGroup[], texts: Texts, description: string, caption: string}} view
  */
 export function updateControls(controls, { trace, state, groups, texts, description, caption }) {
+  const hasImage = groups[state.tab].maps[state.layer].keys in trace.images;
+  const mode = state.mode === "image" && !hasImage ? "matrix" : state.mode; // other keys have no image
   controls.tabs.forEach((tab, n) => {
     setText(tab, texts.groups[groups[n].name] ?? groups[n].name);
     tab.setAttribute("aria-selected", String(n === state.tab));
@@ -84,7 +98,20 @@ export function updateControls(controls, { trace, state, groups, texts, descript
   controls.modeGroup.setAttribute("aria-label", texts.viewModes);
   controls.modes.forEach((button, n) => {
     setText(button, texts[MODES[n]]);
-    button.setAttribute("aria-pressed", String(state.mode === MODES[n]));
+    button.setAttribute("aria-pressed", String(mode === MODES[n]));
+    button.hidden = MODES[n] === "image" && !hasImage;
+  });
+  controls.opacityField.hidden = mode !== "image";
+  controls.thresholdField.hidden = mode === "image";
+  setText(controls.opacityLabel, texts.opacity);
+  setText(controls.opacityValue, state.opacity.toFixed(2));
+  controls.opacity.value = String(state.opacity);
+  controls.rowsField.hidden = groups[state.tab].maps[state.layer].query_inputs === null; // rows have one name only
+  setText(controls.rowsLabel, texts.rowsLabel);
+  setLabel(controls.rowsGroup, texts.rowsHelp);
+  controls.rows.forEach((button, n) => {
+    setText(button, texts.rowNames[ROWS[n]]);
+    button.setAttribute("aria-pressed", String(state.rows === ROWS[n]));
   });
   updateToggles(controls, trace, state, groups, texts);
   updateSaveButtons(controls, trace, texts);

@@ -5,7 +5,8 @@ import { groupTokens } from "./tokenGroups.js";
 
 /**
  * @import { GroupOptions, TokenGroup } from "./tokenGroups.js"
- * @import { AttentionMap, Trace } from "./trace.js"
+ * @import { Rows } from "./state.js"
+ * @import { AttentionMap, TokenList, Trace } from "./trace.js"
  * @typedef {{index: number, weight: number}} Link to a query or key, by its index
  * @typedef {{top: number, left: number, bottom: number, right: number}} Region of cells; bottom and right are exclusive
  * @typedef {{isDense: boolean, step: number, maximum: number, at: (query: number, key: number) => number|null,
@@ -19,6 +20,8 @@ import { groupTokens } from "./tokenGroups.js";
  * @typedef {Head & Axes} HeadView
  */
 
+const FULL_SCALE_FROM = 0.5; // as in regard.viz.matrix
+
 /** Return whether tokens can be grouped, which needs all weights. @param {AttentionMap} map */
 export function canGroup(map) {
   return map.weights !== null;
@@ -29,15 +32,42 @@ export function canGroup(map) {
  * @param {Trace} trace
  * @param {AttentionMap} map
  * @param {number} head
- * @param {GroupOptions} [options]
+ * @param {GroupOptions & {rows?: Rows}} [options] `rows: "input"` names the rows of a decoder by the tokens it reads
  * @returns {HeadView}
  */
-export function createHeadView(trace, map, head, options = {}) {
+export function createHeadView(trace, map, head, { rows = "output", ...options } = {}) {
   const grouping = canGroup(map) ? options : {};
-  const queries = groupTokens(trace.tokens[map.queries], grouping);
+  const groups = groupTokens(trace.tokens[map.queries], grouping);
   const keys = groupTokens(trace.tokens[map.keys], grouping);
-  const weights = map.weights ? createDenseHead(map, head, queries, keys) : createSparseHead(map, head);
+  const weights = map.weights ? createDenseHead(map, head, groups, keys) : createSparseHead(map, head);
+  const inputs = rows === "input" && map.query_inputs !== null ? trace.tokens[map.query_inputs] : null;
+  const queries = inputs ? nameByInputs(groups, inputs, grouping) : groups;
   return { ...weights, queries, keys, gold: goldCells(trace, map, queries, keys) };
+}
+
+/**
+ * Name groups of rows by what the decoder reads when it writes the first token of each.
+ * @param {TokenGroup[]} rows
+ * @param {TokenList} inputs
+ * @param {GroupOptions} grouping
+ * @returns {TokenGroup[]}
+ */
+function nameByInputs(rows, inputs, grouping) {
+  const groupAt = new Map(groupTokens(inputs, grouping).flatMap((group) => group.positions.map((position) => [position, group])));
+  return rows.map((row) => {
+    const input = groupAt.get(row.positions[0]) ?? row;
+    const word = inputs.words ? input.word : null; // without words it is not known which target word it is
+    return { ...input, word, positions: row.positions };
+  });
+}
+
+/**
+ * Return the weight at the end of the colour scale: 1, or the largest weight if that is asked for, or if it is below 0.5.
+ * @param {{maximum: number}} view
+ * @param {boolean} [autoScale]
+ */
+export function scaleMaximum({ maximum }, autoScale = false) {
+  return maximum > 0 && (autoScale || maximum < FULL_SCALE_FROM) ? maximum : 1;
 }
 
 /**

@@ -34,6 +34,9 @@ export function commandForKey({ key, shiftKey = false, ctrlKey = false, metaKey 
     case "l":
     case "L":
       return { type: "mode", to: "lines" };
+    case "i":
+    case "I":
+      return { type: "mode", to: "image" };
     case "+":
     case "=":
       return { type: "zoomBy", factor: ZOOM_FACTOR };

@@ -12,13 +12,14 @@
  * @typedef {{mode: "lines", rowHeight: number, top: number, visibleHeight: number, left: number, right: number,
  *   outer: {left: number, right: number}, scroll: number, size: Size}} LinesLayout
  * Query labels end at `left`, key labels start at `right`.
- * @typedef {MatrixLayout|LinesLayout} ViewLayout
+ * @typedef {MatrixLayout|LinesLayout|import("./imageOverlay.js").ImageLayout} ViewLayout
  */
 
 const MAX_CELL = 60; // when all cells are shown
 const MAX_ZOOMED_CELL = 72;
 const MAX_LABEL_WIDTH = 130;
 const FOOTER_HEIGHT = { wide: 60, narrow: 76 }; // of the colour scale and the notes
+const AXIS_TITLE_HEIGHT = 18; // above the labels of the keys
 const NARROW_WIDTH = 420; // below it the notes need a line each
 const ROW_HEIGHT = { min: 20, max: 30 };
 const LINES_HEADER_HEIGHT = 30;
@@ -30,12 +31,13 @@ const MAX_LINES_WIDTH = 860;
  * @param {MatrixData} view
  * @param {Zoom} zoom
  * @param {(text: string) => number} measureText
+ * @param {AxisNames} axisNames
  * @returns {MatrixLayout}
  */
-export function layoutMatrix(size, view, zoom, measureText) {
+export function layoutMatrix(size, view, zoom, measureText, axisNames) {
   const maxLabelWidth = (/** @type {MatrixData["keys"]} */ groups) =>
     Math.min(MAX_LABEL_WIDTH, groups.reduce((width, { text }) => Math.max(width, measureText(text)), 0));
-  const labelWidth = Math.ceil(maxLabelWidth(view.queries)) + 28;
+  const labelWidth = Math.ceil(Math.max(maxLabelWidth(view.queries), measureText(`${axisNames.queries} ↓`))) + 28;
   const keyWidth = maxLabelWidth(view.keys);
   const [rows, columns] = [view.queries.length, view.keys.length];
   // a frame that is hidden or not yet laid out has no size; 1 avoids divisions by zero
@@ -45,11 +47,11 @@ export function layoutMatrix(size, view, zoom, measureText) {
     height: Math.max(1, size.height - top - (size.width < NARROW_WIDTH ? FOOTER_HEIGHT.narrow : FOOTER_HEIGHT.wide)),
   });
   const fittingCell = (/** @type {Size} */ area) => Math.min(MAX_CELL, area.width / columns, area.height / rows);
-  let top = 24;
+  let top = 24 + AXIS_TITLE_HEIGHT;
   let available = availableSize(top, 16);
   // slanted labels need more space; decided for the unzoomed matrix, so that nothing jumps while zooming
   if (keyWidth + 8 > fittingCell(available)) {
-    top = Math.ceil(keyWidth * 0.82) + 24;
+    top = Math.ceil(keyWidth * 0.82) + 24 + AXIS_TITLE_HEIGHT;
     available = availableSize(top, Math.ceil(keyWidth * 0.58) + 8);
   }
   const fit = Math.max(fittingCell(available), 0.05);
@@ -212,7 +214,7 @@ export function layoutLines(size, view, scroll) {
  * @param {MatrixData} view
  */
 export function isPannable(layout, view) {
-  if (layout.mode === "matrix") return layout.zoom.scale > 1;
+  if (layout.mode !== "lines") return layout.mode === "matrix" && layout.zoom.scale > 1;
   return Math.max(view.queries.length, view.keys.length) * layout.rowHeight > layout.visibleHeight;
 }
 

@@ -3,6 +3,8 @@
 /** Names of a translation model's groups, by kind and queries. @type {Object<string, string>} */
 const TRANSLATION_NAMES = {
   "self source": "encoder",
+  "causal decoder_input": "decoder",
+  "self decoder_input": "decoder",
   "causal target": "decoder",
   "self target": "decoder",
   "cross target": "cross",
@@ -11,8 +13,11 @@ const TRANSLATION_NAMES = {
 /**
  * @import { AxisNames } from "./layout.js"
  * @import { Texts } from "./locales/en.js"
- * @import { AttentionMap, Trace } from "./trace.js"
- * @typedef {{name: string, kind: string, queries: string, keys: string, maps: AttentionMap[]}} MapGroup
+ * @import { Rows } from "./state.js"
+ * @import { AttentionMap, SelectedHead, Trace } from "./trace.js"
+ * @typedef {{name: string, kind: string, queries: string, keys: string, maps: AttentionMap[],
+ *   selected: SelectedHead|null}} MapGroup
+ * `selected` is the head to look at first.
  */
 
 /**
@@ -34,18 +39,22 @@ export function groupMaps(trace) {
     const genericName = isAmbiguous ? `${kind} ${queries}-${keys}` : kind;
     const shortName = "source" in trace.tokens ? TRANSLATION_NAMES[`${kind} ${queries}`] : undefined;
     const isTaken = groups.some((group) => group.name === shortName);
-    groups.push({ name: shortName && !isTaken ? shortName : genericName, kind, queries, keys, maps });
+    const name = shortName && !isTaken ? shortName : genericName;
+    const selected = trace.selectedHeads.find((head) => head.kind === name) ?? null;
+    groups.push({ name, kind, queries, keys, maps, selected });
   }
   return groups;
 }
 
 /**
- * Return the labels of a map's axes, such as "target · queries".
+ * Return what a row and what a column of a map is, in words; as in regard.viz.selection.
  * @param {AttentionMap} map
  * @param {Texts} texts
+ * @param {Rows} [rows]
  * @returns {AxisNames}
  */
-export function axisNamesOf({ queries, keys }, texts) {
-  const nameOf = (/** @type {string} */ tokenList) => texts.tokenLists[tokenList] ?? tokenList;
-  return { queries: `${nameOf(queries)} · ${texts.queries}`, keys: `${nameOf(keys)} · ${texts.keys}` };
+export function axisNamesOf({ kind, queries, query_inputs }, texts, rows = "output") {
+  if (rows === "input" && query_inputs !== null) return { queries: texts.decoderInput, keys: texts.reading };
+  const isWriting = kind === "cross" && queries === "target";
+  return isWriting ? { queries: texts.writing, keys: texts.reading } : { queries: texts.query, keys: texts.key };
 }

@@ -15,6 +15,7 @@ import { cellOrigin, visibleRegion } from "./layout.js";
  */
 
 const MIN_CELL_WITH_VALUE = 34; // pixels
+const MIN_LEGEND_WIDTH = 190; // pixels
 const LABEL_SPACING = 15; // pixels
 const MAX_SKIPPED_LABELS = 3; // beyond that, positions are shown instead of words
 const LABEL_ANGLE = -55; // degrees
@@ -34,7 +35,8 @@ export function drawMatrix(renderer, view, layout, { maximum, threshold, theme, 
     drawGold(renderer, view, layout, cellStyle);
   });
   drawLabels(renderer, view, layout, theme);
-  drawLegend(renderer, view, layout, { maximum, theme, texts, axisNames, scale });
+  drawAxisTitles(renderer, layout, axisNames, theme);
+  drawLegend(renderer, view, layout, { maximum, theme, texts, scale });
 }
 
 /**
@@ -65,9 +67,9 @@ function drawValues(renderer, view, layout, { maximum, threshold, scale }) {
   for (let query = region.top; query < region.bottom; query++) {
     for (let key = region.left; key < region.right; key++) {
       const weight = view.at(query, key);
-      if (weight === null) continue;
+      if (weight === null || Math.abs(weight) < threshold) continue;
       const [x, y] = cellOrigin(layout, query, key);
-      const colour = contrastingColour(scale.colourAt(Math.abs(weight) < threshold ? 0 : weight / maximum));
+      const colour = contrastingColour(scale.colourAt(weight / maximum));
       const half = layout.cell / 2;
       const size = layout.cell < 44 ? 11 : 13;
       renderer.text(scale.format(weight, view.step), x + half, y + half, { align: "center", colour, size });
@@ -142,6 +144,19 @@ function drawLabel(renderer, view, layout, axis, index, theme, isSelected) {
   }
 }
 
+/**
+ * Write what a row is above the labels of the rows, and what a column is above those of the columns.
+ * @param {Renderer} renderer
+ * @param {MatrixLayout} layout
+ * @param {AxisNames} axisNames
+ * @param {Theme} theme
+ */
+function drawAxisTitles(renderer, layout, { queries, keys }, theme) {
+  const style = { colour: theme.muted, size: 12 };
+  renderer.text(`${queries} ↓`, layout.left - 8, layout.top - 12, { ...style, align: "right" });
+  renderer.text(`${keys} →`, layout.left, 10, style);
+}
+
 /** Shorten a label that would not fit. @param {string} text */
 export function truncate(text, maxLength = 18) {
   const characters = [...text];
@@ -152,23 +167,25 @@ export function truncate(text, maxLength = 18) {
  * @param {Renderer} renderer
  * @param {MatrixData} view
  * @param {MatrixLayout} layout
- * @param {{maximum: number, theme: Theme, texts: Texts, axisNames: AxisNames, scale: ColourScale}} style
+ * @param {{maximum: number, theme: Theme, texts: Texts, scale: ColourScale}} style
  */
-function drawLegend(renderer, view, layout, { maximum, theme, texts, axisNames, scale }) {
-  const indent = scale.minimum < 0 ? 20 : 0; // for the label at the low end
-  const [x, y, width, height] = [layout.footerLeft + indent, layout.top + layout.height + 16, 120, 8];
+function drawLegend(renderer, view, layout, { maximum, theme, texts, scale }) {
+  const isNormalised = scale.minimum === 0 && maximum !== 1;
+  const notes = [isNormalised ? texts.normalised : "", view.gold.size ? texts.goldCell : ""].filter(Boolean);
+  const needsAllWidth = notes.length > 0 || !view.isDense || layout.available.width < MIN_LEGEND_WIDTH;
+  const left = needsAllWidth ? layout.footerLeft : layout.left;
+  const indent = scale.minimum < 0 && left < layout.left ? 20 : 0; // for the label at the low end
+  const [x, y, width, height] = [left + indent, layout.top + layout.height + 16, 120, 8];
   const fractions = Float32Array.from({ length: 60 }, (_, n) => scale.minimum + ((1 - scale.minimum) * n) / 59);
   renderer.image(scale.toPixels(fractions, 1), 60, 1, x, y, width, height);
   const style = { colour: theme.muted, size: 11 };
   const low = String(Number((scale.minimum * maximum).toFixed(2))).replace("-", "−");
   renderer.text(low, x - 5, y + 4, { ...style, align: "right" });
-  const high = `${Number(maximum.toFixed(2))} ${texts.weight}`;
-  const gold = view.gold.size ? `  ·  ${texts.goldCell}` : "";
-  renderer.text(high + gold, x + width + 6, y + 4, style);
-  const axes = texts.axes(axisNames.queries, axisNames.keys);
-  const notes = layout.isNarrow ? axes : [axes.join("  ·  ")];
+  const high = `${Number(maximum.toPrecision(2))} ${texts.weight}`;
+  const beside = layout.isNarrow ? [] : notes.splice(0);
+  renderer.text([high, ...beside].join("  ·  "), x + width + 6, y + 4, style);
   if (!view.isDense) notes.push(texts.approximate);
-  notes.forEach((note, n) => renderer.text(note, layout.footerLeft, y + 21 + 16 * n, style));
+  notes.forEach((note, n) => renderer.text(note, left, y + 21 + 16 * n, style));
 }
 
 /**

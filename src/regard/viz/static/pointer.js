@@ -1,4 +1,5 @@
 /** Pointer input of the viewer: hovering, clicking, dragging and the wheel. */
+import { hitImage } from "./imageOverlay.js";
 import { hitLines, hitMatrix, pan } from "./layout.js";
 import { hitOverview } from "./overview.js";
 
@@ -26,6 +27,7 @@ export function listenToPointer({ canvas, overview, frame }, scene, { dispatch, 
   const hit = (/** @type {Offset} */ { offsetX: x, offsetY: y }) => {
     const { layout } = scene;
     if (!layout) return null;
+    if (layout.mode === "image") return hitImage(layout, getView(), x, y, getState());
     return layout.mode === "matrix" ? hitMatrix(layout, getView(), x, y) : hitLines(layout, getView(), x, y);
   };
 
@@ -69,7 +71,7 @@ export function listenToPointer({ canvas, overview, frame }, scene, { dispatch, 
   /** @param {WheelEvent} event */
   function zoomOrScroll(event) {
     const { layout } = scene;
-    if (!layout) return;
+    if (!layout || layout.mode === "image") return; // the surrounding page scrolls
     if (layout.mode === "lines") {
       dispatch({ type: "scroll", to: layout.scroll + event.deltaY });
     } else if (event.shiftKey) {

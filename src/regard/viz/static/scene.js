@@ -1,4 +1,6 @@
 /** Scene: the canvases of a viewer. Each is redrawn only when something it depends on has changed. */
+import { scaleMaximum } from "./headView.js";
+import { drawImageOverlay, layoutImage } from "./imageOverlay.js";
 import { isPannable, layoutLines, layoutMatrix, revealCell, revealRow, zoomAt } from "./layout.js";
 import { drawLines } from "./lines.js";
 import { axisNamesOf } from "./mapGroups.js";
@@ -15,7 +17,8 @@ import { UNZOOMED } from "./state.js";
  * @import { OverviewLayout } from "./overview.js"
  * @import { Renderer, Theme } from "./renderer.js"
  * @import { State, Zoom } from "./state.js"
- * @typedef {Pick<State, "tab"|"mergeSubwords"|"collapseSpecial">} ViewOptions
+ * @import { PatchImage } from "./trace.js"
+ * @typedef {Pick<State, "tab"|"rows"|"mergeSubwords"|"collapseSpecial">} ViewOptions
  * @typedef {(layer: number, head: number, options?: ViewOptions) => HeadView} ViewOf
  * @typedef {{state: State, groups: MapGroup[], texts: Texts, view: HeadView}} SceneInput
  * @typedef {ReturnType<Scene["compose"]>} Composition
@@ -27,9 +30,11 @@ const SAVED_PIXEL_RATIO = 2;
 export class Scene {
   /**
    * @param {{frame: HTMLElement, canvas: HTMLCanvasElement, overlay: HTMLCanvasElement, overview?: HTMLCanvasElement}} elements
+   * @param {Object<string, PatchImage>} [images] by token list
    */
-  constructor(elements) {
+  constructor(elements, images = {}) {
     this.elements = elements;
+    this.images = images;
     this.textWidths = /** @type {Map<string, number>} */ (new Map());
     this.dependencies = /** @type {Object<string, string>} */ ({});
     this.layout = /** @type {ViewLayout|null} */ (null);
@@ -47,7 +52,7 @@ export class Scene {
     const size = this.size();
     const composition = this.compose(state, groups, texts, view, theme, size);
     const { layout } = composition;
-    const position = layout.mode === "lines" ? [state.query, state.key, state.scroll] : [layout.zoom];
+    const position = layout.mode === "matrix" ? [layout.zoom] : [state.query, state.key, state.scroll, state.opacity];
     this.redrawIfChanged("canvas", [viewSettings(state), position, size, theme.name, texts.weight], () => {
       const context = resetCanvas(this.elements.canvas, size);
       this.render(createCanvasRenderer(context), composition, devicePixelRatio);
@@ -69,20 +74,24 @@ export class Scene {
    */
   compose(state, groups, texts, view, theme, size) {
     const map = groups[state.tab].maps[state.layer];
-    const axisNames = axisNamesOf(map, texts);
-    const maximum = state.autoScale ? view.maximum || 1 : 1;
+    const axisNames = axisNamesOf(map, texts, state.rows);
+    const maximum = scaleMaximum(view, state.autoScale);
+    const image = this.images[map.keys];
     /** @type {ViewLayout} */
     const layout =
-      state.mode === "matrix"
-        ? layoutMatrix(size, view, state.zoom, (text) => this.measureText(text))
+      state.mode === "image" && image
+        ? layoutImage(size, view, image, map.queries === map.keys)
+        : state.mode !== "lines"
+        ? layoutMatrix(size, view, state.zoom, (text) => this.measureText(text), axisNames)
         : layoutLines(size, view, state.scroll);
-    return { view, layout, maximum, threshold: state.threshold, theme, texts, axisNames, selection: state };
+    return { view, layout, maximum, threshold: state.threshold, opacity: state.opacity, theme, texts, axisNames, selection: state };
   }
 
   /** @param {Renderer} renderer @param {Composition} composition @param {number} pixelRatio */
   render(renderer, composition, pixelRatio) {
     const { view, layout, ...style } = composition;
-    if (layout.mode === "matrix") drawMatrix(renderer, view, layout, { ...style, pixelRatio });
+    if (layout.mode === "image") drawImageOverlay(renderer, view, layout, style);
+    else if (layout.mode === "matrix") drawMatrix(renderer, view, layout, { ...style, pixelRatio });
     else drawLines(renderer, view, layout, style);
   }
 
@@ -135,10 +144,10 @@ export class Scene {
       this.thumbnails = document.createElement("canvas");
       const renderer = createCanvasRenderer(resetCanvas(this.thumbnails, layout));
       drawIndices(renderer, group, layout, theme);
-      const ungrouped = { tab: state.tab, mergeSubwords: false, collapseSpecial: false };
+      const ungrouped = /** @type {const} */ ({ tab: state.tab, rows: "output", mergeSubwords: false, collapseSpecial: false });
       const options = {
         viewOf: (/** @type {number} */ layer, /** @type {number} */ head) => viewOf(layer, head, ungrouped),
-        maximumOf: (/** @type {HeadView} */ view) => (state.autoScale ? view.maximum || 1 : 1),
+        maximumOf: (/** @type {HeadView} */ view) => scaleMaximum(view, state.autoScale),
         pixelRatio: devicePixelRatio,
       };
       const drawLayer = (/** @type {number} */ layer) => drawThumbnails(renderer, group, layout, layer, options);
@@ -182,6 +191,7 @@ export class Scene {
   revealSelection(state) {
     const { layout } = this;
     if (!layout) return {};
+    if (layout.mode === "image") return {};
     if (layout.mode === "matrix") return { zoom: revealCell(layout, state.query, state.key) };
     return { scroll: revealRow(layout, state.query ?? state.key) };
   }
@@ -215,6 +225,6 @@ export class Scene {
 }
 
 /** @param {State} state */
-function viewSettings({ tab, layer, head, mode, mergeSubwords, collapseSpecial, autoScale, threshold }) {
-  return [tab, layer, head, mode, mergeSubwords, collapseSpecial, autoScale, threshold];
+function viewSettings({ tab, layer, head, mode, rows, mergeSubwords, collapseSpecial, autoScale, threshold }) {
+  return [tab, layer, head, mode, rows, mergeSubwords, collapseSpecial, autoScale, threshold];
 }

@@ -2,8 +2,9 @@
 
 /**
  * @import { MapGroup } from "./mapGroups.js"
- * @typedef {{tab: number, layer: number, head: number, mode: "matrix"|"lines", mergeSubwords: boolean,
- *   collapseSpecial: boolean, autoScale: boolean, threshold: number, query: number|null, key: number|null,
+ * @typedef {"output"|"input"} Rows which token names a row of a decoder's cross-attention: the one written there, or read
+ * @typedef {{tab: number, layer: number, head: number, mode: "matrix"|"lines"|"image", rows: Rows, mergeSubwords: boolean,
+ *   collapseSpecial: boolean, autoScale: boolean, threshold: number, opacity: number, query: number|null, key: number|null,
  *   locked: boolean, zoom: Zoom, scroll: number}} State
  * `tab`, `layer` and `head` are indices; a map may hold only some of the model's heads. `query` and `key` are selected,
  * and stay so while `locked`.
@@ -11,8 +12,8 @@
  * @typedef {{query: number|null, key: number|null}} Selection
  * @typedef {{queries: number, keys: number}} AxisLengths
  * @typedef {{type: "tab"|"layer"|"head", to?: number, by?: number}|{type: "selectHead", layer: number, head: number}
- *   |{type: "mode", to: State["mode"]}|{type: "mergeSubwords"|"collapseSpecial"|"autoScale"|"clear"}
- *   |{type: "threshold"|"scroll", to: number}|({type: "hover"|"lock"} & Selection)
+ *   |{type: "mode", to: State["mode"]}|{type: "rows", to: Rows}|{type: "mergeSubwords"|"collapseSpecial"|"autoScale"|"clear"}
+ *   |{type: "threshold"|"opacity"|"scroll", to: number}|({type: "hover"|"lock"} & Selection)
  *   |{type: "move", query?: number, key?: number}|{type: "zoom", to: Zoom}} Action
  * @typedef {Action|{type: "toggleLock"|"resetZoom"}|{type: "zoomBy", factor: number, at?: {x: number, y: number}}} Command
  * An action, or a command that the viewer resolves to one from what is on the screen.
@@ -20,36 +21,42 @@
 
 /** @type {Readonly<Zoom>} */
 export const UNZOOMED = Object.freeze({ scale: 1, x: 0, y: 0 });
-const DEFAULT_THRESHOLD = 0.02;
+export const DEFAULT_THRESHOLD = 0.02;
+export const DEFAULT_OPACITY = 0.6;
 const NO_SELECTION = { query: null, key: null, locked: false };
 
 /**
  * The part of the state that links and saved pages hold. `kind` is the name of a map group, `layer` an index, and `head`
  * the model's index of the head.
- * @typedef {{kind?: string, layer?: number, head?: number|null, mode?: string, mergeSubwords?: boolean,
- *   collapseSpecial?: boolean, autoScale?: boolean, threshold?: number, query?: number|null, key?: number|null}} ViewState
+ * @typedef {{kind?: string, layer?: number, head?: number|null, mode?: string, rows?: string, mergeSubwords?: boolean,
+ *   collapseSpecial?: boolean, autoScale?: boolean, threshold?: number, opacity?: number, query?: number|null, key?: number|null}} ViewState
  */
 
 /**
- * Create the initial state. Without a view state it shows cross-attention, or the first group if there is none.
+ * Create the initial state. Without a view state it shows the selected head of cross-attention, or of the first group if
+ * there is none.
  * @param {MapGroup[]} groups
  * @param {ViewState} [viewState]
  * @returns {State}
  */
 export function createState(groups, viewState = {}) {
   const tab = Math.max(0, groups.findIndex((group) => group.name === (viewState.kind ?? "cross")));
-  const layer = clampIndex(viewState.layer ?? 0, groups[tab].maps.length);
-  const head = Math.max(0, groups[tab].maps[layer].heads.indexOf(viewState.head ?? -1));
+  const { maps, selected } = groups[tab];
+  const layer = clampIndex(viewState.layer ?? selected?.layer ?? 0, maps.length);
+  const defaultHead = layer === selected?.layer ? selected.head : -1;
+  const head = Math.max(0, maps[layer].heads.indexOf(viewState.head ?? defaultHead));
   const [query, key] = [viewState.query ?? null, viewState.key ?? null];
   return {
     tab,
     layer,
     head,
-    mode: viewState.mode === "lines" ? "lines" : "matrix",
+    mode: viewState.mode === "lines" || viewState.mode === "image" ? viewState.mode : "matrix",
+    rows: viewState.rows === "input" ? "input" : "output",
     mergeSubwords: Boolean(viewState.mergeSubwords),
     collapseSpecial: Boolean(viewState.collapseSpecial),
     autoScale: Boolean(viewState.autoScale),
     threshold: Math.min(Math.max(viewState.threshold ?? DEFAULT_THRESHOLD, 0), 1),
+    opacity: Math.min(Math.max(viewState.opacity ?? DEFAULT_OPACITY, 0), 1),
     query,
     key,
     locked: query !== null || key !== null,
@@ -65,12 +72,26 @@ export function createState(groups, viewState = {}) {
  * @returns {ViewState}
  */
 export function toViewState(state, groups) {
-  const { tab, layer, head, mode, mergeSubwords, collapseSpecial, autoScale, threshold, locked } = state;
+  const { tab, layer, head, mode, rows, mergeSubwords, collapseSpecial, autoScale, threshold, opacity, locked } = state;
   const { name, maps } = groups[tab];
   /** @type {ViewState} */
-  const viewState = { kind: name, layer, head: maps[layer].heads[head], mode, mergeSubwords, collapseSpecial, autoScale };
+  const viewState = { kind: name, layer, head: maps[layer].heads[head], mode, rows, mergeSubwords, collapseSpecial, autoScale };
   if (threshold !== DEFAULT_THRESHOLD) viewState.threshold = threshold;
+  if (opacity !== DEFAULT_OPACITY) viewState.opacity = opacity;
   return locked ? { ...viewState, query: state.query, key: state.key } : viewState;
+}
+
+/**
+ * Leave the head out of a view state if it is the one that the viewer selects anyway: a link to it need not name it, and
+ * the next sentence may have another one.
+ * @param {ViewState} viewState
+ * @param {MapGroup[]} groups
+ * @returns {ViewState}
+ */
+export function withoutDefaultHead({ kind, layer, head, ...others }, groups) {
+  const initial = toViewState(createState(groups), groups);
+  const isDefault = kind === initial.kind && layer === initial.layer && head === initial.head;
+  return isDefault ? others : { kind, layer, head, ...others };
 }
 
 /** Drop a selection that is out of range. @param {State} state @param {AxisLengths} lengths @returns {State} */
@@ -104,6 +125,8 @@ export function reduce(state, action, groups, lengths = { queries: 0, keys: 0 })
       return clampHead({ ...state, layer: action.layer, head: action.head }, groups);
     case "mode":
       return { ...state, mode: action.to };
+    case "rows":
+      return { ...state, rows: action.to };
     case "mergeSubwords":
     case "collapseSpecial":
       return { ...state, [action.type]: !state[action.type], ...NO_SELECTION, zoom: UNZOOMED, scroll: 0 };
@@ -111,6 +134,8 @@ export function reduce(state, action, groups, lengths = { queries: 0, keys: 0 })
       return { ...state, autoScale: !state.autoScale };
     case "threshold":
       return { ...state, threshold: Math.min(Math.max(action.to, 0), 1) };
+    case "opacity":
+      return { ...state, opacity: Math.min(Math.max(action.to, 0), 1) };
     case "hover":
       return state.locked ? state : { ...state, query: action.query, key: action.key };
     case "lock":

@@ -17,11 +17,14 @@ const MAX_CACHED_VIEWS = 32;
  * @import { Request } from "./controls.js"
  * @import { HeadView } from "./headView.js"
  * @import { Language } from "./i18n.js"
+ * @import { MapGroup } from "./mapGroups.js"
  * @import { ViewOptions } from "./scene.js"
  * @import { Action, Command, ViewState } from "./state.js"
  * @import { Trace, TraceRecord } from "./trace.js"
  * @typedef {{close: () => void, viewState: () => ViewState, setLanguage: (language: string) => void,
- *   redraw: () => void}} Viewer
+ *   redraw: () => void, selectHead: (viewState: ViewState) => void, lockRow: (position: number|null) => void,
+ *   lockedRow: () => {position: number, label: string}|null}} Viewer
+ * Rows are named by the position of their first token. `selectHead` keeps all that its view state does not name.
  */
 
 /**
@@ -66,14 +69,21 @@ function createViewer(root, { record, trace }, { viewState, language, embedded, 
    * @param {number} head
    * @param {ViewOptions} options
    */
-  function getView(layer = state.layer, head = state.head, { tab, mergeSubwords, collapseSpecial } = state) {
-    const key = [tab, layer, head, mergeSubwords, collapseSpecial].join();
+  function getView(layer = state.layer, head = state.head, { tab, rows, mergeSubwords, collapseSpecial } = state) {
+    const key = [tab, layer, head, rows, mergeSubwords, collapseSpecial].join();
     const cached = viewCache.get(key);
     if (cached) return cached;
     if (viewCache.size >= MAX_CACHED_VIEWS) viewCache.delete([...viewCache.keys()][0]);
-    const view = createHeadView(trace, groups[tab].maps[layer], head, { mergeSubwords, collapseSpecial });
+    const view = createHeadView(trace, groups[tab].maps[layer], head, { rows, mergeSubwords, collapseSpecial });
     viewCache.set(key, view);
     return view;
+  }
+
+  /** Say why a head is the one to look at first, while it is shown. @param {MapGroup} group */
+  function reason({ maps, selected }) {
+    if (!selected || selected.candidates < 2 || state.layer !== selected.layer) return "";
+    if (maps[state.layer].heads[state.head] !== selected.head) return "";
+    return texts.criteria[selected.criterion]?.(selected.candidates, selected.value.toFixed(2)) ?? "";
   }
 
   function caption() {
@@ -81,7 +91,7 @@ function createViewer(root, { record, trace }, { viewState, language, embedded, 
     const map = group.maps[state.layer];
     const call = map.call ? `${texts.call} ${map.call}` : "";
     const position = texts.headPosition(state.layer, map.heads[state.head]);
-    return [texts.groups[group.name] ?? group.name, position, map.name, call, map.call_site].filter(Boolean).join(" · ");
+    return [texts.groups[group.name] ?? group.name, position, map.name, call, map.call_site, reason(group)].filter(Boolean).join(" · ");
   }
 
   function render() {
@@ -124,6 +134,27 @@ function createViewer(root, { record, trace }, { viewState, language, embedded, 
     }
   }
 
+  /** @param {ViewState} viewState */
+  function selectHead(viewState) {
+    const current = toViewState(state, groups);
+    const isOtherTab = (viewState.kind ?? current.kind) !== current.kind;
+    const selection = isOtherTab ? { query: null, key: null } : {}; // another tab has other tokens
+    state = createState(groups, { ...current, ...selection, ...viewState });
+    scheduleRender();
+  }
+
+  /** @param {number|null} position */
+  function lockRow(position) {
+    const query = position === null ? -1 : getView().queries.findIndex(({ positions }) => positions.includes(position));
+    if (query < 0) dispatch({ type: "clear" });
+    else if (!state.locked || state.query !== query) dispatch({ type: "lock", query, key: null });
+  }
+
+  function lockedRow() {
+    const row = state.locked && state.query !== null ? getView().queries[state.query] : null;
+    return row ? { position: row.positions[0], label: row.text } : null;
+  }
+
   /** @param {string} tag */
   function setLanguage(tag) {
     texts = TEXTS[resolveLanguage(tag)];
@@ -147,7 +178,8 @@ function createViewer(root, { record, trace }, { viewState, language, embedded, 
   /** @param {"png"|"svg"|"json"} format */
   function save(format) {
     if (format === "json") {
-      const blob = new Blob([JSON.stringify(record)], { type: "application/json" });
+      const { selected_heads, ...traceRecord } = record; // a trace file has only what was recorded
+      const blob = new Blob([JSON.stringify(traceRecord)], { type: "application/json" });
       downloadBlob(blob, toFileName([trace.title || trace.model], format));
       return;
     }
@@ -167,7 +199,7 @@ function createViewer(root, { record, trace }, { viewState, language, embedded, 
   }
 
   const controls = buildControls(root, trace, groups, { dispatch, onRequest, embedded });
-  const scene = new Scene(controls);
+  const scene = new Scene(controls, trace.images);
   if (!embedded) document.documentElement.lang = language;
   const { queries, keys } = getView();
   state = clampSelection(state, { queries: queries.length, keys: keys.length });
@@ -189,5 +221,8 @@ function createViewer(root, { record, trace }, { viewState, language, embedded, 
     viewState: () => toViewState(state, groups),
     setLanguage,
     redraw: scheduleRender,
+    selectHead,
+    lockRow,
+    lockedRow,
   };
 }

@@ -3,11 +3,12 @@
 /**
  * @typedef {(one: string) => string} Format1
  * @typedef {(one: string, two: string) => string} Format2
- * @typedef {{groups: Object<string, string>, tokenLists: Object<string, string>, axes: (queries: string, keys: string) => string[],
+ * @typedef {{groups: Object<string, string>, rowNames: {output: string, input: string},
  *   attendsToNothing: Format1, attendedByNothing: Format1,
  *   cellWeight: (query: string, key: string, weight: string) => string, unknownWeight: Format2, attendsTo: Format2,
  *   attendedBy: Format2, remainder: Format1, link: Format2, list: (items: string[]) => string,
- *   headPosition: (layer: number, head: number) => string, traceError: Format1, sentenceSeparator: string}} Formats
+ *   headPosition: (layer: number, head: number) => string,
+ *   criteria: Object<string, (count: number, value: string) => string>, traceError: Format1, sentenceSeparator: string}} Formats
  * @typedef {Formats & typeof EN} Texts
  */
 
@@ -21,6 +22,9 @@ export const EN = {
   call: "call",
   matrix: "Matrix",
   lines: "Lines",
+  image: "Image",
+  opacity: "Opacity",
+  meanOfQueries: "mean weight of all queries",
   viewModes: "View",
   mergeSubwords: "Merge subwords",
   collapseSpecial: "Collapse special tokens",
@@ -31,11 +35,16 @@ export const EN = {
   saveSvg: "Save image as SVG",
   saveJson: "Save trace as JSON",
   jsonUnavailable: "not available: this trace was summarised, and the page holds only what it draws",
-  tokenLists: { source: "source", target: "target", text: "text" },
-  queries: "queries",
-  keys: "keys",
+  rowsLabel: "Rows:",
+  rowNames: { output: "output words", input: "input words" },
+  rowsHelp: "Name rows by the words that the decoder writes, or by those that it reads",
+  writing: "writing",
+  reading: "reading",
+  decoderInput: "decoder input",
+  query: "query",
+  key: "key",
   weight: "weight",
-  axes: (queries, keys) => [`rows: ${queries}`, `columns: ${keys}`],
+  normalised: "scaled to the largest of this map",
   goldCell: "outlined: gold alignment",
   goldLine: "dashed: gold alignment",
   approximate: "only the largest weights of each row are exact; the others are approximate",
@@ -43,7 +52,7 @@ export const EN = {
   noSubwords: "no word is split into subwords",
   noSpecial: "there are no special tokens",
   shortcuts:
-    "Arrow keys: token · Shift + arrow keys: layer and head · 1–9: tab · M, L: view · + − 0: zoom · Enter: lock · Esc: clear",
+    "Arrow keys: token · Shift + arrow keys: layer and head · 1–9: tab · M, L, I: view · + − 0: zoom · Enter: lock · Esc: clear",
   noSelection: "Point at a token or a cell; click to lock.",
   attendsToNothing: (query) => `“${query}” attends to nothing.`,
   attendedByNothing: (key) => `Nothing attends to “${key}”.`,
@@ -57,6 +66,10 @@ export const EN = {
   list: (items) => (items.length < 2 ? items.join("") : `${items.slice(0, -1).join(", ")} and ${items.at(-1)}`),
   sentenceSeparator: " ",
   headPosition: (layer, head) => `layer ${layer}, head ${head}`,
+  criteria: {
+    "highest alignment score": (count, value) => `highest alignment score of ${count} heads (${value})`,
+    "lowest entropy": (count, value) => `lowest entropy of ${count} heads (${value})`,
+  },
   traceError: (reason) => `This trace cannot be shown: ${reason}.`,
   noMaps: "it holds no attention maps",
 };
