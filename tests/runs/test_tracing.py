@@ -4,7 +4,7 @@ import torch
 
 from regard.config import ModelConfig
 from regard.data import Tokenizers, WordSpans, train_tokenizer
-from regard.models import build
+from regard.models import Transformer, build
 from regard.runs import trace_translation
 from regard.trace import merge_subwords
 
@@ -19,7 +19,7 @@ def model_and_tokenizers(request):
     settings = ModelConfig(
         kind=request.param, score=score, width=12, layers=2, heads=3, ffn_width=16
     )
-    return build(settings, (len(both), len(both))).eval(), Tokenizers(both, both)
+    return build(settings, len(both)).eval(), Tokenizers(both, both)
 
 
 def test_trace_has_every_layer_and_head_with_rows_that_sum_to_one(model_and_tokenizers):
@@ -28,20 +28,45 @@ def test_trace_has_every_layer_and_head_with_rows_that_sum_to_one(model_and_toke
     assert "".join(source.pieces).strip() == SOURCE
     assert (trace.model, trace.title) == ("toy", "a title")
     kinds = {look.kind for look in trace.maps}
-    transformer = model_and_tokenizers[0].row_token == "input"
-    assert kinds == ({"self", "causal", "cross"} if transformer else {"cross"})
+    is_transformer = isinstance(model_and_tokenizers[0], Transformer)
+    assert kinds == ({"self", "causal", "cross"} if is_transformer else {"cross"})
     for look in trace.maps:
         np.testing.assert_allclose(look.weights.sum(-1), 1.0, atol=1e-5)
-    assert len(target) == len(TARGET) + 2  # a space before the text, and start or end
+    assert len(target) == len(TARGET) + 2  # a space before the text, and the end
 
 
-def test_rows_are_named_by_the_input_token_or_by_the_predicted_one(model_and_tokenizers):
+def test_rows_are_named_by_the_token_written_there(model_and_tokenizers):
     trace = trace_translation(*model_and_tokenizers, SOURCE, TARGET)
-    target = trace.tokens["target"]
-    if model_and_tokenizers[0].row_token == "input":
-        assert target.special == (0,) and target.pieces[0] == "<start>"
-    else:
-        assert target.special == (len(target) - 1,) and target.pieces[-1] == "<end>"
+    written, read = trace.tokens["target"], trace.tokens["decoder_input"]
+    assert written.special == (len(written) - 1,) and written.pieces[-1] == "<end>"
+    assert read.special == (0,) and read.pieces[0] == "<start>"
+    assert written.pieces[:-1] == read.pieces[1:] and written.words[:-1] == read.words[1:]
+    for attention_map in trace.maps:
+        queries, inputs = attention_map.queries, attention_map.query_inputs
+        expected = {
+            "self": ("source", None),
+            "causal": ("decoder_input", None),
+            "cross": ("target", "decoder_input"),
+        }
+        assert (queries, inputs) == expected[attention_map.kind]
+
+
+def test_row_of_a_token_is_the_decoding_step_that_writes_it(model_and_tokenizers):
+    model, tokenizers = model_and_tokenizers
+    trace = trace_translation(model, tokenizers, SOURCE, TARGET)
+    tokens = tokenizers.target.encode(TARGET)
+    source = torch.tensor([tokenizers.source.encode(SOURCE)])
+    for written in (0, 2, len(tokens)):  # after `written` tokens, the last one is the end
+        read = torch.tensor([[1, *tokens[:written]]])
+        with torch.no_grad():
+            _, weights = model.forward_with_weights(source, torch.tensor([source.shape[1]]), read)
+        for look, expected in zip(trace.layers("cross"), weights.cross, strict=True):
+            np.testing.assert_allclose(look.weights[:, written], expected[0, :, -1], atol=1e-5)
+
+
+def test_title_is_the_sentence_and_its_translation(model_and_tokenizers):
+    trace = trace_translation(*model_and_tokenizers, SOURCE, TARGET)
+    assert trace.title == f"{SOURCE} → {TARGET}"
 
 
 def test_log_probs_agree_with_a_separate_teacher_forced_pass(model_and_tokenizers):
@@ -54,8 +79,8 @@ def test_log_probs_agree_with_a_separate_teacher_forced_pass(model_and_tokenizer
         states = model.decode(torch.tensor([[1, *tokens]]), memory)
         scores = model.logits(states[0]).double().log_softmax(-1)
     expected = [float(scores[n, token]) for n, token in enumerate(tokens)]
-    log_probs = [number for number in trace.tokens["target"].log_probs if number is not None]
-    assert log_probs[: len(tokens)] == pytest.approx(expected, abs=1e-4)
+    expected.append(float(scores[-1, 2]))  # of the end token
+    assert trace.tokens["target"].log_probs == pytest.approx(expected, abs=1e-4)
 
 
 def test_target_as_token_ids_gives_the_same_trace_as_text(model_and_tokenizers):
@@ -71,11 +96,9 @@ def test_subwords_are_merged_to_words_split_at_spaces_and_punctuation(model_and_
     trace = merge_subwords(trace_translation(*model_and_tokenizers, SOURCE, TARGET))
     assert [piece.strip() for piece in trace.tokens["source"].pieces] == SOURCE.split()
     words = [piece.strip() for piece in trace.tokens["target"].pieces]
-    assert words == (
-        ["<start>", *TARGET.split()]
-        if model_and_tokenizers[0].row_token == "input"
-        else [*TARGET.split(), "<end>"]
-    )
+    assert words == [*TARGET.split(), "<end>"]
+    words = [piece.strip() for piece in trace.row_tokens(trace.layers("cross")[0], "input").pieces]
+    assert words == ["<start>", *TARGET.split()]
 
 
 def test_given_words_and_gold_links_are_used(model_and_tokenizers):

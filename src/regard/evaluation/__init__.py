@@ -1,7 +1,7 @@
-"""Evaluation of translations and of trained runs.
+"""Evaluation of translations.
 
 `metrics` scores texts against references, `likelihood` scores references under a model (training
-validates with it, too), and `report` evaluates a run on a test set with both.
+validates with it, too), and `report` is the table of both that `Run.evaluate` returns.
 """
 
 from regard.evaluation.likelihood import sum_nll, teacher_forced_nll
@@ -14,7 +14,7 @@ from regard.evaluation.metrics import (
     is_chinese,
     perplexity,
 )
-from regard.evaluation.report import AlignmentReport, EvaluationReport, evaluate
+from regard.evaluation.report import AlignmentReport, EvaluationReport
 
 __all__ = [
     "AlignmentReport",
@@ -23,7 +23,6 @@ __all__ = [
     "bleu",
     "corpus_alignment_error_rate",
     "corpus_scores",
-    "evaluate",
     "exact_match",
     "is_chinese",
     "perplexity",

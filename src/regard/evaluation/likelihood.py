@@ -31,13 +31,18 @@ def sum_nll(
         batch_tokens: size of a batch.
         device: where the model is.
         rank: which of the processes this is; each takes every `world_size`-th batch.
-        world_size: number of processes; their results add up.
+        world_size: number of processes; their results add up. All compute equally many batches,
+            since those of a sharded model exchange its parameters meanwhile.
     """
     nll, tokens = 0.0, 0
-    for rows in batch_by_length(pairs, batch_tokens, seed=0, epoch=0)[rank::world_size]:
-        batch = collate(pairs, rows).to(device)
-        nll += float(batch_nll(batch))
-        tokens += batch.target_tokens
+    batches = batch_by_length(pairs, batch_tokens, seed=0, epoch=0)
+    for first in range(0, len(batches), world_size):
+        is_own = first + rank < len(batches)
+        batch = collate(pairs, batches[first + rank if is_own else first]).to(device)
+        batch_sum = float(batch_nll(batch))
+        if is_own:
+            nll += batch_sum
+            tokens += batch.target_tokens
     return nll, tokens
 
 

@@ -1,21 +1,46 @@
 """Runs: the folder that training fills, and the translator loaded from it.
 
-- `run` has `RunFolder`, the paths of a run's files, and `load`, which returns a `Run`: settings,
-  tokenizers and model. settings.json carries a format version; others are refused.
-- `parameters` saves, loads and averages parameters in safetensors files with a checksum.
-- `tracing` records the attention of a translation in one teacher-forced pass.
+- `folder` has `RunFolder`, the paths of a run's files. settings.json carries a format version;
+  others are refused. It also has the id of the run, which every other file names: a file with a
+  changed bit is refused by its checksum, and one from another run by this id.
+- `run` has `load`, which returns a `Run`: settings, tokenizers and model, and what is done with
+  them: `translate`, `trace` and `evaluate`.
+- `pretrained/demo-model` is a run that the package ships; `tools/demo_model.py` made it.
+- `engines` chooses the engine that translates, and keeps the model that was converted for it.
+  `export` writes a run for programs that do not use regard.
+- `fingerprint` notices that the files of a run have changed.
+- `parameters` saves, loads and averages parameters in safetensors files with a checksum. `log` is
+  the format of the training log, a checksum on every line.
+- `tracing` records the attention of a translation in one teacher-forced pass; `evaluation`
+  measures a model on a test set. `tasks` has the parts of both, and of translation, that threads
+  and processes share.
 """
 
-from regard.runs import parameters
-from regard.runs.run import Run, RunFolder, load
-from regard.runs.tracing import append_traces, assign_words, trace_translation
+from regard.runs import log, parameters
+from regard.runs.engines import ENGINES
+from regard.runs.export import export_ctranslate2
+from regard.runs.fingerprint import Fingerprint, fingerprint_run
+from regard.runs.folder import DEMO_MODEL, RunFolder, find_run
+from regard.runs.run import Run, load
+from regard.runs.tasks import RunTasks, empty_trace, read_translations, translation_items
+from regard.runs.tracing import assign_words, trace_translation
 
 __all__ = [
+    "DEMO_MODEL",
+    "ENGINES",
+    "Fingerprint",
     "Run",
     "RunFolder",
-    "append_traces",
+    "RunTasks",
     "assign_words",
+    "empty_trace",
+    "export_ctranslate2",
+    "find_run",
+    "fingerprint_run",
     "load",
+    "log",
     "parameters",
+    "read_translations",
     "trace_translation",
+    "translation_items",
 ]

@@ -1,206 +1,482 @@
-"""Run folders on disk, and a loaded run: settings, tokenizers and a model ready to translate."""
+"""A loaded run: settings, tokenizers and a model that translates, traces and evaluates."""
 
-import json
-import re
-import shutil
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Literal, TypedDict, Unpack, overload
 
 import torch
 
-from regard import __version__
-from regard._support import files
-from regard.config import RunConfig
-from regard.data import Tokenizers
+from regard._support.threads import parallel_map
+from regard.config import RunConfig, SearchConfig
+from regard.data import Tokenizers, WordSpans
+from regard.decoding import SamplingConfig, Translation, TranslationOptions, translate
+from regard.decoding.engines import Engine, TorchEngine
 from regard.errors import RegardError
-from regard.models import Seq2SeqModel, build
+from regard.evaluation import EvaluationReport
+from regard.models import Seq2SeqModel, build, min_parameters
 from regard.runs import parameters
-
-SECTIONS = ("data", "model", "train", "search")
-FORMAT_VERSION = 1  # of settings.json and of the files beside it
-
-
-@dataclass(frozen=True, slots=True)
-class RunFolder:
-    """The files of a run, by path.
-
-    Example:
-        >>> RunFolder(Path("demo")).settings.as_posix()
-        'demo/settings.json'
-    """
-
-    path: Path
-
-    @property
-    def settings(self) -> Path:
-        """All settings, defaults included, and the origin of the data."""
-        return self.path / "settings.json"
-
-    @property
-    def tokenizer(self) -> Path:
-        """Both tokenizers."""
-        return self.path / "tokenizer.json"
-
-    @property
-    def model(self) -> Path:
-        """The parameters to translate with."""
-        return self.path / "model.safetensors"
-
-    @property
-    def log(self) -> Path:
-        """The training log: a JSON object per line, for steps and validations."""
-        return self.path / "log.jsonl"
-
-    @property
-    def checkpoints(self) -> Path:
-        """The folder of checkpoints, from which training resumes."""
-        return self.path / "checkpoints"
-
-    @property
-    def snapshots(self) -> dict[int, Path]:
-        """The parameters saved during training for later inspection, by step in rising order."""
-        pattern = re.compile(r"step-(\d+)\.safetensors")
-        matches = ((pattern.fullmatch(path.name), path) for path in self._snapshots.glob("*"))
-        return dict(sorted((int(match[1]), path) for match, path in matches if match))
-
-    def snapshot(self, step: int) -> Path:
-        """Return the path of the snapshot of a step."""
-        return self._snapshots / f"step-{step}.safetensors"
-
-    @property
-    def _snapshots(self) -> Path:
-        return self.path / "snapshots"
-
-    @property
-    def data(self) -> Path:
-        """The folder of encoded pairs."""
-        return self.path / "data"
-
-    @property
-    def model_card(self) -> Path:
-        """The model card; written last, so a run that has one is finished."""
-        return self.path / "README.md"
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing, or only settings whose writing was interrupted."""
-        if not self.path.exists():
-            return True
-        if not self.path.is_dir():
-            return False
-        return {files.temp_target(path) for path in self.path.iterdir()} <= {self.settings.name}
-
-    @property
-    def has_parameters(self) -> bool:
-        """Whether there are trained parameters, which a new start would lose."""
-        return any(path.exists() for path in (self.model, self.checkpoints, self.model_card))
-
-    def remove_temps(self) -> None:
-        """Remove the temporary files of a killed process."""
-        for folder in (self.path, self._snapshots):
-            files.remove_temps(folder)
-
-    def clear(self) -> None:
-        """Remove encoded pairs, snapshots, tokenizers and log, to prepare other data."""
-        for folder in (self.data, self._snapshots):
-            shutil.rmtree(folder, ignore_errors=True)
-        for path in (self.tokenizer, self.log):
-            path.unlink(missing_ok=True)
-
-    def write_settings(self, settings: RunConfig, origin: Mapping[str, Any]) -> None:
-        """Write the settings and the origin of the data: `texts`, `fingerprints`, `dataset`, …"""
-        content = {
-            "format_version": FORMAT_VERSION,
-            "regard": __version__,
-            "origin": dict(origin),
-            **asdict(settings),
-        }
-        files.write_file(self.settings, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-
-    def read_settings(self) -> tuple[RunConfig, dict[str, Any]]:
-        """Return the settings and the origin of the data.
-
-        Raises:
-            RegardError: if the folder is not a run, the settings are damaged, or their format
-                version is another one.
-        """
-        try:
-            content = json.loads(self.settings.read_text(encoding="utf-8"))
-            _check_version(self.settings, content)
-            sections = {name: content[name] for name in SECTIONS}
-            return RunConfig.from_dict(sections), _origin(content)
-        except OSError as error:
-            raise RegardError(
-                f"{self.path} is not a run: it has no settings.json; "
-                f"`regard train PAIRS --out {self.path}` creates one"
-            ) from error
-        except RegardError:
-            raise
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise RegardError(f"{self.settings} is damaged: {error}") from error
+from regard.runs.engines import choose_engine
+from regard.runs.evaluation import GoldLinks, Lines, evaluate_pairs, read_test_set
+from regard.runs.folder import PRETRAINED, RunFolder, find_run
+from regard.runs.tasks import Map, RunTasks
+from regard.runs.tracing import attribute_translation, trace_translation
+from regard.trace import Trace
 
 
-def _check_version(path: Path, content: Mapping[str, Any]) -> None:
-    """Raise RegardError for a run of an older or newer format."""
-    version = content.get("format_version", 0)
-    if version != FORMAT_VERSION:
-        raise RegardError(
-            f"{path} has format version {version!r}, but this version of regard reads version "
-            f"{FORMAT_VERSION}; train the run again, or use the version of regard that wrote it"
-        )
+class TranslateOptions(TypedDict, total=False):
+    """Optional arguments of `Run.translate`."""
 
-
-def _origin(content: Mapping[str, Any]) -> dict[str, Any]:
-    origin = content["origin"]
-    texts = origin.get("texts") if isinstance(origin, dict) else None
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise ValueError(f"origin must have a list of texts, but it is {origin!r}")
-    return dict(origin)
+    beam_size: int | None
+    length_penalty: float | None
+    sample: bool
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    seed: int | None
+    prefix: str | Sequence[str] | None
+    progress: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A trained translator: where it is, its settings, tokenizers and model."""
+    """A trained translation model: `regard.load` and `regard.train` return it.
+
+    Attributes:
+        folder: the files of the run.
+        settings: all settings it was trained with.
+        tokenizers: of source and target.
+        model: the model, in evaluation mode.
+        engine: what translates with it; attention is always traced with the model itself.
+
+    Example:
+        >>> translation = run.translate("the old cat sees the dog")
+        >>> trace = run.trace("the old cat sees the dog", target="le vieux chat voit le chien")
+        >>> report = run.evaluate(["the cat", "the dog"], ["le chat", "le chien"])
+    """
 
     folder: RunFolder
     settings: RunConfig
     tokenizers: Tokenizers
     model: Seq2SeqModel
+    engine: Engine = None  # type: ignore[assignment]  # torch, unless another one is given
+
+    def __post_init__(self) -> None:
+        if self.engine is None:
+            object.__setattr__(self, "engine", TorchEngine(self.model, self.tokenizers))
 
     @property
     def name(self) -> str:
         """Name of the folder, for captions."""
         return self.folder.path.resolve().name
 
+    # A str is an iterable of strings, too, and 1 an int: the first overload that fits decides.
+    @overload
+    def translate(  # type: ignore[overload-overlap]
+        self, text: str, *, n_best: Literal[1] = 1, **options: Unpack[TranslateOptions]
+    ) -> Translation: ...
+
+    @overload
+    def translate(  # type: ignore[overload-overlap]
+        self, text: str, *, n_best: int, **options: Unpack[TranslateOptions]
+    ) -> list[Translation]: ...
+
+    @overload
+    def translate(  # type: ignore[overload-overlap]
+        self, text: Iterable[str], *, n_best: Literal[1] = 1, **options: Unpack[TranslateOptions]
+    ) -> list[Translation]: ...
+
+    @overload
+    def translate(
+        self, text: Iterable[str], *, n_best: int, **options: Unpack[TranslateOptions]
+    ) -> list[list[Translation]]: ...
+
+    def translate(
+        self,
+        text: str | Iterable[str],
+        *,
+        beam_size: int | None = None,
+        n_best: int = 1,
+        length_penalty: float | None = None,
+        sample: bool = False,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+        prefix: str | Sequence[str] | None = None,
+        progress: bool = False,
+    ) -> Translation | list[Translation] | list[list[Translation]]:
+        """Translate a sentence, or many of them in batches of similar length.
+
+        Args:
+            text: a sentence, or any iterable of sentences. White space around one is ignored.
+            beam_size: number of beams, 1 is greedy search; default: the run's own.
+            n_best: number of translations of each sentence; a smaller beam is enlarged to it.
+            length_penalty: exponent of the length that divides the log-probability; larger values
+                favour longer translations. Default: the run's own.
+            sample: sample a translation instead of searching for the best one.
+            temperature: of sampling; divides the logits. Default: 1.
+            top_k: sample from this many most probable tokens only.
+            top_p: sample from the most probable tokens that make up this probability.
+            seed: the same seed gives the same samples.
+            prefix: what the translation begins with, or a text for each sentence. Its last word
+                may be completed: "le ch" allows "le chat", and "le " the end of a word.
+            progress: whether to report progress on stderr.
+
+        Returns:
+            For a sentence its `Translation`, or a list of them, best first, if `n_best` is above
+            1. For several sentences a list of that, in their order.
+
+        Raises:
+            RegardError: if an argument is out of range, or belongs to sampling without `sample`.
+            TypeError: if a sentence or prefix is no string, or a number of the wrong type.
+
+        Example:
+            >>> translation = run.translate("the old cat sees the dog", prefix="le ch")
+            >>> str(translation).startswith("le ch")
+            True
+            >>> len(translation.token_log_probs) == len(translation.tokens) + 1  # EOS is the last
+            True
+            >>> [str(one) for one in run.translate(["the red boat", ""], beam_size=2)][1:]
+            ['']
+            >>> best, second = run.translate("the cat", n_best=2)
+            >>> best.score >= second.score
+            True
+        """
+        sentences = [text] if isinstance(text, str) else list(text)
+        _check_strings("text", sentences)
+        options = self.translation_options(
+            beam_size=beam_size,
+            n_best=n_best,
+            length_penalty=length_penalty,
+            sample=sample,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            seed=seed,
+        )
+        results = translate(
+            self.model,
+            self.tokenizers,
+            sentences,
+            options.search,
+            n_best=n_best,
+            sampling=options.sampling,
+            prefixes=_prefixes(prefix, len(sentences)),
+            progress=progress,
+            engine=self.engine,
+        )
+        if isinstance(text, str):
+            return results[0] if n_best > 1 else results[0][0]
+        return results if n_best > 1 else [best for (best,) in results]
+
+    def translation_options(
+        self,
+        *,
+        beam_size: int | None = None,
+        n_best: int = 1,
+        length_penalty: float | None = None,
+        sample: bool = False,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+    ) -> TranslationOptions:
+        """Return the options of a translation: those given, else the run's own.
+
+        Args:
+            beam_size: as in `translate`, like all others.
+            n_best: number of translations of each sentence.
+            length_penalty: exponent of the length.
+            sample: sample instead of searching.
+            temperature: of sampling.
+            top_k: of sampling.
+            top_p: of sampling.
+            seed: of sampling.
+
+        Raises:
+            RegardError: if an argument is out of range, or belongs to sampling without `sample`.
+            TypeError: if a number is of the wrong type.
+        """
+        _check_integers(n_best=n_best)
+        search = _search_config(self.settings.search, beam_size, length_penalty, sample)
+        sampling = _sampling_config(sample, temperature, top_k, top_p, seed)
+        return TranslationOptions(search, n_best, sampling)
+
+    def trace(
+        self,
+        source: str,
+        target: str | Sequence[int] | Translation | None = None,
+        *,
+        words: WordSpans | None = None,
+        title: str | None = None,
+    ) -> Trace:
+        """Record the attention weights of every layer and head for a translation.
+
+        Args:
+            source: a sentence.
+            target: its translation as text, token ids or `Translation`, which the decoder is fed
+                (teacher forcing); by default what beam search finds.
+            words: the words that subwords are merged to, and gold links between them; by default
+                words are split at spaces and punctuation.
+            title: title of the trace; by default "source → translation".
+
+        Returns:
+            The trace, with the log-probabilities of the target tokens.
+
+        Raises:
+            RegardError: if source or target is empty.
+
+        Example:
+            >>> trace = run.trace("the old cat")
+            >>> sorted({m.kind for m in trace.maps})
+            ['causal', 'cross', 'self']
+            >>> trace = run.trace("the old cat", target="le vieux chat")
+        """
+        source, output = self._source_and_output(source, target)
+        return trace_translation(
+            self.model,
+            self.tokenizers,
+            source,
+            output,
+            words=words,
+            title=title or "",
+            name=self.name,
+        )
+
+    def attribute(
+        self,
+        source: str,
+        target: str | Sequence[int] | Translation | None = None,
+        *,
+        method: str = "chefer",
+        token: int | None = None,
+        steps: int = 50,
+    ) -> Trace:
+        """Attribute the log-probability of each token of a translation to the tokens read.
+
+        Args:
+            source: a sentence.
+            target: its translation, as in `trace`; by default what beam search finds.
+            method: one of `analysis.METHODS`; see `analysis.attribute`.
+            token: position of a single target token to attribute; by default each has its row.
+            steps: number of points on the way from the baseline, for "integrated_gradients".
+
+        Returns:
+            A trace whose weights are attributions, to be drawn as any other.
+
+        Raises:
+            RegardError: if source or target is empty, or there is no such method or token.
+
+        Example:
+            >>> trace = run.attribute("the old cat", target="le vieux chat")
+            >>> sorted({m.kind for m in trace.maps})
+            ['causal', 'cross']
+        """
+        source, output = self._source_and_output(source, target)
+        return attribute_translation(
+            self.model,
+            self.tokenizers,
+            source,
+            output,
+            method=method,
+            token=token,
+            steps=steps,
+            name=self.name,
+        )
+
+    def _source_and_output(
+        self, source: str, target: str | Sequence[int] | Translation | None
+    ) -> tuple[str, str | Sequence[int]]:
+        """Return the stripped source and its translation; raise if one is empty."""
+        source = source.strip()  # as `translate` does
+        if not source:
+            raise RegardError("source must have words to trace, but it is empty")
+        output = self.translate(source) if target is None else target
+        if isinstance(output, Translation):
+            output = output.tokens
+        output = output.strip() if isinstance(output, str) else output
+        if not output:
+            what = f"the translation of {source!r}" if target is None else "target"
+            raise RegardError(f"{what} must have words to trace, but it is empty")
+        return source, output
+
+    def evaluate(
+        self,
+        source: Lines,
+        reference: Lines,
+        *,
+        gold: GoldLinks | None = None,
+        beam_size: int | None = None,
+        length_penalty: float | None = None,
+        progress: bool = False,
+        map: Map = parallel_map,
+    ) -> EvaluationReport:
+        """Translate a test set, and compare the translations with its references.
+
+        Args:
+            source: a file of sentences, one a line, or the sentences.
+            reference: a file of their translations, or the translations.
+            gold: gold word alignments, for the alignment error rate: a file or lines in Pharaoh
+                format (`0-0 1-2`), or pairs of word numbers for each sentence. Words are counted
+                from 0 between spaces.
+            beam_size: number of beams; default: the run's own.
+            length_penalty: exponent of the length; default: the run's own.
+            progress: whether to report progress on stderr.
+            map: applies functions of `RunTasks` to items; by default in parallel threads. The
+                metrics do not depend on how it shares them.
+
+        Returns:
+            BLEU and chrF with signature and confidence interval, exact match, perplexity and, with
+            `gold`, the alignment error rate. It prints as a table.
+
+        Raises:
+            RegardError: if the texts are empty or do not match, or an argument is out of range.
+
+        Example:
+            >>> report = run.evaluate(["the old cat sees the dog"], ["le vieux chat voit le chien"])
+            >>> report.bleu == report.bleu_score.value
+            True
+            >>> print(report)
+            BLEU ...
+            perplexity ... per token
+        """
+        search = _search_config(self.settings.search, beam_size, length_penalty)
+        return evaluate_pairs(
+            RunTasks(self.model, self.tokenizers, engine=self.engine),
+            read_test_set(source, reference, gold),
+            replace(self.settings, search=search),
+            has_gold=gold is not None,
+            progress=progress,
+            map=map,
+        )
+
+
+def _check_strings(name: str, texts: Iterable[str]) -> None:
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(
+                f"{name} must be a string or several of them, but one is a {type(text).__name__}"
+            )
+
+
+def _check_integers(**values: int | None) -> None:
+    for name, value in values.items():
+        if value is not None and type(value) is not int:
+            raise TypeError(f"{name} must be an integer, but it is {value!r}")
+
+
+def _search_config(
+    config: SearchConfig, beam_size: int | None, length_penalty: float | None, sample: bool = False
+) -> SearchConfig:
+    """Return the settings of the search with the arguments that are given."""
+    _check_integers(beam_size=beam_size)
+    options = {"beam_size": beam_size, "length_penalty": length_penalty}
+    given = {name: value for name, value in options.items() if value is not None}
+    if sample and given:
+        raise RegardError(f"{next(iter(given))}= belongs to beam search; leave it out with sample=")
+    try:
+        return replace(config, **given)  # type: ignore[arg-type]
+    except RegardError as error:  # it names the setting
+        raise RegardError(str(error).removeprefix("search.")) from error
+
+
+def _sampling_config(
+    sample: bool,
+    temperature: float | None,
+    top_k: int | None,
+    top_p: float | None,
+    seed: int | None,
+) -> SamplingConfig | None:
+    """Return the settings of sampling; None for beam search."""
+    _check_integers(top_k=top_k, seed=seed)
+    options = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    given = {name: value for name, value in options.items() if value is not None}
+    if not sample and given:
+        raise RegardError(f"{next(iter(given))}= belongs to sampling; give sample=, too")
+    return SamplingConfig(**given) if sample else None  # type: ignore[arg-type]
+
+
+def _prefixes(prefix: str | Sequence[str] | None, count: int) -> list[str] | None:
+    """Return a prefix for each sentence."""
+    if prefix is None or isinstance(prefix, str):
+        return [prefix] * count if prefix else None
+    _check_strings("prefix", prefix)
+    if len(prefix) != count:
+        raise RegardError(
+            f"prefix must be one text, or one for each of {count} sentences, but there are "
+            f"{len(prefix)}"
+        )
+    return list(prefix)
+
 
 def load(
-    path: str | Path, device: str | torch.device = "cpu", checkpoint: Path | None = None
+    path: str | PathLike[str],
+    device: str | torch.device = "cpu",
+    checkpoint: int | str | Path | None = None,
+    engine: str = "auto",
+    quantization: str | None = None,
 ) -> Run:
     """Load a run.
 
     Args:
-        path: the run folder.
-        device: where the model is put.
-        checkpoint: parameters to load instead of the final ones, such as one of
-            `RunFolder.snapshots`.
+        path: the run folder, or "demo-model" for the run that the package ships.
+        device: where the model is put, such as "cuda".
+        checkpoint: parameters to load instead of the final ones: "best" for those of the best
+            validation, the number of a step that has a checkpoint or a snapshot, or a parameter
+            file. The final ones may be an average of checkpoints; while a run is being trained
+            they are the best so far.
+        engine: what translates: "torch", "ctranslate2" (the extra `fast`), or "auto", which takes
+            CTranslate2 if it is installed and can represent the model, and torch otherwise. The
+            converted model is kept in the run folder.
+        quantization: in which CTranslate2 computes matrix products, such as "int8"; "float32" by
+            default.
 
     Returns:
         The run, its model in evaluation mode.
 
     Raises:
-        RegardError: if the folder is not a run, has no parameters yet, or a file is damaged.
+        RegardError: if the folder is not a run, has no parameters yet, or a file is damaged; if
+            there is no such checkpoint, device, engine or quantization.
+        MissingExtraError: if CTranslate2 is asked for and not installed.
+
+    Example:
+        >>> import regard
+        >>> run = regard.load(run.folder.path, checkpoint="best")
+        >>> run = regard.load(run.folder.path, checkpoint=25)
+        >>> regard.load(run.folder.path, checkpoint=26)
+        Traceback (most recent call last):
+        regard.errors.RegardError: ... has no parameters of step 26; choose from 0, 25, ...
     """
-    folder = RunFolder(Path(path))
+    folder, device = RunFolder(find_run(path)), _check_device(device)
     settings, _ = folder.read_settings()
-    tokenizers = Tokenizers.load(folder.tokenizer)
-    checkpoint = folder.model if checkpoint is None else checkpoint
-    if not checkpoint.exists():
-        raise RegardError(
-            f"{path} has no parameters yet: the first validation saves some. "
-            "Run the same `regard train` command to resume"
-        )
+    tokenizers = Tokenizers.load(folder.tokenizer, folder.read_id())
+    file = folder.find_parameters(checkpoint)
+    num_parameters = min_parameters(settings.model, tokenizers.vocab_sizes)
+    parameters.check_size(file, num_parameters, min_tensors=2 * settings.model.layers)
     model = build(settings.model, tokenizers.vocab_sizes)
-    parameters.load_into(model, parameters.load(checkpoint)[0], checkpoint)
-    return Run(folder, settings, tokenizers, model.to(device).eval())
+    tensors, _ = parameters.load(file, folder.identify(file, tokenizers))
+    parameters.load_into(model, tensors, file)
+    model = model.to(device).eval()
+    # other checkpoints, and the run that the package ships, are converted in memory
+    is_cached = file == folder.model and folder.path.parent != PRETRAINED
+    cache = folder.engine_cache if is_cached else None
+    chosen = choose_engine(model, tokenizers, cache, engine, quantization)
+    return Run(folder, settings, tokenizers, model, chosen)
+
+
+def _check_device(device: str | torch.device) -> torch.device:
+    try:
+        checked = torch.device(device)
+    except RuntimeError as error:
+        raise RegardError(
+            f"device must be such as 'cpu' or 'cuda', but it is {device!r}"
+        ) from error
+    if checked.type == "cuda" and (checked.index or 0) >= torch.cuda.device_count():
+        count = torch.cuda.device_count()
+        raise RegardError(
+            f"device must be one of this machine, but it is '{checked}' and there "
+            f"{'is 1 GPU' if count == 1 else f'are {count} GPUs'}; device='cpu' always works"
+        )
+    return checked

@@ -1,11 +1,11 @@
-"""Traces of translations: one teacher-forced pass that records all attention weights."""
+"""Traces of translations: attention weights of one teacher-forced pass, and attributions."""
 
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
 
 import torch
 
-from regard._support import files
+from regard import analysis
 from regard.data import (
     BOS,
     EOS,
@@ -17,9 +17,8 @@ from regard.data import (
     overlapping,
     pad_sequences,
 )
-from regard.decoding import Translation
+from regard.errors import RegardError
 from regard.models import AttentionWeights, Seq2SeqModel
-from regard.runs.run import Run
 from regard.trace import TokenList, Trace, build_translation_trace
 
 
@@ -36,9 +35,8 @@ def trace_translation(
     """Return the attention of every layer and head while the model is fed the target.
 
     The decoder runs once over the whole target (teacher forcing), which gives the weights and
-    log-probabilities that step-by-step decoding would give. A row of cross-attention is named by
-    a target token: in a Transformer by the one it reads as input, one step after it was predicted;
-    in a recurrent model by the one it predicts.
+    log-probabilities that step-by-step decoding would give. A row of cross-attention is the step
+    that writes its token of the list "target"; what is read there is in "decoder_input".
 
     Args:
         model: a translation model.
@@ -47,11 +45,11 @@ def trace_translation(
         target: the target text, or its token ids.
         words: the words that subwords are merged to, and gold links between them; by default
             words are split at spaces and punctuation.
-        title: title of the trace.
+        title: title of the trace; by default "source → target".
         name: name of the model.
 
     Returns:
-        The trace, with log-probabilities of the target tokens.
+        The trace, with log-probabilities of the target tokens and the end token.
     """
     ids = tokenizers.target.encode(target) if isinstance(target, str) else list(target)
     text = tokenizers.target.decode(ids)
@@ -59,16 +57,77 @@ def trace_translation(
     log_probs, weights = _forced_pass(model, source_ids, ids)
     if words is None:
         words = WordSpans(tokenizers.source.word_spans(source), tokenizers.target.word_spans(text))
+    target_tokens = _token_list(tokenizers.target, ids, words.target)
     return build_translation_trace(
         _token_list(tokenizers.source, source_ids, words.source),
-        _target_rows(model, tokenizers.target, ids, words.target, log_probs),
+        _written(target_tokens, log_probs),
+        decoder_input=_read(target_tokens),
         encoder=[layer[0] for layer in weights.encoder],
         decoder=[layer[0] for layer in weights.decoder],
         cross=[layer[0] for layer in weights.cross],
         gold=words.links,
-        title=title,
+        title=title or f"{source} → {target if isinstance(target, str) else text}",
         model=name,
     )
+
+
+def attribute_translation(
+    model: Seq2SeqModel,
+    tokenizers: Tokenizers,
+    source: str,
+    target: str | Sequence[int],
+    *,
+    method: str,
+    token: int | None = None,
+    steps: int = 50,
+    name: str = "",
+) -> Trace:
+    """Attribute the log-probabilities of the target tokens to source and target.
+
+    Args:
+        model: a translation model.
+        tokenizers: its tokenizers.
+        source: the source text.
+        target: the target text, or its token ids.
+        method: one of `analysis.METHODS`.
+        token: position of one target token, the end token being last; by default all of them.
+        steps: of integrated gradients.
+        name: name of the model.
+
+    Raises:
+        RegardError: if there is no such method or token.
+    """
+    ids = tokenizers.target.encode(target) if isinstance(target, str) else list(target)
+    text = tokenizers.target.decode(ids)
+    written_ids = torch.tensor([*ids, EOS])
+    if token is not None and not 0 <= token < len(written_ids):
+        raise RegardError(
+            f"token must be a position from 0 to {len(ids)}, where the end token is the last, but "
+            f"it is {token}"
+        )
+    source_ids = tokenizers.source.encode(source)[: model.max_length]
+
+    def log_probs(states: torch.Tensor) -> torch.Tensor:
+        targets = written_ids.to(states.device)
+        chosen = model.logits(states[0]).log_softmax(-1).gather(1, targets[:, None])[:, 0]
+        return chosen if token is None else chosen[token]
+
+    padded, lengths = pad_sequences([source_ids])
+    device = model.output_weight.device
+    inputs = (padded.to(device), lengths.to(device), torch.tensor([[BOS, *ids]], device=device))
+    target_tokens = _token_list(tokenizers.target, ids, tokenizers.target.word_spans(text))
+    trace = analysis.attribute(
+        model,
+        inputs,
+        log_probs,
+        method=method,
+        tokens=_token_list(tokenizers.source, source_ids, tokenizers.source.word_spans(source)),
+        target_tokens=_read(target_tokens),
+        written=_written(target_tokens, [0.0] * len(written_ids)),
+        steps=steps,
+    )
+    tokens = {n: replace(t, log_probs=None) for n, t in trace.tokens.items()}
+    return replace(trace, tokens=tokens, title=f"{source} → {text}", model=name or trace.model)
 
 
 @torch.inference_mode()
@@ -90,28 +149,20 @@ def _token_list(tokenizer: Tokenizer, ids: Sequence[int], words: Sequence[Span])
     return TokenList(pieces, assign_words(tokenizer.offsets(ids), words))
 
 
-def _target_rows(
-    model: Seq2SeqModel,
-    tokenizer: Tokenizer,
-    ids: Sequence[int],
-    words: Sequence[Span],
-    log_probs: Sequence[float],
-) -> TokenList:
-    """Return the tokens that name the rows: BOS and the input tokens, or the output and EOS."""
-    plain = _token_list(tokenizer, ids, words)
-    word_numbers = plain.words or ()
-    if model.row_token == "input":
-        return TokenList(
-            (SPECIAL_TOKENS[BOS], *plain.pieces),
-            (None, *word_numbers),
-            special=(0,),
-            log_probs=(None, *log_probs[:-1]),
-        )
+def _written(target: TokenList, log_probs: Sequence[float]) -> TokenList:
+    """Return the tokens that the decoder writes: the target and EOS."""
     return TokenList(
-        (*plain.pieces, SPECIAL_TOKENS[EOS]),
-        (*word_numbers, None),
-        special=(len(plain),),
+        (*target.pieces, SPECIAL_TOKENS[EOS]),
+        (*(target.words or ()), None),
+        special=(len(target),),
         log_probs=tuple(log_probs),
+    )
+
+
+def _read(target: TokenList) -> TokenList:
+    """Return the tokens that the decoder reads at the same steps: BOS and the target."""
+    return TokenList(
+        (SPECIAL_TOKENS[BOS], *target.pieces), (None, *(target.words or ())), special=(0,)
     )
 
 
@@ -132,32 +183,3 @@ def assign_words(tokens: Sequence[Span], words: Sequence[Span]) -> tuple[int | N
         if assigned[token] is None:
             assigned[token] = assigned[token + 1]
     return tuple(assigned)
-
-
-def append_traces(
-    path: Path, run: Run, sources: Sequence[str], translations: Sequence[Translation]
-) -> None:
-    """Append the traces of translations to a file, one JSON object per line.
-
-    Args:
-        path: the file; created if it does not exist.
-        run: the run that translated.
-        sources: the source texts.
-        translations: their translations; an empty one gives a trace without maps.
-
-    Raises:
-        RegardError: if the file cannot be written.
-    """
-    with files.wrap_os_errors(path), path.open("a", encoding="utf-8") as file:
-        for source, translation in zip(sources, translations, strict=True):
-            file.write(_trace(run, source, translation).to_json() + "\n")
-
-
-def _trace(run: Run, source: str, translation: Translation) -> Trace:
-    if not translation.tokens:  # of an empty source, or an empty translation
-        empty = {"source": TokenList(()), "target": TokenList(())}
-        return Trace(tokens=empty, maps=(), title=source, model=run.name)
-    text = source.strip()  # as `translate` does
-    return trace_translation(
-        run.model, run.tokenizers, text, translation.tokens, title=text, name=run.name
-    )
