@@ -7,7 +7,6 @@ import threading
 from contextlib import contextmanager
 
 import pytest
-import uvicorn
 
 from regard.explorer import (
     RunRegistry,
@@ -17,8 +16,8 @@ from regard.explorer import (
     create_app,
     secure_app,
 )
-from regard.explorer.app import VIZ_STATIC
-from regard.explorer.server import uvicorn_config
+from regard.explorer.static_files import VIZ_STATIC
+from regard.web import HTTPServer, uvicorn_config
 
 SHUTDOWN_SECONDS = 120  # on a busy machine
 SCRIPT_PATH = f"/viz/{min(VIZ_STATIC.glob('*.js')).name}"  # of some JavaScript module
@@ -35,14 +34,17 @@ def error_message(response, status):
 
 
 @contextmanager
-def serve_in_thread(runs, traces=()):
+def serve_in_thread(runs, traces=(), token=None, max_connections=None):
     """Serve runs and traces on a free port; yield the URL."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()  # connections wait until the thread accepts them
         port = listener.getsockname()[1]
         app = create_app(RunRegistry(runs), TraceRegistry(traces), WorkerPool(workers=2))
-        server = uvicorn.Server(uvicorn_config(secure_app(app, ServerAddress("127.0.0.1", port))))
+        server = HTTPServer(
+            uvicorn_config(secure_app(app, ServerAddress("127.0.0.1", port), token)),
+            max_connections=max_connections,
+        )
         options = {"kwargs": {"sockets": [listener]}, "daemon": True}
         thread = threading.Thread(target=server.run, **options)
         thread.start()

@@ -36,7 +36,7 @@ def train_tiny(out, *assignments, corpus=None, echo=discard):
     """Train on the tiny corpus with some settings changed; return the final state."""
     final = FinalState()
     updates = [TINY, *map(parse_assignment, assignments)]
-    train(corpus or tiny_corpus(), out, updates=updates, callbacks=[final], echo=echo)
+    train(corpus or tiny_corpus(), out, settings=updates, callbacks=[final], echo=echo)
     return final.state
 
 

@@ -5,7 +5,7 @@ import pytest
 from helpers.tiny_corpus import TINY, tiny_corpus
 from regard.config import RunConfig
 from regard.runs import RunFolder
-from regard.training.setup import open_data, prepare_data
+from regard.training.preparation import open_data, prepare_data
 
 
 @pytest.fixture

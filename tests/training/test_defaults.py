@@ -32,7 +32,7 @@ def test_larger_corpus_gets_no_smaller_model():
     for _, settings in DEFAULTS_BY_SIZE:
         model = RunConfig.from_dict(settings).model
         with torch.device("meta"):
-            sizes.append(sum(parameter.numel() for parameter in build(model, (7, 7)).parameters()))
+            sizes.append(sum(parameter.numel() for parameter in build(model, 7).parameters()))
     assert sizes == sorted(sizes)
     for section, key in (("data", "vocab_size"), ("train", "steps"), ("train", "batch_tokens")):
         values = [settings[section][key] for _, settings in DEFAULTS_BY_SIZE]

@@ -47,15 +47,30 @@ def first_of_two(monkeypatch):
     """Be the first of two processes, without a second one."""
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "0")
-    for name in ("init_process_group", "destroy_process_group", "new_group"):
-        monkeypatch.setattr(f"torch.distributed.{name}", lambda *_, **__: None)
-    monkeypatch.setattr("torch.distributed.get_rank", lambda: 0)
+    connect = "regard.training.distributed.connect_processes"
+    monkeypatch.setattr(connect, lambda *_: (None, ("a", "b")))
+    monkeypatch.setattr("torch.distributed.destroy_process_group", lambda: None)
 
 
-def test_lost_connection_becomes_one_line(first_of_two):
-    message = "another process of this training run ended; run the same command to resume"
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        ("Connection closed by peer [10.0.0.2]:41", "another process of this training run ended"),
+        (
+            "Read error [10.0.0.2]:41: Connection timed out",
+            r"another host of this training run \(10.0.0.2\) has not answered for 30 seconds",
+        ),
+        (
+            "Timed out waiting 1800000ms for recv operation to complete",
+            "another process of this training run has not answered for 30 minutes",
+        ),
+    ],
+    ids=["ended", "unreachable", "stuck"],
+)
+def test_lost_connection_becomes_one_line(reason, message, first_of_two):
+    message = f"^{message}; run the same command to resume from the last checkpoint$"
     with pytest.raises(RegardError, match=message), init_distributed():
-        raise RuntimeError("[gloo/transport/tcp/pair.cc] Connection closed by peer [127.0.0.1]")
+        raise RuntimeError(f"[gloo/transport/tcp/pair.cc] {reason}")
 
 
 def test_other_errors_keep_their_traceback(first_of_two):

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from helpers.training import discard
+from helpers.training_loop import make_loop
 from regard.data import batch_by_length, collate
-from regard.models import build
-from regard.training import Callback, Checkpoints, TrainState, ValidationResult
+from regard.training import Callback, Checkpoints, ValidationResult
 from regard.training.distributed import Distributed
-from regard.training.loop import TrainingLoop, Update
-from regard.training.objective import Objective
+from regard.training.loop import Update
 from regard.training.validation import validation_loss
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -18,58 +18,6 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 @pytest.fixture
 def data(make_data):
     return make_data()
-
-
-class Recorder(Callback):
-    """Records every event."""
-
-    def __init__(self):
-        self.events, self.steps = [], []
-
-    def on_start(self, state):
-        self.events.append(("start", state.step))
-
-    def on_step(self, state, result):
-        self.steps.append(result)
-        self.events.append(("step", state.step))
-
-    def on_validation(self, state, result):
-        self.events.append(("validation", state.step))
-
-    def on_checkpoint(self, state):
-        self.events.append(("checkpoint", state.step))
-
-    def on_end(self, state):
-        self.events.append(("end", state.step))
-
-    def steps_of(self, event):
-        return [step for name, step in self.events if name == event]
-
-
-def make_loop(
-    data, group=None, validate=None, should_stop=lambda: False, checkpoints=None, **train
-):
-    """Return a loop over a model without dropout, and the recorder of its events."""
-    torch.manual_seed(0)
-    config = data.config.update({"train": train})
-    model = build(config.model, data.tokenizers.vocab_sizes)
-    for part in model.modules():
-        if hasattr(part, "dropout"):
-            part.dropout = 0.0
-    recorder = Recorder()
-    loop = TrainingLoop(
-        Objective(model, 0.1).train(),
-        torch.optim.AdamW(model.parameters(), eps=1e-9),
-        data.train,
-        config.train,
-        TrainState(max_steps=config.train.steps),
-        group or Distributed(),
-        validate=validate or (lambda: ValidationResult(1.0)),
-        checkpoints=checkpoints,
-        callbacks=[recorder],
-        should_stop=should_stop,
-    )
-    return loop, recorder
 
 
 def test_every_pair_is_trained_on_once_per_epoch(data, monkeypatch):
@@ -196,6 +144,32 @@ def test_early_stopping_ends_the_loop(data):
     state = loop.run()
     assert recorder.steps_of("validation") == [2, 4, 6, 8]
     assert state.stop_reason == "early stopping: no improvement in 3 validations"
+
+
+class Stopper(Callback):
+    """Asks for the end of training at one event of one step."""
+
+    def __init__(self, event, step):
+        self.step = step
+        setattr(self, event, self._request)
+
+    def _request(self, state, result=None):
+        if state.step == self.step:
+            state.stop_reason = "enough"
+
+
+@pytest.mark.parametrize(
+    ("event", "last"), [("on_start", 1), ("on_step", 3), ("on_validation", 4), ("on_checkpoint", 5)]
+)
+def test_callback_ends_training_with_a_validated_checkpoint(data, tmp_path, event, last):
+    loop, recorder = make_loop(data, steps=9, validate_every=4, checkpoints=Checkpoints(tmp_path))
+    step = {"on_start": 0, "on_step": 3}.get(event, 4)
+    loop.callbacks = [recorder, Stopper(event, step)]
+    state = loop.run()
+    assert (state.step, state.stop_reason) == (last, "enough")
+    assert recorder.steps_of("validation")[-1] == recorder.steps_of("checkpoint")[-1] == last
+    resumed = Checkpoints(tmp_path).resume(loop.objective.model, loop.optimizer, discard)
+    assert resumed.stop_reason == "enough"
 
 
 def test_zero_validate_every_validates_at_the_end_of_each_epoch(data):

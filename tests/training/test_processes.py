@@ -1,6 +1,5 @@
 """Training in two processes, started by torchrun."""
 
-import json
 import signal
 import subprocess
 import time
@@ -37,10 +36,10 @@ def test_two_processes_train_to_the_parameters_of_one(optimizer, tmp_path):
             file.write(f"{'the dog ' * words}\t{'le chien ' * words}\n")
     sets = (NO_DROPOUT, "train.steps=8", f"train.optimizer={optimizer}")
     single, double = tmp_path / "single", tmp_path / "double"
-    train(tsv, single, updates=[TINY, *map(parse_assignment, sets)], echo=discard)
+    train(tsv, single, settings=[TINY, *map(parse_assignment, sets)], echo=discard)
     run_to_end(two_processes(command(tsv, double, *sets)))
     losses = [
-        [json.loads(line)["valid_loss"] for line in RunFolder(run).log.read_text().splitlines()]
+        [entry["valid_loss"] for entry in RunFolder(run).read_log() if "valid_loss" in entry]
         for run in (single, double)
     ]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
@@ -51,7 +50,7 @@ def test_run_resumes_with_another_number_of_processes(tmp_path):
     tsv = write_tsv(tmp_path / "pairs.tsv")
     sets = (NO_DROPOUT, "train.steps=16")
     whole, out = tmp_path / "whole", tmp_path / "killed"
-    train(tsv, whole, updates=[TINY, *map(parse_assignment, sets)], echo=discard)
+    train(tsv, whole, settings=[TINY, *map(parse_assignment, sets)], echo=discard)
     has_checkpoint = checkpoints_of(out).state_path(4).exists
     assert kill_when(command(tsv, out, *sets), has_checkpoint) == -signal.SIGKILL
     assert "resuming from step" in run_to_end(two_processes(command(tsv, out, *sets)))
@@ -70,3 +69,10 @@ def test_lost_process_ends_the_others_with_one_line(tmp_path):
     _, stderr = process.communicate(timeout=60)
     assert process.returncode != 0
     assert "another process of this training run ended" in stderr
+
+
+def test_two_processes_end_together_at_a_time_limit(tmp_path):
+    tsv, out = write_tsv(tmp_path / "pairs.tsv"), tmp_path / "limited"
+    stderr = run_to_end(two_processes(command(tsv, out, "train.minutes=0.1")))
+    assert "the time limit of 0.1 minutes was reached" in stderr
+    assert RunFolder(out).model_card.exists()

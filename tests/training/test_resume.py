@@ -1,15 +1,16 @@
 """A run that was interrupted or killed ends with the parameters of one that was not."""
 
-import json
+import re
 import signal
 import time
 from itertools import count
+from threading import Thread
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from helpers.tiny_corpus import TINY, write_tsv
+from helpers.tiny_corpus import TINY, tiny_corpus, write_tsv
 from helpers.training import (
     are_equal,
     checkpoints_of,
@@ -23,9 +24,9 @@ from helpers.training import (
 )
 from regard.config import parse_assignment
 from regard.runs import RunFolder
-from regard.training import Interrupted, train
+from regard.training import Callback, Interrupted, train
 
-pytestmark = pytest.mark.usefixtures("unchecked")
+pytestmark = [pytest.mark.usefixtures("unchecked"), pytest.mark.train]
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +58,9 @@ def test_interrupted_run_resumes_to_the_same_parameters_and_log(uninterrupted, t
     train_tiny(out, echo=lines.append)
     assert "resuming from step 7" in lines
     assert are_equal(load_parameters(uninterrupted), load_parameters(out))
-    logs = [RunFolder(run).log.read_text().splitlines() for run in (uninterrupted, out)]
+    logs = [RunFolder(run).read_log() for run in (uninterrupted, out)]
     for one, other in zip(*logs, strict=True):
-        assert {**json.loads(one), "seconds": 0} == {**json.loads(other), "seconds": 0}
+        assert {**one, "seconds": 0} == {**other, "seconds": 0}
 
 
 def test_muon_resumes_to_the_same_parameters(tmp_path, interrupt):
@@ -122,7 +123,7 @@ def test_logged_speed_of_a_resumed_run_counts_its_own_steps(tmp_path, monkeypatc
         train_tiny(out, *sets)
     monkeypatch.setattr("regard.training.trainer.stop_requested", stop_after(out, 99))
     train_tiny(out, *sets)
-    log = [json.loads(line) for line in RunFolder(out).log.read_text().splitlines()]
+    log = RunFolder(out).read_log()
     speeds = {entry["step"]: entry["tokens_per_second"] for entry in log if "loss" in entry}
     assert list(speeds) == [20, 40, 60]
     for last, steps in [(20, 20), (40, 7), (60, 20)]:
@@ -130,12 +131,11 @@ def test_logged_speed_of_a_resumed_run_counts_its_own_steps(tmp_path, monkeypatc
         assert speeds[last] == pytest.approx(total / (2 * steps), rel=0.1)
 
 
-@pytest.mark.train
 def test_killed_process_resumes_to_the_same_parameters(tmp_path):
     tsv = write_tsv(tmp_path / "pairs.tsv")
     whole, out = tmp_path / "whole", tmp_path / "killed"
     steps = "train.steps=40"
-    train(tsv, whole, updates=[TINY, parse_assignment(steps)], echo=discard)
+    train(tsv, whole, settings=[TINY, parse_assignment(steps)], echo=discard)
     has_checkpoint = checkpoints_of(out).state_path(8).exists
     assert kill_when(command(tsv, out, steps), has_checkpoint) == -signal.SIGKILL
     assert "resuming from step" in run_to_end(command(tsv, out, steps))
@@ -148,7 +148,7 @@ def test_twenty_kills_at_random_times_change_nothing(tmp_path):
     tsv = write_tsv(tmp_path / "pairs.tsv")
     sets = ("train.steps=400", "train.validate_every=7")
     whole, out = tmp_path / "whole", tmp_path / "killed"
-    train(tsv, whole, updates=[TINY, *map(parse_assignment, sets)], echo=discard)
+    train(tsv, whole, settings=[TINY, *map(parse_assignment, sets)], echo=discard)
     generator = torch.Generator().manual_seed(0)
     for _ in range(20):
         end = time.monotonic() + 2.0 + 4.0 * torch.rand((), generator=generator).item()
@@ -164,7 +164,72 @@ def test_compiled_model_trains_to_the_same_parameters(tmp_path):
     tsv = write_tsv(tmp_path / "pairs.tsv")
     plain, compiled = tmp_path / "plain", tmp_path / "compiled"
     no_dropout = "model.dropout=0.0"
-    train(tsv, plain, updates=[TINY, parse_assignment(no_dropout)], echo=discard)
+    train(tsv, plain, settings=[TINY, parse_assignment(no_dropout)], echo=discard)
     stderr = run_to_end(command(tsv, compiled, no_dropout, "train.compile=true"))
     assert_close(load_parameters(plain), load_parameters(compiled))
     assert "recompile_limit" not in stderr  # or parts would no longer be compiled
+
+
+class AtStep(Callback):
+    """Calls a function once, after a step."""
+
+    def __init__(self, step, function):
+        self.step, self.function = step, function
+        self.ended = 0
+
+    def on_step(self, state, result):
+        if state.step == self.step:
+            self.function()
+
+    def on_end(self, state):
+        self.ended += 1
+
+
+def interrupt_by_signal():
+    signal.raise_signal(signal.SIGINT)
+
+
+def interrupt_by_exception():
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("interrupt", "in_thread", "message"),
+    [
+        (interrupt_by_signal, False, "interrupted at step 7; run the same command to resume"),
+        (interrupt_by_exception, False, "after step 6; .* from the checkpoint of step 4"),
+        (interrupt_by_exception, True, "after step 6; .* from the checkpoint of step 4"),
+    ],
+    ids=["SIGINT", "exception", "exception in a thread"],
+)
+def test_ctrl_c_as_a_notebook_sends_it_leaves_a_resumable_run(
+    uninterrupted, tmp_path, interrupt, in_thread, message
+):
+    """By a signal, which is polled after the next step, or where no handler can be installed."""
+    callback, errors, handler = AtStep(6, interrupt), [], signal.getsignal(signal.SIGINT)
+
+    def start():
+        try:
+            train(tiny_corpus(), tmp_path, settings=TINY, callbacks=[callback], echo=discard)
+        except KeyboardInterrupt as error:
+            errors.append(error)
+
+    if in_thread:
+        thread = Thread(target=start)
+        thread.start()
+        thread.join()
+    else:
+        start()
+    assert isinstance(errors[0], Interrupted) and re.search(message, str(errors[0]))
+    assert callback.ended == 1
+    assert signal.getsignal(signal.SIGINT) is handler
+    train_tiny(tmp_path)
+    assert are_equal(load_parameters(uninterrupted), load_parameters(tmp_path))
+
+
+def test_interruption_before_the_first_checkpoint_starts_afresh(uninterrupted, tmp_path):
+    callback = AtStep(2, interrupt_by_exception)
+    with pytest.raises(Interrupted, match="the same command resumes from its beginning"):
+        train(tiny_corpus(), tmp_path, settings=TINY, callbacks=[callback], echo=discard)
+    train_tiny(tmp_path)
+    assert are_equal(load_parameters(uninterrupted), load_parameters(tmp_path))

@@ -1,3 +1,5 @@
+import re
+import shutil
 import sys
 from random import Random
 
@@ -8,14 +10,8 @@ from regard.config import RunConfig
 from regard.data import Corpus, Pair
 from regard.errors import RegardError
 from regard.runs import RunFolder
-from regard.training.setup import (
-    claim_folder,
-    open_data,
-    prepare_data,
-    resolve_config,
-    scan_corpus,
-    train_tokenizers,
-)
+from regard.training.preparation import open_data, prepare_data, train_tokenizers
+from regard.training.setup import CorpusSummary, claim_folder, resolve_config, scan_corpus
 
 ORIGIN = {"texts": ["t"], "fingerprints": ["f"], "pairs": 3}
 SMALL_VOCABULARY = {"data": {"vocab_size": 400}}
@@ -30,6 +26,27 @@ def test_settings_depend_on_corpus_size_and_later_updates_win():
     config = resolve(tiny_corpus(), updates)
     assert (config.model.layers, config.data.vocab_size) == (3, 4000)  # below 10,000 pairs
     assert config.train.learning_rate == 0.25
+
+
+@pytest.mark.parametrize("optimizer, bytes_each", [("adam", 16), ("muon", 12)])
+def test_model_larger_than_memory_is_refused_with_its_size(monkeypatch, optimizer, bytes_each):
+    monkeypatch.setattr("regard.training.setup.total_memory", lambda: 10**9)
+    changes = [{"model": {"layers": 200, "width": 1024}, "train": {"optimizer": optimizer}}]
+    message = r"([\d,]+) parameters, which needs ([\d.]+) GB to train, but this machine has 1\.0 GB"
+    with pytest.raises(RegardError, match=message) as error:
+        resolve(tiny_corpus(), changes)
+    number, gigabytes = re.search(message, str(error.value)).groups()
+    assert float(gigabytes) == pytest.approx(
+        bytes_each * int(number.replace(",", "")) / 1e9, abs=0.05
+    )
+
+
+def test_vocabulary_larger_than_memory_is_refused(tiny_run, monkeypatch):
+    folder = RunFolder(tiny_run)
+    config, _ = folder.read_settings()
+    monkeypatch.setattr("regard.training.setup.total_memory", lambda: 10**5)
+    with pytest.raises(RegardError, match="data.vocab_size describe a model of .* parameters"):
+        open_data(folder, config)
 
 
 def test_empty_corpus_is_refused():
@@ -86,8 +103,8 @@ class FileOpenCounter:
 def test_number_of_passes_over_the_corpus_before_training(tmp_path, updates, with_valid, passes):
     """Count and fingerprint; collect the held-out pairs; train the tokenizers; encode."""
     tsv = write_tsv(tmp_path / "pairs.tsv")
+    corpus = Corpus.from_files([tsv])  # looks at the first lines, for further columns
     counter = FileOpenCounter(tsv)
-    corpus = Corpus.from_files([tsv])
     valid = Corpus.from_pairs("valid", tiny_pairs()[:5]) if with_valid else None
     folder, summary = RunFolder(tmp_path / "run"), scan_corpus(corpus)
     config = resolve_config(summary, [SMALL_VOCABULARY, updates])
@@ -107,6 +124,39 @@ def test_prepared_data_is_not_prepared_again(tmp_path):
 
 def sources_of(pairs, tokenizers):
     return [tokenizers.source.decode(pairs.pair(i)[0].tolist()) for i in range(len(pairs))]
+
+
+@pytest.mark.parametrize(
+    "name", ["tokenizer.json", "data/train/source.tokens", "data/valid/metadata.json"]
+)
+def test_damaged_data_is_made_again_from_the_texts_with_a_message(tmp_path, name):
+    config, lines = RunConfig.from_dict(SMALL_VOCABULARY), []
+    folder = RunFolder(tmp_path / "run")
+    folder.write_settings(config, ORIGIN)
+    prepare_data(folder, config, tiny_corpus(), None, 225)
+    paths = [path for path in folder.path.rglob("*") if path.is_file()]
+    before = {path: path.read_bytes() for path in paths}
+    damaged = bytearray(before[folder.path / name])
+    damaged[len(damaged) // 2] ^= 1
+    (folder.path / name).write_bytes(damaged)
+    with pytest.raises(RegardError, match=name):
+        open_data(folder, config)
+    prepare_data(folder, config, tiny_corpus(), None, 225, lines.append)
+    assert len(lines) == 1 and str(folder.path / name) in lines[0]
+    assert lines[0].endswith("; making it again from the texts")
+    assert {path: path.read_bytes() for path in paths} == before
+
+
+def test_data_of_another_run_is_made_again(tmp_path):
+    config, lines = RunConfig.from_dict(SMALL_VOCABULARY), []
+    folders = [RunFolder(tmp_path / name) for name in ("one", "other")]
+    for folder, fingerprint in zip(folders, "fg", strict=True):
+        folder.write_settings(config, {**ORIGIN, "fingerprints": [fingerprint]})
+        prepare_data(folder, config, tiny_corpus(), None, 225)
+    shutil.rmtree(folders[0].data)
+    shutil.copytree(folders[1].data, folders[0].data)
+    prepare_data(folders[0], config, tiny_corpus(), None, 225, lines.append)
+    assert [line.count("metadata.json must be of run") for line in lines] == [1, 1]
 
 
 def test_held_out_pairs_are_those_that_the_seed_draws(make_data):
@@ -179,7 +229,7 @@ def test_separate_vocabularies_hold_their_own_language():
 
 def test_too_few_pairs_for_a_hold_out_are_refused(make_data):
     few = Corpus.from_pairs("few", tiny_pairs()[:9])
-    with pytest.raises(RegardError, match=r"10 or more pairs are needed .* are 9; --valid names"):
+    with pytest.raises(RegardError, match=r"10 or more pairs are needed .* are 9; valid= names"):
         make_data({}, few)
 
 
@@ -215,3 +265,39 @@ def test_same_run_keeps_what_was_prepared(tmp_path):
     prepare_data(folder, RunConfig.from_dict(SMALL_VOCABULARY), tiny_corpus(), None, 225)
     assert claim_folder(folder, RunConfig(), ORIGIN) is True
     assert folder.tokenizer.exists() and folder.data.exists()
+
+
+def test_time_limit_decays_the_learning_rate_unless_a_schedule_is_set():
+    summary = CorpusSummary(5000, False, "")
+    assert resolve_config(summary, []).train.schedule == "inverse_sqrt"
+    limit = {"train": {"minutes": 10.0}}
+    limited = resolve_config(summary, [limit]).train
+    assert (limited.schedule, limited.optimizer, limited.learning_rate) == ("cosine", "muon", 4e-3)
+    large = resolve_config(summary._replace(pairs=200_000), [limit]).train
+    assert (large.schedule, large.optimizer, large.learning_rate) == ("cosine", "adam", 1e-3)
+    constant = {"train": {"schedule": "constant"}}
+    assert resolve_config(summary, [constant, limit]).train.schedule == "constant"
+
+
+def test_limit_of_few_epochs_lowers_dropout_and_raises_the_learning_rate_unless_set():
+    summary = CorpusSummary(30_000, False, "")
+    short, long = ({"train": {"minutes": minutes}} for minutes in (29.0, 31.0))
+    config = resolve_config(summary, [short])
+    assert (config.model.dropout, config.train.learning_rate) == (0.15, 7e-3)
+    longer = resolve_config(summary, [long])
+    assert (longer.model.dropout, longer.train.learning_rate) == (0.3, 4e-3)
+    large = resolve_config(summary._replace(pairs=200_000), [short])
+    assert (large.model.dropout, large.train.learning_rate) == (0.2, 1e-3)
+    chosen = {"model": {"dropout": 0.4}}
+    assert resolve_config(summary, [chosen, short]).model.dropout == 0.4
+
+
+@pytest.mark.parametrize("name", ["settings.json", "model.safetensors", "log.jsonl", "README.md"])
+def test_link_to_a_file_outside_of_the_run_is_not_written_to(tmp_path, name):
+    outside, folder = tmp_path / "outside", RunFolder(tmp_path / "run")
+    outside.write_text("important")
+    folder.path.mkdir()
+    (folder.path / name).symlink_to(outside)
+    with pytest.raises(RegardError, match=f"{name} must be a file of the run, but it is a link to"):
+        claim_folder(folder, RunConfig(), ORIGIN)
+    assert outside.read_text() == "important"

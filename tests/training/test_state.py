@@ -8,6 +8,7 @@ from torch import nn
 
 from regard.config import TrainConfig
 from regard.training import Checkpoints, TrainState
+from regard.training.plan import TimePlan
 
 METRICS = (5.0, 3.0, 4.0, 2.0, 2.5)
 
@@ -69,6 +70,7 @@ numbers = st.floats(allow_nan=False)
         TrainState,
         step=st.integers(0),
         seconds=numbers,
+        plan=st.none() | st.builds(TimePlan, st.integers(0), anchor_phase=numbers),
         best_metric=st.none() | numbers,
         validation_history=st.dictionaries(st.integers(0).map(str), numbers),
         stop_reason=st.text(),
@@ -87,26 +89,49 @@ def test_early_stopping_continues_after_json():
     assert validate(METRICS[3:], resumed)[0] == uninterrupted
 
 
-def test_time_limit_sets_steps_by_the_speed_so_far():
-    state = TrainState(step=100, seconds=60.0, max_steps=9)
-    state.replan(minutes=3.0)
-    assert state.max_steps == 300
+def limited(seconds, step=100, **plan):
+    plan = TimePlan(10, step_seconds=0.5, **plan)
+    return TrainState(step=step, seconds=seconds, max_steps=900, plan=plan)
+
+
+def test_time_limit_sets_steps_by_the_measured_durations():
+    """Of 200 seconds left of 300: 6 for the card, 3 × 10 to end, and 1 as a margin."""
+    state = limited(100.0, validation_seconds=10.0)
+    state.replan(TrainConfig(minutes=5.0))
+    assert state.max_steps == 100 + 163 * 2
+    state.validation_history = {"25": 3.0, "50": 2.0}  # one in 25 steps, 0.4 s a step
+    state.replan(TrainConfig(minutes=5.0))
+    assert state.max_steps == 100 + int(163 / 0.9)
 
 
 def test_exceeded_time_limit_ends_at_the_current_step():
-    state = TrainState(step=100, seconds=200.0, max_steps=900)
-    state.replan(minutes=3.0)
+    state = limited(400.0)
+    state.replan(TrainConfig(minutes=5.0))
+    assert state.max_steps == 100
+    state = limited(400.0)
+    state.end_if_time_is_up(TrainConfig(minutes=5.0))
     assert state.max_steps == 100
 
 
-@pytest.mark.parametrize(
-    ("state", "minutes"),
-    [(TrainState(step=5, seconds=9.0, max_steps=7), None), (TrainState(max_steps=7), 3.0)],
-    ids=["no time limit", "no step yet"],
-)
-def test_replan_without_limit_or_speed_keeps_the_steps(state, minutes):
-    state.replan(minutes)
-    assert state.max_steps == 7
+def test_there_is_always_a_first_step():
+    state = limited(400.0, step=0)
+    state.replan(TrainConfig(minutes=5.0))
+    assert state.max_steps == 1
+
+
+def test_without_time_limit_nothing_is_planned():
+    state = TrainState(step=5, seconds=9.0, max_steps=7)
+    state.replan(TrainConfig())
+    state.end_if_time_is_up(TrainConfig())
+    assert state == TrainState(step=5, seconds=9.0, max_steps=7)
+
+
+def test_early_stopping_under_a_time_limit_waits_a_tenth_of_the_plan():
+    state = TrainState(max_steps=1000, plan=TimePlan(10))
+    validate([1.0] + [2.0] * 9, state, patience=3)
+    assert not state.stop_reason
+    validate([2.0], state, patience=3)
+    assert state.stop_reason == "early stopping: no improvement in 10 validations"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-import json
+import re
 import shutil
 import time
 
@@ -13,7 +13,7 @@ from regard.errors import RegardError
 from regard.runs import Run, RunFolder, load, parameters
 from regard.training import Callback, train
 
-pytestmark = pytest.mark.usefixtures("unchecked")
+pytestmark = [pytest.mark.usefixtures("unchecked"), pytest.mark.train]
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,9 @@ def finished(tmp_path_factory):
 
 
 def log_of(out):
-    return [json.loads(line) for line in RunFolder(out).log.read_text().splitlines()]
+    *entries, end = RunFolder(out).read_log()
+    assert end["stop_reason"]
+    return entries
 
 
 def contents(out):
@@ -47,31 +49,33 @@ def test_run_folder_has_settings_log_card_and_no_pickle(finished):
 
 def test_selected_parameters_are_written_to_the_run(finished):
     tensors, about = parameters.load(RunFolder(finished).model)
-    assert about == {"selection": "step 12"}
+    assert about["selection"] == "step 12"
+    assert about["validation_loss"] == pytest.approx(log_of(finished)[-1]["valid_loss"], rel=1e-5)
+    assert 0 <= about["validation_bleu"] <= 100
     checkpoint = checkpoints_of(finished).parameters_path(12)
     assert are_equal(tensors, parameters.load(checkpoint)[0])
 
 
 def test_train_returns_the_run_and_reads_files(finished, tmp_path):
     tsv = write_tsv(tmp_path / "pairs.tsv")
-    run = train(str(tsv), tmp_path / "run", updates=TINY, echo=discard)
+    run = train(str(tsv), tmp_path / "run", settings=TINY, echo=discard)
     assert isinstance(run, Run) and run.name == "run" and not run.model.training
     assert are_equal(load_parameters(tmp_path / "run"), load_parameters(finished))
 
 
-def test_minutes_and_preset_come_before_updates(tmp_path):
+def test_settings_override_the_preset_and_minutes_override_both(tmp_path):
     with pytest.raises(RegardError, match="no preset is called 'multi30'"):
         train(tiny_corpus(), tmp_path / "run", preset="multi30", echo=discard)
-    updates = [TINY, {"train": {"minutes": 0.001}}]
     run = train(
         tiny_corpus(),
         tmp_path / "run",
         preset="multi30k",
-        minutes=5,
-        updates=updates,
+        minutes=0.001,
+        settings=[TINY, {"train": {"minutes": 5.0}}],
         echo=discard,
     )
     assert run.settings.train.minutes == 0.001
+    assert run.settings.model.width == 16  # of the settings
     assert run.settings.train.optimizer == "muon"  # of the preset
 
 
@@ -95,8 +99,10 @@ def test_status_lines_name_sizes_steps_and_result(tmp_path):
     ]
     assert lines[3].startswith("at most 12 steps, about ")
     assert lines[4].startswith("step 4, epoch 1, ")
-    assert lines[-1] == (
-        f"finished: the last step was reached; parameters: step 12; see {folder.model_card}"
+    assert re.fullmatch(
+        r"finished after 12 steps and \d+ s: the last step was reached; parameters: step 12; "
+        f"see {re.escape(str(folder.model_card))}",
+        lines[-1],
     )
 
 
@@ -183,7 +189,7 @@ def test_damaged_validation_file_is_refused_before_writing(tmp_path):
     valid = tmp_path / "valid.tsv"
     valid.write_text("a\tb\nno tab\n")
     with pytest.raises(RegardError, match="valid.tsv must have a tab .* but line 2 has none"):
-        train(tsv, tmp_path / "run", valid=valid, updates=TINY, echo=discard)
+        train(tsv, tmp_path / "run", valid=valid, settings=TINY, echo=discard)
     assert not (tmp_path / "run").exists()
 
 
@@ -194,7 +200,7 @@ def test_missing_file_is_refused_before_writing(tmp_path):
 
 
 def test_alignments_of_a_corpus_object_are_refused(tmp_path):
-    with pytest.raises(RegardError, match=r"alignments= needs files; pass them to Corpus"):
+    with pytest.raises(RegardError, match=r"alignments= is a file that belongs to files of pairs"):
         train(tiny_corpus(), tmp_path / "run", alignments=tmp_path / "links", echo=discard)
     assert not (tmp_path / "run").exists()
 
@@ -204,14 +210,14 @@ def test_alignment_file_enables_guided_alignment(tmp_path):
     links = tmp_path / "links.txt"
     links.write_text("0-0 1-2 2-1 3-3 4-4 5-5\n" * 225)
     updates = [TINY, {"train": {"steps": 1}}]
-    run = train(tsv, tmp_path / "run", alignments=links, updates=updates, echo=discard)
+    run = train(tsv, tmp_path / "run", alignments=links, settings=updates, echo=discard)
     assert run.settings.train.alignment_loss_weight == 0.05
     assert RunFolder(tmp_path / "run").read_settings()[1]["texts"] == [str(tsv), str(links)]
 
 
 def test_folder_of_another_run_is_left_unchanged(finished):
     before = contents(finished)
-    message = r"is a run with model.width = 16, not 32; --out with another folder would"
+    message = r"is a run with model.width = 16, not 32; out= with another folder would"
     with pytest.raises(RegardError, match=message):
         train_tiny(finished, "model.width=32")
     with pytest.raises(RegardError, match="is a run with another corpus"):
@@ -221,7 +227,7 @@ def test_folder_of_another_run_is_left_unchanged(finished):
 
 def test_folder_of_something_else_is_left_unchanged(tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(RegardError, match="exists and is not a run; --out must be a new folder"):
+    with pytest.raises(RegardError, match="exists and is not a run; out= must be a new folder"):
         train_tiny(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
@@ -330,6 +336,6 @@ def test_user_callbacks_are_called_and_change_nothing(finished, tmp_path):
             self.steps.append(state.step)
 
     callback = Steps()
-    train(tiny_corpus(), tmp_path, updates=TINY, callbacks=[callback], echo=discard)
+    train(tiny_corpus(), tmp_path, settings=TINY, callbacks=[callback], echo=discard)
     assert callback.steps == list(range(1, 13))
     assert are_equal(load_parameters(tmp_path), load_parameters(finished))

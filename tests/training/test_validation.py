@@ -1,7 +1,11 @@
+from math import inf
+from types import SimpleNamespace
+
 import pytest
 
+from regard.decoding import translate
 from regard.models import build
-from regard.training import ValidationResult
+from regard.training import ValidationResult, validation
 from regard.training.distributed import Distributed
 from regard.training.objective import Objective
 from regard.training.validation import translate_validation, validate
@@ -43,3 +47,23 @@ def test_validation_pairs_are_translated_in_order(make_data):
     assert len(translations) == len(references) == len(data.valid) == 20
     assert all(reference.startswith("le ") for reference in references)
     assert model.training
+
+
+@pytest.mark.train
+@pytest.mark.parametrize(("seconds", "translated"), [(inf, 20), (100.0, 20), (9.0, 10), (0.0, 5)])
+def test_translation_for_the_card_ends_before_a_time_limit(
+    make_data, monkeypatch, seconds, translated
+):
+    """Each part of five pairs takes three seconds; after two, a third might take 4.5."""
+    data, now = make_data(), [0.0]
+
+    def slow_translate(*arguments):
+        now[0] += 3.0
+        return translate(*arguments)
+
+    monkeypatch.setattr(validation, "translate", slow_translate)
+    monkeypatch.setattr(validation, "PART_SIZE", 5)
+    monkeypatch.setattr(validation, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    model = build(data.config.model, data.tokenizers.vocab_sizes)
+    texts, references = translate_validation(model, data, seconds)
+    assert len(texts) == len(references) == translated

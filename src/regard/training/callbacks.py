@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from torch import nn
 
+from regard._support.checksums import Identity
 from regard.runs import parameters
 from regard.training.state import TrainState
 from regard.training.validation import ValidationResult
@@ -27,14 +28,20 @@ class StepResult(NamedTuple):
 class Callback:
     """Observer of a training loop; subclasses override the events they need.
 
-    `train(callbacks=[...])` calls them in the main process only, in order.
+    `regard.train(callbacks=[...])` calls them in the main process only, in order. What they raise
+    ends the training; the run stays resumable. A callback that sets `state.stop_reason` ends it as
+    early stopping does, in all processes: the step is validated, and the run is finished.
+    examples/tensorboard_logger.py is a callback.
 
     Example:
-        >>> class PrintLoss(Callback):
+        >>> class StopAtLoss(Callback):
         ...     def on_step(self, state, result):
-        ...         print(f"step {state.step}: {result.loss:.3f}")
-        >>> PrintLoss().on_step(TrainState(step=7), StepResult(2.5, 100, 1e-3))
-        step 7: 2.500
+        ...         if result.loss < 0.5:
+        ...             state.stop_reason = f"the loss of step {state.step} was {result.loss}"
+        >>> state = TrainState(step=7)
+        >>> StopAtLoss().on_step(state, StepResult(loss=0.25, tokens=100, learning_rate=1e-3))
+        >>> state.stop_reason
+        'the loss of step 7 was 0.25'
     """
 
     def on_start(self, state: TrainState) -> None:
@@ -50,28 +57,38 @@ class Callback:
         """Run after a checkpoint was written."""
 
     def on_end(self, state: TrainState) -> None:
-        """Run when the loop ends; `state.stop_reason` is empty if it was interrupted."""
+        """Run when the loop ends, also by an error.
+
+        `state.stop_reason` says why; it is empty after an interruption or an error.
+        """
 
 
 class BestParameters(Callback):
     """Writes the parameters of the best validation, so that a run can be used while it trains."""
 
-    def __init__(self, path: Path, model: nn.Module) -> None:
-        self.path, self.model = path, model
+    def __init__(self, path: Path, model: nn.Module, identity: Identity | None = None) -> None:
+        self.path, self.model, self.identity = path, model, identity or {}
 
     def on_validation(self, state: TrainState, result: ValidationResult) -> None:
         """Write the parameters if this validation is the best so far."""
         if state.is_best:
-            parameters.save(self.path, parameters.state_of(self.model), {"step": state.step})
+            identity = {**self.identity, "step": state.step}
+            state_dict = parameters.state_of(self.model)
+            parameters.save(self.path, state_dict, {"step": state.step}, identity)
 
 
 class Snapshots(Callback):
     """Keeps the parameters of steps 0, 25, 50, 100, 200 … to show how they developed."""
 
     def __init__(
-        self, path: Callable[[int], Path], model: nn.Module, first: int = FIRST_SNAPSHOT_STEP
+        self,
+        path: Callable[[int], Path],
+        model: nn.Module,
+        first: int = FIRST_SNAPSHOT_STEP,
+        identity: Identity | None = None,
     ) -> None:
         self.path, self.model, self.first = path, model, first
+        self.identity = identity or {}
 
     def on_start(self, state: TrainState) -> None:
         """Keep the initial parameters."""
@@ -86,4 +103,5 @@ class Snapshots(Callback):
             self._save(state.step)
 
     def _save(self, step: int) -> None:
-        parameters.save(self.path(step), parameters.state_of(self.model), {"step": step})
+        identity = {**self.identity, "step": step}
+        parameters.save(self.path(step), parameters.state_of(self.model), {"step": step}, identity)

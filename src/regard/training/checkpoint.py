@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from regard._support import files
+from regard._support.checksums import Identity
 from regard.errors import RegardError
 from regard.runs import parameters
 from regard.training.state import TrainState
@@ -25,6 +27,7 @@ class Checkpoints:
     """
 
     folder: Path
+    identity: Identity = field(default_factory=dict)  # the run and its tokenizers
 
     def parameters_path(self, step: int) -> Path:
         """Return the file of the parameters of a step."""
@@ -40,9 +43,12 @@ class Checkpoints:
         States of later steps are deleted, too: the run went back to before them because they were
         damaged.
         """
-        parameters.save(self.parameters_path(state.step), parameters.state_of(model))
+        identity = {**self.identity, "step": state.step}
+        parameters.save(
+            self.parameters_path(state.step), parameters.state_of(model), identity=identity
+        )
         optimizer_state = _optimizer_state(model, optimizer)
-        parameters.save(self.state_path(state.step), optimizer_state, state.to_dict())
+        parameters.save(self.state_path(state.step), optimizer_state, state.to_dict(), identity)
         steps = self.state_steps()
         latest = [step for step in steps if step <= state.step][-MAX_STATES:]
         for step in set(steps) - {*latest}:
@@ -59,16 +65,18 @@ class Checkpoints:
         files.remove_temps(self.folder)
         steps = self.state_steps()
         for step in reversed(steps):
-            path = self.parameters_path(step)
+            path, identity = self.parameters_path(step), {**self.identity, "step": step}
             try:
-                optimizer_state, counters = parameters.load(self.state_path(step))
-                parameters.load_into(model, parameters.load(path)[0], path)
+                optimizer_state, counters = parameters.load(self.state_path(step), identity)
+                state = _parse_counters(self.state_path(step), counters)
+                _check_optimizer_state(self.state_path(step), model, optimizer_state)
+                parameters.load_into(model, parameters.load(path, identity)[0], path)
             except RegardError as problem:
                 fallback = "step 0" if step == steps[0] else "the checkpoint before it"
                 warn(f"{problem}; resuming from {fallback}")
             else:
                 _restore_optimizer(model, optimizer, optimizer_state)
-                return TrainState.from_dict(counters)
+                return state
         return None
 
     def parameter_steps(self) -> list[int]:
@@ -85,9 +93,26 @@ class Checkpoints:
             self.parameters_path(step).unlink(missing_ok=True)
 
     def _steps(self, prefix: str) -> list[int]:
-        pattern = re.compile(rf"{prefix}-(\d+)\.safetensors")
+        pattern = re.compile(rf"{prefix}-(0|[1-9][0-9]{{0,17}})\.safetensors")
         matches = (pattern.fullmatch(path.name) for path in self.folder.glob("*.safetensors"))
         return sorted(int(match[1]) for match in matches if match)
+
+
+def _parse_counters(path: Path, counters: dict[str, Any]) -> TrainState:
+    try:
+        return TrainState.from_dict(counters)
+    except TypeError as error:  # other fields than those of this version
+        raise RegardError(f"{path} is damaged: {error}") from error
+
+
+def _check_optimizer_state(path: Path, model: nn.Module, state: dict[str, Tensor]) -> None:
+    """Raise unless all tensors are of the model's parameters, and finite."""
+    by_name = dict(model.named_parameters())
+    for label, value in state.items():
+        name, _, key = label.rpartition("/")
+        fits = name in by_name and (key == "step" or value.shape == by_name[name].shape)
+        if not fits or not value.isfinite().all():
+            raise RegardError(f"{path} does not match the run: {label!r} is not of its optimizer")
 
 
 def _optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -1,18 +1,33 @@
-"""Data-parallel training: processes that torchrun started share every batch."""
+"""Data-parallel training: processes share every batch.
 
+They were started by torchrun (`init_distributed`), or by `train` itself (`join_processes`).
+"""
+
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
+from torch._C._distributed_c10d import FileStore
 from torch.nn.parallel import DistributedDataParallel
 
-from regard.errors import RegardError
+from regard.errors import RegardError, SharedError
+from regard.training.network import (
+    GLOO_INTERFACE,
+    LOOPBACK,
+    detect_lost_links,
+    first_line,
+    gloo_interface,
+    lost_connections_named,
+)
+from regard.training.rendezvous import join_rendezvous
 
 # DistributedDataParallel's switch for synchronizing buffers, by version of torch
 _NEW, _OLD = "forward_sync_buffers", "broadcast_buffers"
@@ -35,6 +50,7 @@ class Distributed:
     world_size: int = 1
     device: torch.device = CPU
     slow_group: distributed.ProcessGroup | None = None  # the same processes with SLOW_TIMEOUT
+    hosts: tuple[str, ...] = ()  # of each rank, if torchrun started them
 
     @property
     def is_main(self) -> bool:
@@ -66,6 +82,44 @@ class Distributed:
         distributed.broadcast(shared, 0)
         return [float(value) for value in shared]
 
+    def gather(self, value: Any) -> list[Any]:
+        """Return the values of all processes, by rank; what JSON can represent."""
+        if self.world_size == 1:
+            return [value]
+        device = CPU if self.slow_group else self.device
+        text = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
+        sizes = torch.zeros(self.world_size, dtype=torch.long, device=device)
+        sizes[self.rank] = len(text)
+        distributed.all_reduce(sizes, group=self.slow_group)
+        padded = torch.zeros(int(sizes.max()), dtype=torch.uint8, device=device)
+        padded[: len(text)] = text
+        texts = [torch.empty_like(padded) for _ in range(self.world_size)]
+        distributed.all_gather(texts, padded, group=self.slow_group)
+        return [
+            json.loads(bytes(text[:size].tolist()))
+            for text, size in zip(texts, sizes.tolist(), strict=True)
+        ]
+
+    @contextmanager
+    def raise_together(self) -> Iterator[None]:
+        """Wait for all processes at the end; if one has raised a RegardError, raise it in all.
+
+        Raises:
+            SharedError: with the message of the first process that failed, and its host.
+        """
+        problem: RegardError | None = None
+        try:
+            yield
+        except RegardError as error:
+            problem = error
+        if self.world_size == 1 and problem is not None:
+            raise problem
+        messages = self.gather(None if problem is None else str(problem))
+        for rank, message in enumerate(messages):
+            if message is not None:
+                where = f"{self.hosts[rank]}: " if len(set(self.hosts)) > 1 else ""
+                raise SharedError(f"{where}{message}") from problem
+
     def map_shards(self, function: Callable[[Tensor], Tensor], items: Tensor) -> Tensor:
         """Apply a function to a shard of the items in each process, and all-gather the results."""
         if self.world_size == 1:
@@ -83,34 +137,101 @@ class Distributed:
             distributed.barrier(self.slow_group if slow else None)
 
 
+def launched_processes() -> int | None:
+    """Return how many processes torchrun started; None if this one was started otherwise."""
+    # a cluster may set WORLD_SIZE without RANK for a job of one process
+    return int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else None
+
+
 @contextmanager
 def init_distributed() -> Iterator[Distributed]:
     """Initialise torch.distributed from torchrun's environment, or run as a single process."""
-    # a cluster may set WORLD_SIZE without RANK for a job of one process
-    world_size = int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
-    has_gpu = torch.cuda.is_available()
+    world_size = launched_processes() or 1
     if world_size == 1:
-        yield Distributed(device=torch.device("cuda" if has_gpu else "cpu"))
+        yield Distributed(device=torch.device("cuda" if torch.cuda.is_available() else "cpu"))
         return
-    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
-    device = torch.device("cuda", local_rank) if has_gpu else CPU
-    if has_gpu:
-        torch.cuda.set_device(device)
-    distributed.init_process_group("nccl" if has_gpu else "gloo", timeout=TIMEOUT)
-    slow_group = distributed.new_group(backend="gloo", timeout=SLOW_TIMEOUT)
-    try:
-        yield Distributed(distributed.get_rank(), world_size, device, slow_group)
-    except RuntimeError as problem:
-        if _is_lost_connection(problem):
+    rank, device = int(os.environ["RANK"]), _set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    with lost_connections_named(TIMEOUT):
+        slow_group, hosts = connect_processes(_backend(), TIMEOUT, SLOW_TIMEOUT)
+        try:
+            yield Distributed(rank, world_size, device, slow_group, hosts)
+        finally:
+            distributed.destroy_process_group()
+
+
+def connect_processes(
+    backend: str, timeout: timedelta, slow_timeout: timedelta
+) -> tuple[distributed.ProcessGroup, tuple[str, ...]]:
+    """Connect the processes that torchrun started, through connections that notice lost links.
+
+    Args:
+        backend: of the default group.
+        timeout: of the default group.
+        slow_timeout: of another group of the same processes, on gloo.
+
+    Returns:
+        The other group, and the host of each rank.
+
+    Raises:
+        RegardError: the processes cannot reach each other, or do not belong together.
+    """
+    rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    with detect_lost_links():
+        found = join_rendezvous(rank, world_size, backend)
+        try:
+            with gloo_interface(found.addresses[rank], found.addresses):
+                distributed.init_process_group(
+                    backend, store=found.store, rank=rank, world_size=world_size, timeout=timeout
+                )
+                group = distributed.new_group(backend="gloo", timeout=slow_timeout)
+        except RuntimeError as error:
             raise RegardError(
-                "another process of this training run ended; "
-                "run the same command to resume from the last checkpoint"
-            ) from problem
-        raise
-    finally:
-        distributed.destroy_process_group()
+                f"the processes cannot connect to each other ({first_line(error)}); a firewall "
+                f"must let the hosts connect on all ports, and {GLOO_INTERFACE} names the interface"
+            ) from error
+    assert isinstance(group, distributed.ProcessGroup)
+    return group, found.hosts
 
 
-def _is_lost_connection(problem: RuntimeError) -> bool:
-    signs = ("Connection closed by peer", "Connection reset", "NCCL", "Broken pipe", "gloo")
-    return any(sign in str(problem) for sign in signs)
+@contextmanager
+def join_processes(rank: int, world_size: int, rendezvous: Path) -> Iterator[Distributed]:
+    """Initialise torch.distributed with processes of the same host; alone, do nothing.
+
+    A process that ends closes its connections, which the others notice at once. The timeout is
+    therefore long: a callback may stop in a debugger.
+
+    Args:
+        rank: of this process.
+        world_size: number of processes.
+        rendezvous: file that does not exist yet, through which they find each other.
+
+    Raises:
+        LostProcessError: inside the context, if another process ended.
+    """
+    if world_size == 1:
+        yield Distributed(device=torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+        return
+    device = _set_device(rank)
+    with lost_connections_named(SLOW_TIMEOUT):
+        store = FileStore(str(rendezvous), world_size)
+        with gloo_interface(LOOPBACK, [LOOPBACK]):
+            distributed.init_process_group(
+                _backend(), store=store, rank=rank, world_size=world_size, timeout=SLOW_TIMEOUT
+            )
+        try:
+            yield Distributed(rank, world_size, device)
+        finally:
+            distributed.destroy_process_group()
+
+
+def _backend() -> str:
+    return "nccl" if torch.cuda.is_available() else "gloo"
+
+
+def _set_device(local_rank: int) -> torch.device:
+    """Return the device of a process of this host."""
+    if not torch.cuda.is_available():
+        return CPU
+    device = torch.device("cuda", local_rank)
+    torch.cuda.set_device(device)
+    return device

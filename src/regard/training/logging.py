@@ -1,6 +1,5 @@
 """Progress bar and JSON log of a training run."""
 
-import json
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -11,12 +10,15 @@ from typing import Any
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
 from regard._support import files
+from regard._support.plural import count
 from regard._support.progress import ProgressDisplay, format_duration
+from regard.runs import log
 from regard.training.callbacks import Callback, StepResult
 from regard.training.state import TrainState
 from regard.training.validation import ValidationResult
 
 LOG_EVERY_STEPS = 20
+MEASURED_STEPS = 20  # after which the speed of a run is known
 LOSS_DECAY = 0.95  # of the running mean in the progress bar
 
 Echo = Callable[[str], None]
@@ -24,22 +26,69 @@ Echo = Callable[[str], None]
 
 
 class JsonlLog(Callback):
-    """The file log.jsonl: one JSON object per line, for every 20th step and every validation."""
+    """The file log.jsonl: one JSON object per line, for every 20th step and every validation.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    Args:
+        path: the file.
+        run_id: the run, which the checksum of every line depends on.
+        warn: receives a line if the log turns out to be damaged.
+    """
+
+    def __init__(self, path: Path, run_id: str = "", warn: Echo = lambda line: None) -> None:
+        self.path, self.run_id, self.warn = path, run_id, warn
         self._losses: list[float] = []  # since the last line, or since this start
         self._tokens = 0
         self._since_seconds = 0.0
 
     def on_start(self, state: TrainState) -> None:
-        """Drop the lines after the step that the run resumes from, and a torn last line."""
-        lines = (line for line in _json_lines(self.path) if line.get("step", 0) <= state.step)
-        files.write_file(self.path, "".join(f"{json.dumps(line)}\n" for line in lines))
+        """Drop the lines after the step that the run resumes from, and what is damaged."""
+        entries = self._read(state)
+        lines = "".join(log.format_line(entry, self.run_id) for entry in entries)
+        files.write_file(self.path, lines)
         self._since_seconds = state.seconds
+
+    def finish(self, state: TrainState) -> None:
+        """Write the last line of a finished run."""
+        self.on_start(state)
+        self._append(
+            step=state.step, seconds=round(state.seconds, 3), stop_reason=state.stop_reason
+        )
+
+    def _read(self, state: TrainState) -> list[dict[str, Any]]:
+        """Return the intact entries up to a step; warn of those that are damaged or missing."""
+        entries, damaged, has_torn_end = log.read_content(self.path, self.run_id)
+        if has_torn_end:
+            self.warn(f"{self.path} had an incomplete last line, which was removed")
+        if damaged:
+            self.warn(
+                f"{self.path} is damaged: {count(len(damaged), 'line')} removed, the first is line "
+                f"{damaged[0]}"
+            )
+        entries = [
+            entry for entry in entries if entry["step"] <= state.step and log.END not in entry
+        ]
+        if not log.is_in_order(entries):
+            self.warn(f"{self.path} is damaged: its lines were not in order, and were sorted")
+            unique = {(entry["step"], *entry): entry for entry in entries}
+            entries = sorted(unique.values(), key=lambda entry: entry["step"])
+        expected = [
+            (step, "loss") for step in range(LOG_EVERY_STEPS, state.step + 1, LOG_EVERY_STEPS)
+        ]
+        expected += [(int(step), "valid_loss") for step in state.validation_history]
+        actual = {
+            (entry["step"], kind)
+            for entry in entries
+            for kind in ("loss", "valid_loss")
+            if kind in entry
+        }
+        missing = len({*expected} - actual)
+        if missing > len(damaged) + has_torn_end:
+            self.warn(f"{self.path} lacks {count(missing, 'line')} up to step {state.step}")
+        return entries
 
     def on_step(self, state: TrainState, result: StepResult) -> None:
         """Log the mean loss and the speed of every 20 steps."""
+        files.check_in_place(self.path)  # at every step: hours may pass between two lines
         self._losses.append(result.loss)
         self._tokens += result.tokens
         if state.step % LOG_EVERY_STEPS:
@@ -67,21 +116,7 @@ class JsonlLog(Callback):
         )
 
     def _append(self, **entry: Any) -> None:
-        with files.wrap_os_errors(self.path), self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(entry) + "\n")
-
-
-def _json_lines(path: Path) -> list[dict[str, Any]]:
-    """Return the objects of a log, without a torn line."""
-    if not path.exists():
-        return []
-    entries = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            entries.append(json.loads(line))
-        except ValueError:
-            continue
-    return entries
+        files.append_text(self.path, log.format_line(entry, self.run_id))
 
 
 class ProgressBar(Callback, AbstractContextManager["ProgressBar"]):
@@ -90,9 +125,13 @@ class ProgressBar(Callback, AbstractContextManager["ProgressBar"]):
     Args:
         state: where this start begins.
         echo: receives the plain lines; by default they go to stderr, or a live bar does.
+        minutes: the time limit, to warn if it turns out to be too short.
     """
 
-    def __init__(self, state: TrainState, echo: Echo | None = None) -> None:
+    def __init__(
+        self, state: TrainState, echo: Echo | None = None, minutes: float | None = None
+    ) -> None:
+        self._minutes = minutes
         self._first_step = state.step
         self._start = time.monotonic()
         self._tokens, self._mean_loss = 0, 0.0
@@ -128,6 +167,7 @@ class ProgressBar(Callback, AbstractContextManager["ProgressBar"]):
         speed = self._tokens / max(now - self._start, 1e-9)
         text = f"loss {self._mean_loss:.3f} · {speed:,.0f} tokens/s"
         self._display.update(state.step, total=state.max_steps, description=text)
+        self._warn(state)
         if self._display.is_line_due():
             seconds_left = self._seconds_left(state, now)
             self._display.print(
@@ -142,6 +182,13 @@ class ProgressBar(Callback, AbstractContextManager["ProgressBar"]):
             f"step {state.step}, epoch {state.epoch + 1}, {format_duration(state.seconds)}: "
             f"training loss {result.train_loss:.3f}, validation loss {result.loss:.3f}{bleu}"
         )
+
+    def _warn(self, state: TrainState) -> None:
+        """Print a warning once the measured speed leaves too few steps to learn."""
+        if state.plan is None or self._minutes is None or state.step < MEASURED_STEPS:
+            return
+        if warning := state.plan.warning(state.max_steps, self._minutes):
+            self._display.print(warning)
 
     def _seconds_left(self, state: TrainState, now: float) -> float:
         steps_done = max(state.step - self._first_step, 1)

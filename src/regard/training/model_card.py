@@ -22,7 +22,7 @@ A translation model, trained with regard on {texts} ({pairs:,} pairs).
 | trained | {steps:,} steps, {time}; {stop_reason} |
 | parameters | {selection} |
 | validation loss | {loss:.4f} per token (perplexity {perplexity:.2f}) |
-| validation BLEU | {bleu:.2f} |
+| validation BLEU | {bleu:.2f} on {translated:,} pairs |
 | exact match | {exact:.1%} |
 
     regard translate {path} "a sentence"
@@ -61,6 +61,7 @@ def model_card(
         perplexity=perplexity(selection.result.loss),
         bleu=bleu(translations, references, chinese=is_chinese(references)),
         exact=exact_match(translations, references),
+        translated=len(translations),
     )
     examples = zip(translations[:MAX_EXAMPLES], references[:MAX_EXAMPLES], strict=True)
     return card + "".join(f"| {_escape(text)} | {_escape(ref)} |\n" for text, ref in examples)

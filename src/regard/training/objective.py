@@ -66,7 +66,8 @@ def alignment_loss(
     """Return the cross-entropy of a head's attention weights against word alignments.
 
     Guided alignment (Chen et al., 2016): the links of a target position are normalized to a
-    distribution over the source; positions without links count nothing.
+    distribution over the source; positions without links count nothing. The position of a target
+    token is the step that writes it, which is how pictures name rows.
     """
     labels = links / links.sum(dim=-1, keepdim=True).clamp(min=1.0)
     return -(labels * weights.clamp(min=torch.finfo(weights.dtype).tiny).log()).sum()

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from regard.config import TrainConfig
 from regard.training.distributed import Distributed
+from regard.training.plan import TimePlan
+from regard.training.sharding import full_tensor, shard_like
 
 # Muon (Jordan et al., 2024): momentum, Newton-Schulz iterations, and the coefficients of the odd
 # polynomial a x + b x³ + c x⁵ that each iteration applies to the singular values
@@ -20,27 +22,32 @@ NS_COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 ADAM_RMS = 0.2  # root mean square of Adam's update, in learning rates (Liu et al., 2025)
 
 
-def learning_rate(step: int, config: TrainConfig, max_steps: int | None = None) -> float:
+def learning_rate(
+    step: int, config: TrainConfig, max_steps: int | None = None, plan: TimePlan | None = None
+) -> float:
     """Return the learning rate of a step: linear warm-up to the peak, then the schedule.
+
+    It is a function of the arguments alone; a time limit takes part in it through its plan.
 
     Args:
         step: counted from 1.
         config: peak, warm-up, schedule and number of steps.
         max_steps: planned number of steps, where a time limit replaces `config.steps`.
+        plan: warm-up and phases of a time limit, instead of `config.warmup`.
 
     Example:
         >>> config = TrainConfig(learning_rate=0.5, warmup=40, schedule="inverse_sqrt")
         >>> [learning_rate(step, config) for step in (20, 40, 160)]
         [0.25, 0.5, 0.25]
     """
-    warmup, max_steps = max(config.warmup, 1), max_steps or config.steps
-    if step < warmup:
-        return config.learning_rate * step / warmup
+    plan = plan or TimePlan(warmup=max(config.warmup, 1))
+    phase = plan.phase(step, max_steps or config.steps)
+    if phase < 1:
+        return config.learning_rate * phase
     if config.schedule == "inverse_sqrt":
-        return config.learning_rate * sqrt(warmup / step)
+        return config.learning_rate * sqrt(max(plan.warmup, 1) / step)
     if config.schedule == "cosine":
-        fraction = min((step - warmup) / max(max_steps - warmup, 1), 1.0)
-        return config.learning_rate * (1 + cos(pi * fraction)) / 2
+        return config.learning_rate * (1 + cos(pi * (phase - 1))) / 2
     return config.learning_rate
 
 
@@ -103,11 +110,13 @@ class Muon(torch.optim.AdamW):
 
     def _update(self, matrices: list[nn.Parameter]) -> None:
         (group,) = self.param_groups
-        momentum = torch.stack([self._nesterov(matrix) for matrix in matrices])
+        # orthogonal are whole matrices, not their shards
+        momentum = torch.stack([full_tensor(self._nesterov(matrix)) for matrix in matrices])
         directions = self.group.map_shards(newton_schulz, momentum)
         step_size = group["lr"] * ADAM_RMS * sqrt(max(matrices[0].shape))
         for matrix, direction in zip(matrices, directions, strict=True):
-            matrix.mul_(1 - group["lr"] * group["weight_decay"]).add_(direction, alpha=-step_size)
+            matrix.mul_(1 - group["lr"] * group["weight_decay"])
+            matrix.add_(shard_like(direction, matrix), alpha=-step_size)
             matrix.grad = None
 
     def _nesterov(self, matrix: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from regard.runs import RunFolder, parameters
 from regard.training.checkpoint import Checkpoints
 from regard.training.distributed import Distributed
 from regard.training.objective import Objective
-from regard.training.setup import TrainingData
+from regard.training.preparation import TrainingData
 from regard.training.state import TrainState
 from regard.training.validation import ValidationResult, validate
 
@@ -33,10 +33,12 @@ def select_parameters(
     group = Distributed(device=next(objective.parameters()).device)  # the main process alone
     results = {}
     for name, paths in candidates.items():
-        parameters.load_into(objective.model, parameters.average(paths), folder.checkpoints)
+        average = parameters.average(paths, data.identity)
+        parameters.load_into(objective.model, average, folder.checkpoints)
         results[name] = validate(objective, data, group)
     best = min(results, key=lambda name: results[name].metric)
-    parameters.load_into(objective.model, parameters.average(candidates[best]), folder.checkpoints)
+    average = parameters.average(candidates[best], data.identity)
+    parameters.load_into(objective.model, average, folder.checkpoints)
     return Selection(best, results[best])
 
 
@@ -48,7 +50,7 @@ def _candidates(
 
     def is_intact(step: int) -> bool:
         try:
-            parameters.load(checkpoints.parameters_path(step))
+            parameters.load(checkpoints.parameters_path(step), {**data.identity, "step": step})
         except RegardError as problem:
             warn(f"{problem}; continuing without it")
             return False

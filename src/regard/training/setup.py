@@ -1,39 +1,24 @@
-"""Setup of a run: its settings, its folder, tokenizers and encoded pairs.
+"""Setup of a run: its corpus is scanned, its settings are resolved, its folder is claimed."""
 
-The corpus is read four times before the first step, and never held in memory: to count and
-fingerprint it (`scan_corpus`), to collect the held-out pairs (`HoldoutSplit`), to train the
-tokenizers (once more if they are separate) and to encode it. A given validation corpus saves the
-second pass; a resumed run needs the first one only.
-"""
-
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from random import Random
 from typing import Any, NamedTuple
 
 import torch
 
+from regard._support.memory import format_gigabytes, total_memory
 from regard._support.progress import track
-from regard.config import DataConfig, RunConfig
-from regard.data import (
-    UNK,
-    Corpus,
-    EncodedPairs,
-    Pair,
-    PairBPEDropout,
-    Tokenizers,
-    encode_pairs,
-    is_plausible,
-    train_tokenizer,
-)
+from regard.config import RunConfig
+from regard.data import UNK, Corpus
 from regard.errors import RegardError
-from regard.models import build
+from regard.models import count_parameters
 from regard.runs import RunFolder
-from regard.training.defaults import defaults_for_size
+from regard.training.defaults import defaults_for_size, defaults_for_time_limit
+from regard.training.launcher import choose_processes
 
-DUPLICATE_SOURCE = "source also among the held-out pairs"
+CHANGEABLE = {("train", "processes"), ("train", "shard")}  # when a run is resumed
+FLOAT_BYTES = 4  # parameters are trained in float32
 
 Updates = Sequence[Mapping[str, Any]]
 """Settings `{section: {key: value}}`; later ones override earlier ones."""
@@ -45,16 +30,6 @@ class CorpusSummary(NamedTuple):
     pairs: int
     has_links: bool  # whether some pair has word alignments
     fingerprint: str  # digest of all pairs, whatever files they are in
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingData:
-    """Settings, tokenizers and encoded pairs of a run."""
-
-    config: RunConfig
-    tokenizers: Tokenizers
-    train: EncodedPairs
-    valid: EncodedPairs
 
 
 def scan_corpus(corpus: Corpus) -> CorpusSummary:
@@ -70,25 +45,55 @@ def scan_corpus(corpus: Corpus) -> CorpusSummary:
 
 def resolve_config(summary: CorpusSummary, updates: Updates) -> RunConfig:
     """Return the defaults for the size of a corpus with all updates, checked."""
-    config = RunConfig.from_dict(defaults_for_size(summary.pairs))
-    for update in updates:
-        config = config.update(update)
+    config = _apply(RunConfig.from_dict(defaults_for_size(summary.pairs)), updates)
+    minutes, pairs = config.train.minutes, summary.pairs
+    if minutes is not None:
+        defaults = [defaults_for_size(pairs), *defaults_for_time_limit(pairs, minutes)]
+        config = _apply(RunConfig(), [*defaults, *updates])
     if not config.data.joint:  # the same id is one word in the source and another in the target
         config = config.update({"model": {"share_embeddings": False}})
     check_config(config)
     if config.train.alignment_loss_weight and not summary.has_links:
         raise RegardError(
             "train.alignment_loss_weight needs pairs with alignments, but there are none; "
-            "--alignments names a file of them"
+            "alignments= names a file of them"
         )
     return config
+
+
+def _apply(config: RunConfig, updates: Updates) -> RunConfig:
+    for update in updates:
+        config = config.update(update)
+    return config
+
+
+def resolve_processes(config: RunConfig, launched: int | None, recorded: int) -> RunConfig:
+    """Return the settings with the number of processes that this start of a run has.
+
+    Args:
+        config: the settings, with a number of processes of 0 unless one was asked for.
+        launched: number of processes that torchrun started, if it did; it cannot be changed.
+        recorded: number of processes that the run had before, or 0.
+    """
+    if launched:
+        return config.update({"train": {"processes": launched}})
+    processes = config.train.processes or recorded or choose_processes(config)
+    if torch.cuda.is_available():  # no two processes can share one
+        processes = min(processes, torch.cuda.device_count())
+    return config.update({"train": {"processes": processes}})
+
+
+def recorded_processes(folder: RunFolder) -> int:
+    """Return the number of processes that trained the run in a folder; 0 for a new run."""
+    if not (folder.settings.exists() and folder.has_parameters):
+        return 0
+    return folder.read_settings()[0].train.processes
 
 
 def check_config(config: RunConfig) -> None:
     """Raise an error for settings that cannot be trained, before any time is spent on them."""
     model, train = config.model, config.train
-    with torch.device("meta"):  # shapes without memory
-        build(model, (UNK + 1, UNK + 1))
+    check_memory(config, (UNK + 1, UNK + 1))
     layers = model.layers if model.kind == "transformer" else 1
     if train.alignment_loss_weight and train.alignment_layer >= layers:
         raise RegardError(
@@ -96,6 +101,11 @@ def check_config(config: RunConfig) -> None:
         )
     if train.precision == "bfloat16" and not torch.cuda.is_available():
         raise RegardError("train.precision must be 'float32' without a GPU, but it is 'bfloat16'")
+    for name in ("compile", "snapshots"):
+        if train.shard and getattr(train, name):
+            raise RegardError(
+                f"train.shard must be false with train.{name}, but both are true; leave one out"
+            )
     needed = config.data.max_length + 1
     has_table = model.kind == "transformer" and model.positions == "learned"
     if has_table and model.max_positions < needed:
@@ -106,12 +116,38 @@ def check_config(config: RunConfig) -> None:
         )
 
 
+def check_memory(config: RunConfig, vocab_sizes: tuple[int, int]) -> None:
+    """Raise an error for a model that cannot be trained in the memory of this machine.
+
+    What it needs besides parameters, gradients and the optimizer's state depends on the batch; a
+    model that fits barely may still run out of memory.
+    """
+    num_parameters = count_parameters(config.model, vocab_sizes)
+    available = total_memory()
+    if torch.cuda.is_available():
+        available = torch.cuda.get_device_properties(0).total_memory
+    values = {"adam": 4, "muon": 3}[config.train.optimizer]  # parameter, gradient and moments
+    needed = FLOAT_BYTES * values * num_parameters
+    if config.train.shard:  # each process holds its share
+        needed //= max(config.train.processes, 1)
+    if available is not None and needed > available:
+        raise RegardError(
+            f"the settings under [model] and data.vocab_size describe a model of "
+            f"{num_parameters:,} parameters, which needs {format_gigabytes(needed)} to train, but "
+            f"this machine has {format_gigabytes(available)}; fewer layers or a smaller width "
+            "would fit"
+        )
+
+
 def claim_folder(folder: RunFolder, config: RunConfig, origin: Mapping[str, Any]) -> bool:
     """Write the settings into the folder of a new run; return whether the run existed already.
 
     A folder that belongs to another run or to something else raises an error. But a run without
     any parameters, such as one that failed at once, has nothing to lose and is replaced.
+
+    A run may be resumed with another number of processes, sharded or not, which is then recorded.
     """
+    _check_links(folder)
     if folder.settings.exists():
         known_config, known_origin = folder.read_settings()
         try:
@@ -122,18 +158,31 @@ def claim_folder(folder: RunFolder, config: RunConfig, origin: Mapping[str, Any]
                 raise
             folder.clear()
         else:
+            if known_config != config:
+                folder.write_settings(config, known_origin, folder.read_id())
             return True
     elif not folder.is_empty:
-        raise RegardError(f"{folder.path} exists and is not a run; --out must be a new folder")
+        raise RegardError(f"{folder.path} exists and is not a run; out= must be a new folder")
     folder.write_settings(config, origin)
     return False
+
+
+def _check_links(folder: RunFolder) -> None:
+    """Raise for links to files outside of the folder: training would write there."""
+    inside = folder.path.resolve()
+    for path in (folder.settings, folder.tokenizer, folder.model, folder.log, folder.model_card):
+        if path.is_symlink() and not path.resolve().is_relative_to(inside):
+            raise RegardError(
+                f"{path} must be a file of the run, but it is a link to {path.resolve()}, which "
+                "training would overwrite; replace it with a copy"
+            )
 
 
 def _check_same_corpus(path: Path, known: Mapping[str, Any], requested: Mapping[str, Any]) -> None:
     if known["fingerprints"] != requested["fingerprints"]:
         raise RegardError(
             f"{path} is a run with another corpus ({', '.join(known['texts'])}, or these files "
-            "have changed); --out with another folder would start a new run"
+            "have changed); out= with another folder would start a new run"
         )
 
 
@@ -141,104 +190,8 @@ def _check_same_config(path: Path, known: RunConfig, requested: RunConfig) -> No
     before, after = known.to_dict(), requested.to_dict()
     for section, settings in before.items():
         for key, value in settings.items():
-            if value != after[section][key]:
+            if value != after[section][key] and (section, key) not in CHANGEABLE:
                 raise RegardError(
                     f"{path} is a run with {section}.{key} = {value!r}, not "
-                    f"{after[section][key]!r}; --out with another folder would start a new run"
+                    f"{after[section][key]!r}; out= with another folder would start a new run"
                 )
-
-
-def prepare_data(
-    folder: RunFolder, config: RunConfig, corpus: Corpus, valid: Corpus | None, num_pairs: int
-) -> None:
-    """Train the tokenizers and encode all pairs, unless an earlier start did."""
-    if EncodedPairs.is_complete(folder.data / "valid"):
-        return
-    split = HoldoutSplit(corpus, valid, num_pairs, config)
-    train_tokenizers(split.train_pairs, config.data, num_pairs).save(folder.tokenizer)
-    tokenizers = Tokenizers.load(folder.tokenizer)
-    dropped: dict[str, int] = {}
-    pairs = track(split.train_pairs(dropped), "pairs encoded", num_pairs)
-    bpe_dropout = None
-    if config.data.bpe_dropout_samples:
-        bpe_dropout = PairBPEDropout(tokenizers, config.data, config.train.seed)
-    encode_pairs(pairs, tokenizers, config.data, folder.data / "train", bpe_dropout, dropped)
-    encode_pairs(split.validation_pairs(), tokenizers, config.data, folder.data / "valid")
-
-
-def open_data(folder: RunFolder, config: RunConfig) -> TrainingData:
-    """Open what `prepare_data` wrote."""
-    train, valid = (EncodedPairs.load(folder.data / name) for name in ("train", "valid"))
-    for name, pairs in (("training", train), ("validation", valid)):
-        if len(pairs) == 0:
-            reasons = ", ".join(f"{count} {reason}" for reason, count in pairs.dropped.items())
-            raise RegardError(f"no {name} pair is left: {reasons or 'there was none'}")
-    return TrainingData(config, Tokenizers.load(folder.tokenizer), train, valid)
-
-
-def train_tokenizers(
-    read: Callable[[], Iterator[Pair]], config: DataConfig, num_pairs: int | None = None
-) -> Tokenizers:
-    """Train one tokenizer for both languages (one pass), or one for each (two passes).
-
-    Args:
-        read: starts a pass over the training pairs.
-        config: kind and size of the vocabulary.
-        num_pairs: about how many pairs there are, for the progress bar.
-    """
-
-    def plausible_pairs(purpose: str) -> Iterator[Pair]:
-        pairs = track(read(), f"pairs read for the {purpose}", num_pairs)
-        return (pair for pair in pairs if is_plausible(pair, config))
-
-    if config.joint:
-        pairs = plausible_pairs("vocabulary")
-        texts = (text for pair in pairs for text in (pair.source, pair.target))
-        joint = train_tokenizer(texts, config.tokenizer, config.vocab_size)
-        return Tokenizers(joint, joint)
-    tokenizers = []
-    for side in ("source", "target"):
-        texts = (getattr(pair, side) for pair in plausible_pairs(f"{side} vocabulary"))
-        tokenizers.append(train_tokenizer(texts, config.tokenizer, config.vocab_size))
-    return Tokenizers(*tokenizers)
-
-
-class HoldoutSplit:
-    """Training and validation pairs; without a validation corpus, some are held out at random.
-
-    A source sentence that is validated must not be trained on: pairs with the source of a held-out
-    pair are left out of the training pairs.
-    """
-
-    def __init__(
-        self, corpus: Corpus, valid: Corpus | None, num_pairs: int, config: RunConfig
-    ) -> None:
-        self._corpus, self._valid = corpus, valid
-        self._held_out: dict[int, Pair] = {}
-        if valid is None:
-            indices = _sample_indices(num_pairs, config)
-            self._held_out = {i: pair for i, pair in enumerate(corpus.read()) if i in indices}
-        self._held_out_sources = {pair.source for pair in self._held_out.values()}
-
-    def train_pairs(self, dropped: dict[str, int] | None = None) -> Iterator[Pair]:
-        """Yield the training pairs; count those with a held-out source in `dropped`."""
-        for index, pair in enumerate(self._corpus.read()):
-            if pair.source not in self._held_out_sources:
-                yield pair
-            elif dropped is not None and index not in self._held_out:
-                dropped[DUPLICATE_SOURCE] = dropped.get(DUPLICATE_SOURCE, 0) + 1
-
-    def validation_pairs(self) -> Iterator[Pair]:
-        """Yield the validation pairs."""
-        return iter(self._held_out.values()) if self._valid is None else self._valid.read()
-
-
-def _sample_indices(num_pairs: int, config: RunConfig) -> frozenset[int]:
-    """Choose the pairs to hold out: `data.validation_pairs`, but at most a tenth."""
-    count = min(config.data.validation_pairs, num_pairs // 10)
-    if count == 0:
-        raise RegardError(
-            f"10 or more pairs are needed to hold some out for validation, but there are "
-            f"{num_pairs}; --valid names validation pairs"
-        )
-    return frozenset(Random(config.train.seed).sample(range(num_pairs), count))

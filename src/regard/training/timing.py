@@ -4,16 +4,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from functools import partial
 from itertools import islice
 
 import torch
 
 from regard.config import RunConfig
 from regard.data import batch_by_length, collate, shard
-from regard.training.distributed import Distributed
+from regard.training.distributed import Distributed, launched_processes
 from regard.training.objective import Objective
 from regard.training.optim import build_optimizer
-from regard.training.setup import TrainingData
+from regard.training.preparation import TrainingData
+from regard.training.sharding import Sharding
 
 MAX_SINGLE_THREAD_CELLS = 4096 * 256  # batch tokens × width, up to which one thread is enough
 TIMED_BATCHES = 4  # the first of them is not counted
@@ -23,12 +25,16 @@ TIMED_BATCHES = 4  # the first of them is not counted
 def limit_threads(config: RunConfig) -> Iterator[None]:
     """Compute on `train.threads` threads or, if it is 0, on one for a small model.
 
+    A large model of several processes shares the cores among them.
+
     Two threads are 1.2 times as fast as one on the small products of a small model, and ten times
     slower when another program runs: then each waits for the other to be scheduled.
     """
     before = torch.get_num_threads()
     is_small = config.train.batch_tokens * config.model.width <= MAX_SINGLE_THREAD_CELLS
-    torch.set_num_threads(config.train.threads or (1 if is_small else before))
+    processes = 1 if launched_processes() else config.train.processes  # torchrun sets its own share
+    share = max(before // max(processes, 1), 1)
+    torch.set_num_threads(config.train.threads or (1 if is_small else share))
     try:
         yield
     finally:
@@ -41,6 +47,10 @@ def seconds_per_step(objective: Objective, data: TrainingData, group: Distribute
     batches = batch_by_length(data.train, config.batch_tokens, config.seed, epoch=0)
     trial = deepcopy(objective)
     optimizer = build_optimizer(trial.model, config, group)
+    if config.shard and group.world_size > 1:  # the memory may not be enough for it otherwise
+        build = partial(build_optimizer, config=config, group=group)
+        sharding = Sharding(trial, optimizer, build, group)
+        trial, optimizer = sharding.objective, sharding.optimizer
     gradient_times, update_times = [], []
     for rows in islice(batches, TIMED_BATCHES):
         start = time.perf_counter()
@@ -54,6 +64,13 @@ def seconds_per_step(objective: Objective, data: TrainingData, group: Distribute
         update_times.append(time.perf_counter() - middle)
     gradient, update = _mean_after_warmup(gradient_times), _mean_after_warmup(update_times)
     return config.accumulation_steps * gradient + update
+
+
+def validation_seconds(step_seconds: float, data: TrainingData) -> float:
+    """Estimate the duration of a validation: a forward pass is a third of a step."""
+    tokens = int(data.valid.lengths[1].sum()) + len(data.valid)
+    batches = max(tokens / data.config.train.batch_tokens, 1.0)
+    return step_seconds * batches / 3
 
 
 def _mean_after_warmup(times: list[float]) -> float:

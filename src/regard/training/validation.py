@@ -1,6 +1,7 @@
 """Validation: loss and BLEU on the validation pairs."""
 
-from math import isfinite
+import time
+from math import inf, isfinite
 from typing import NamedTuple
 
 from regard.data import EncodedPairs
@@ -9,9 +10,11 @@ from regard.evaluation import bleu, is_chinese, sum_nll
 from regard.models import Seq2SeqModel
 from regard.training.distributed import Distributed
 from regard.training.objective import Objective
-from regard.training.setup import TrainingData
+from regard.training.preparation import TrainingData
 
 MAX_TRANSLATED = 1000  # validation pairs to translate for BLEU and the model card
+PART_SIZE = 50  # pairs to translate at once where time is limited
+PART_MARGIN = 1.5  # a part may take this much longer than the one before
 
 
 class ValidationResult(NamedTuple):
@@ -27,13 +30,27 @@ class ValidationResult(NamedTuple):
         return self.loss if self.bleu is None else -self.bleu
 
 
-def validate(objective: Objective, data: TrainingData, group: Distributed) -> ValidationResult:
-    """Return the validation loss and, if it is the metric, BLEU; the model's mode is kept."""
+def validate(
+    objective: Objective,
+    data: TrainingData,
+    group: Distributed,
+    model: Seq2SeqModel | None = None,
+) -> ValidationResult:
+    """Return the validation loss and, if it is the metric, BLEU; the model's mode is kept.
+
+    Args:
+        objective: the model with its loss.
+        data: the validation pairs and the settings.
+        group: the processes.
+        model: a complete model to translate with, if the objective's is sharded.
+    """
     config = data.config.train
     loss = validation_loss(objective, data.valid, config.batch_tokens, group)
     if config.validation_metric == "loss" or not isfinite(loss):
         return ValidationResult(loss)
-    (score,) = group.broadcast(validation_bleu(objective.model, data) if group.is_main else 0.0)
+    (score,) = group.broadcast(
+        validation_bleu(model or objective.model, data) if group.is_main else 0.0
+    )
     return ValidationResult(loss, score)
 
 
@@ -62,13 +79,31 @@ def validation_bleu(model: Seq2SeqModel, data: TrainingData) -> float:
     return bleu(translations, references, chinese=is_chinese(references))
 
 
-def translate_validation(model: Seq2SeqModel, data: TrainingData) -> tuple[list[str], list[str]]:
-    """Return translations and references of the first validation pairs; the mode is kept."""
+def translate_validation(
+    model: Seq2SeqModel, data: TrainingData, seconds: float = inf
+) -> tuple[list[str], list[str]]:
+    """Return translations and references of the first validation pairs; the mode is kept.
+
+    Args:
+        model: the model to translate with.
+        data: validation pairs, tokenizers and search settings.
+        seconds: time limit; pairs are translated in parts until another might exceed it.
+    """
     pairs = [data.valid.pair(index) for index in range(min(len(data.valid), MAX_TRANSLATED))]
+    part_size = MAX_TRANSLATED if seconds == inf else PART_SIZE
     was_training = model.training
     model.eval()
-    sources = [source.tolist() for source, _ in pairs]
-    results = translate(model, data.tokenizers, sources, data.config.search)
+    start, translations = time.monotonic(), list[str]()
+    for first in range(0, len(pairs), part_size):
+        part_start = time.monotonic()
+        sources = [source.tolist() for source, _ in pairs[first : first + part_size]]
+        results = translate(model, data.tokenizers, sources, data.config.search)
+        translations += [best[0].text for best in results]
+        now = time.monotonic()
+        if now - start + PART_MARGIN * (now - part_start) > seconds:
+            break
     model.train(was_training)
-    references = [data.tokenizers.target.decode(target.tolist()) for _, target in pairs]
-    return [best[0].text for best in results], references
+    references = [
+        data.tokenizers.target.decode(target.tolist()) for _, target in pairs[: len(translations)]
+    ]
+    return translations, references

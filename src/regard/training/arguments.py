@@ -1,0 +1,118 @@
+"""What `train` accepts: corpora as files, pairs or iterators, and settings from several sources."""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from regard import presets
+from regard._support.files import wrap_os_errors
+from regard.config import RunConfig
+from regard.data import Corpus, Pair
+from regard.errors import RegardError
+
+ALIGNMENT_LOSS_WEIGHT = 0.05  # of guided alignment, when a file of alignments is given
+
+FilePath = str | os.PathLike[str]
+CorpusLike = Corpus | FilePath | Iterable[FilePath] | Iterable[Sequence[str]] | Iterable[Pair]
+"""A TSV file, two parallel files, sentence pairs, or a `Corpus`."""
+
+SettingsLike = RunConfig | Mapping[str, Any] | Sequence[Mapping[str, Any]]
+"""A whole config, or settings `{section: {key: value}}`; of several, later ones win."""
+
+
+def to_corpus(corpus: CorpusLike, stack: ExitStack, alignments: FilePath | None = None) -> Corpus:
+    """Return a corpus that can be read repeatedly.
+
+    Args:
+        corpus: files, pairs or a corpus. Pairs that can be read only once, such as those of a
+            generator, are written to a temporary file.
+        stack: removes the temporary file.
+        alignments: a file of word alignments, if the corpus is files.
+
+    Raises:
+        RegardError: if alignments do not belong to files.
+        TypeError: if the corpus is none of these.
+    """
+    if paths := _paths(corpus):
+        return Corpus.from_files(paths, None if alignments is None else Path(alignments))
+    if alignments is not None:
+        raise RegardError(
+            "alignments= is a file that belongs to files of pairs; other pairs carry their links: "
+            "Pair(source, target, links)"
+        )
+    if isinstance(corpus, Corpus):
+        return corpus
+    if not isinstance(corpus, Iterable):
+        raise TypeError(
+            "corpus must be a file, two parallel files or pairs of strings, but it is a "
+            f"{type(corpus).__name__}"
+        )
+    if isinstance(corpus, Iterator):
+        return Corpus(("pairs",), _spool(_check_pairs(corpus), stack))
+    return Corpus(("pairs",), lambda: _check_pairs(corpus))
+
+
+def _paths(corpus: CorpusLike) -> list[Path]:
+    """Return the files that are given; none if it is something else."""
+    if isinstance(corpus, str | os.PathLike):
+        return [Path(corpus)]
+    paths = corpus if isinstance(corpus, Sequence) else []
+    is_file = [isinstance(path, str | os.PathLike) for path in paths]
+    return [Path(path) for path in paths] if all(is_file) else []
+
+
+def _check_pairs(pairs: Iterable[Any]) -> Iterator[Pair]:
+    """Yield pairs of strings as `Pair`, without white space around them as files give them."""
+    for number, pair in enumerate(pairs):
+        if isinstance(pair, Pair) and pair.links:
+            yield pair  # the links are character spans
+            continue
+        is_pair = isinstance(pair, Sequence) and not isinstance(pair, str) and len(pair) >= 2
+        if not is_pair or not all(isinstance(text, str) for text in pair[:2]):
+            raise TypeError(
+                f"corpus must be pairs of strings (source, target), but pair {number} is {pair!r}"
+            )
+        yield Pair(pair[0].strip(), pair[1].strip())
+
+
+def _spool(pairs: Iterator[Pair], stack: ExitStack) -> Callable[[], Iterator[Pair]]:
+    """Write pairs to a temporary file; return what reads them again."""
+    path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="regard-"))) / "pairs.jsonl"
+    with wrap_os_errors(path), path.open("w", encoding="utf-8") as file:
+        for pair in pairs:
+            file.write(json.dumps(pair) + "\n")
+
+    def read() -> Iterator[Pair]:
+        with path.open(encoding="utf-8") as file:
+            for line in file:
+                source, target, links = json.loads(line)
+                yield Pair(source, target, tuple((tuple(a), tuple(b)) for a, b in links))
+
+    return read
+
+
+def collect_settings(
+    settings: SettingsLike,
+    *,
+    preset: str | None = None,
+    minutes: float | None = None,
+    steps: int | None = None,
+    processes: int | None = None,
+    has_alignments: bool = False,
+) -> list[Mapping[str, Any]]:
+    """Return the settings of all arguments in order: later ones override earlier ones."""
+    if isinstance(settings, RunConfig):
+        settings = settings.to_dict()
+    collected: list[Mapping[str, Any]] = []
+    if has_alignments:
+        collected.append({"train": {"alignment_loss_weight": ALIGNMENT_LOSS_WEIGHT}})
+    if preset is not None:
+        collected.append(presets.read(preset))
+    collected += [settings] if isinstance(settings, Mapping) else settings
+    arguments = {"minutes": minutes, "steps": steps, "processes": processes}
+    given = {name: value for name, value in arguments.items() if value is not None}
+    return [*collected, {"train": given}] if given else collected
