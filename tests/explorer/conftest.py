@@ -17,7 +17,7 @@ from regard.explorer import (
     gold_alignments,
     secure_app,
 )
-from regard.runs import load
+from regard.runs import RunFolder, load
 
 PORT = 8765
 
@@ -78,10 +78,9 @@ def client(make_client, tiny_run):
 def run_without_phrasebook(tiny_run, tmp_path_factory):
     """The run as if trained on other data: the page starts without an example sentence."""
     path = shutil.copytree(tiny_run, tmp_path_factory.mktemp("other_data") / "tiny")
-    settings = (path / "settings.json").read_text("utf-8")
-    (path / "settings.json").write_text(
-        settings.replace('"name": "phrasebook"', '"name": "other"'), "utf-8"
-    )
+    folder = RunFolder(path)
+    settings, origin = folder.read_settings()
+    folder.write_settings(settings, {**origin, "dataset": {"name": "other"}}, folder.read_id())
     return path
 
 

@@ -2,7 +2,7 @@ import json
 import re
 from html.parser import HTMLParser
 
-from regard.explorer.api_docs import render_api_docs
+from regard.web.api_docs import render_api_docs
 
 
 def test_page_contains_every_operation_and_schema(client):

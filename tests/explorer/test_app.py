@@ -14,9 +14,9 @@ from regard.explorer import (
     secure_app,
     traces,
 )
-from regard.explorer.app import STATIC
 from regard.explorer.playground import playground_options
 from regard.explorer.schemas import LIMITS
+from regard.explorer.static_files import STATIC
 
 JSON_OPERATIONS = {("POST", "/api/translate"), ("POST", "/api/traces"), ("POST", "/api/attend")}
 OPERATIONS = JSON_OPERATIONS | {

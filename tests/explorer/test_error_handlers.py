@@ -102,9 +102,9 @@ def test_markup_is_returned_as_json_text(client):
     assert response.headers["content-type"] == "application/json"
     assert response.headers["x-content-type-options"] == "nosniff"
     trace = response.json()
-    assert trace["title"] == text
+    assert trace["title"] == f"{text} → {text}"
     for side in ("source", "target"):
-        pieces = trace["tokens"][side]["pieces"][1 if side == "target" else 0 :]
+        pieces = trace["tokens"][side]["pieces"][: -1 if side == "target" else None]
         decoded = re.sub(r"<0x(..)>", lambda byte: chr(int(byte[1], 16)), "".join(pieces))
         assert decoded.strip() == text
 
@@ -123,5 +123,5 @@ def test_markup_is_returned_as_json_text(client):
 )
 def test_unusual_unicode_is_accepted_unchanged(client, text):
     response = client.post("/api/traces", json={"run": "tiny", "source": text, "target": text})
-    assert response.status_code == 200 and response.json()["title"] == text
+    assert response.status_code == 200 and response.json()["title"] == f"{text} → {text}"
     assert client.post("/api/translate", json={"run": "tiny", "text": text}).status_code == 200

@@ -2,20 +2,18 @@ import http.client
 import socket
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from helpers.explorer import SCRIPT_PATH, error_message
 from regard.explorer import ServerAddress, secure_app
-from regard.explorer.middleware import (
-    SECURITY_HEADERS,
-    BodyLimitMiddleware,
-    ConcurrencyLimitMiddleware,
-)
 from regard.explorer.schemas import LIMITS
+from regard.web.body_limit import BodyLimitMiddleware
+from regard.web.error_handlers import error_response
+from regard.web.middleware import SECURITY_HEADERS, ConcurrencyLimitMiddleware
 
 PORT = 8765
 ADDRESS = ServerAddress("127.0.0.1", PORT)
-TOKEN = "a-token-of-many-letters"
 WAIT_SECONDS = 60  # until a test that hangs fails
 CONTENT_LENGTH = (b"content-length", b"900000")
 
@@ -117,42 +115,26 @@ def test_api_responses_are_not_cached_and_files_are_revalidated(client):
     assert client.get(SCRIPT_PATH).headers["cache-control"] == "no-cache"
 
 
-# ---- token authentication ----
+def test_static_file_is_revalidated_by_its_etag(client):
+    first = client.get(SCRIPT_PATH)
+    for etag in (
+        first.headers["etag"],
+        f"W/{first.headers['etag']}",
+        f'"x", {first.headers["etag"]}',
+    ):
+        again = client.get(SCRIPT_PATH, headers={"if-none-match": etag})
+        assert (again.status_code, again.content) == (304, b"")
+        assert again.headers["cache-control"] == "no-cache"
+        assert again.headers["etag"] == first.headers["etag"]
+        assert again.headers["content-security-policy"] == first.headers["content-security-policy"]
+    changed = client.get(SCRIPT_PATH, headers={"if-none-match": '"another"'})
+    assert (changed.status_code, changed.content) == (200, first.content)
 
 
-@pytest.mark.parametrize("path", ["/", "/api/runs", SCRIPT_PATH, "/openapi.json", "/docs"])
-@pytest.mark.parametrize("token", [None, "", "wrong", TOKEN + "x", TOKEN.upper()])
-def test_missing_or_wrong_token_is_401(make_client, tiny_run, path, token):
-    client = make_client(tiny_run, token=TOKEN)
-    headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    message = error_message(client.get(path, headers=headers), 401)
-    assert message.startswith("a token is required")
-    if token is not None:
-        client.cookies.set(f"regard-{PORT}", token)
-        assert client.get(path, params={"token": token}).status_code == 401
-
-
-def test_bearer_token_authenticates(make_client, tiny_run):
-    client = make_client(tiny_run, token=TOKEN)
-    bearer = {"authorization": f"Bearer {TOKEN}"}
-    assert client.get("/api/runs", headers=bearer).status_code == 200
-
-
-def test_login_link_sets_cookie_and_redirects_without_the_token(make_client, tiny_run):
-    client = make_client(tiny_run, token=TOKEN)
-    assert client.get("/api/runs", params={"token": TOKEN}).status_code == 401
-    login = client.get("/", params={"token": TOKEN, "run": "tiny"})
-    assert (login.status_code, login.headers["location"]) == (303, "/?run=tiny")
-    cookie = login.headers["set-cookie"]
-    assert cookie.startswith(f"regard-{PORT}=")
-    assert "HttpOnly" in cookie and "SameSite=strict" in cookie
-    assert client.get("/api/runs").status_code == 200
-
-
-def test_malformed_authorization_header_is_401(make_client, tiny_run):
-    client = make_client(tiny_run, token=TOKEN)
-    for value in (b"Bearer \xff\xfe", b"Bearer", b"Basic " + TOKEN.encode(), b"bearer  " * 99):
-        error_message(client.get("/api/runs", headers={b"authorization": value}), 401)
+def test_static_file_cannot_be_posted_to(client):
+    response = client.post(SCRIPT_PATH)
+    assert error_message(response, 405) == "method not allowed for this path."
+    assert response.headers["allow"] == "GET, HEAD"
 
 
 # ---- concurrency, body limit and timeout ----
@@ -168,7 +150,7 @@ def test_body_over_the_limit_is_413(client, has_length):
     assert response.headers["connection"] == "close"
 
 
-async def post(app, receive, *headers, path="/api/translate"):
+async def post(app, receive, *headers, path="/api/translate", method="POST"):
     """Call an ASGI app and return the status and headers of its response, or None."""
     messages = []
 
@@ -177,7 +159,7 @@ async def post(app, receive, *headers, path="/api/translate"):
 
     scope = {
         "type": "http",
-        "method": "POST",
+        "method": method,
         "path": path,
         "query_string": b"",
         "headers": [(b"host", b"127.0.0.1:8765"), *headers],
@@ -192,6 +174,10 @@ async def post(app, receive, *headers, path="/api/translate"):
 
 async def unreachable(*_):
     raise AssertionError("the request should have been rejected before")
+
+
+async def receive_empty_body():
+    return {"type": "http.request", "body": b"", "more_body": False}
 
 
 async def receive_nothing():
@@ -303,6 +289,30 @@ async def test_too_many_concurrent_requests_are_503_with_retry_after():
         status, headers = await post(app, receive_nothing)
         tasks.cancel_scope.cancel()
     assert (status, headers[b"retry-after"]) == (503, b"1")
+
+
+@pytest.mark.anyio
+async def test_page_opens_while_every_request_and_thread_is_taken():
+    async def wait_forever(*_):
+        await anyio.sleep_forever()
+
+    app = secure_app(wait_forever, ADDRESS, max_requests=1)
+    anyio.to_thread.current_default_thread_limiter().total_tokens = 0
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(post, app, receive_empty_body)
+        await anyio.wait_all_tasks_blocked()
+        assert (await post(app, receive_empty_body))[0] == 503
+        for path in ("/", SCRIPT_PATH):
+            status, headers = await post(app, receive_nothing, path=path, method="GET")
+            assert (status, headers[b"x-content-type-options"]) == (200, b"nosniff")
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_error_that_asks_to_try_again_has_retry_after(status):
+    assert error_response(status, "busy").headers["retry-after"] == "1"
+    assert error_response(status, "busy", {"Retry-After": "7"}).headers["retry-after"] == "7"
+    assert "retry-after" not in error_response(422, "invalid").headers
 
 
 def test_client_that_sends_everything_before_reading_receives_413(explorer_url):

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from regard.analysis import select_head
 from regard.decoding import translate
 from regard.runs import trace_translation
 from regard.trace import build_translation_trace, load_trace
@@ -163,6 +164,27 @@ def test_link_restores_the_state(open_page, explorer_url):
     expect(other.get_by_label("Sentence")).to_have_value(TEXT)
 
 
+def test_translation_opens_at_the_selected_head_unless_the_link_names_one(
+    open_page, explorer_url, run
+):
+    texts = [TEXT, "the big man likes the boat", "the red dog hears the bird"]
+    window = open_page(explorer_url)
+    for text in texts:
+        enter_sentence(window, text)
+        target = translate(run.model, run.tokenizers, [text], run.settings.search)[0][0].text
+        chosen = select_head(trace_translation(run.model, run.tokenizers, text, target))
+        caption = trace_view(window).locator(".caption")
+        expect(caption).to_contain_text(f"layer {chosen.layer}, head {chosen.head} ")
+        expect(caption).to_contain_text(f"highest alignment score of {chosen.candidates} heads")
+        trace_view(window).locator(".main-canvas").hover()  # must not fix the head
+    other = open_page(f"{window.url}&kind=decoder&layer=0&head=1")
+    caption = trace_view(other).locator(".caption")
+    expect(caption).to_contain_text("Decoder · layer 0, head 1")
+    enter_sentence(other, TEXT)
+    trace_view(other)
+    expect(caption).to_contain_text("Decoder · layer 0, head 1")
+
+
 def test_language_follows_browser_and_button_and_is_remembered(open_page, explorer_url):
     window = open_page(explorer_url, locale="zh-CN")
     expect(window.locator("header nav a")).to_have_text(["翻译", "演练场", "训练", "对比", "记录"])
@@ -198,6 +220,15 @@ def test_two_browsers_at_once_get_their_own_translations(open_page, explorer_url
         expect(translation_cards(window).first.locator(".card-text")).to_have_text(best.text)
 
 
+def test_naming_of_rows_is_part_of_the_link(open_page, explorer_url):
+    window = open_page(explorer_url)
+    enter_sentence(window, TEXT)
+    trace_view(window).get_by_role("button", name="input words").click()
+    window.wait_for_url(re.compile("rows=input"))
+    other = open_page(window.url)
+    assert row_labels(other, 1) == ["<start>"]
+
+
 def test_current_trace_is_saved_as_json(open_page, explorer_url, tmp_path):
     window = open_page(explorer_url)
     enter_sentence(window, TEXT)
@@ -205,7 +236,7 @@ def test_current_trace_is_saved_as_json(open_page, explorer_url, tmp_path):
     with window.expect_download() as download:
         view.get_by_role("button", name="Save trace as JSON").click()
     download.value.save_as(tmp_path / "saved.json")
-    assert load_trace(tmp_path / "saved.json").title == TEXT
+    assert load_trace(tmp_path / "saved.json").title.startswith(f"{TEXT} → ")
 
 
 def drop_file(window, name, text):

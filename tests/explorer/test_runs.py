@@ -1,4 +1,3 @@
-import json
 import shutil
 
 import pytest
@@ -6,6 +5,7 @@ import torch
 from starlette.exceptions import HTTPException
 
 from helpers.explorer import error_message
+from regard._support import checksums
 from regard.errors import RegardError
 from regard.explorer import RunRegistry
 from regard.explorer.runs import unique_names
@@ -22,9 +22,9 @@ def parameters(run):
 def edit_settings(path, edit):
     """Apply a function to the content of a run's settings file."""
     settings = RunFolder(path).settings
-    content = json.loads(settings.read_text())
+    content = checksums.loads(settings.read_bytes())
     edit(content)
-    settings.write_text(json.dumps(content))
+    settings.write_text(checksums.dumps(content))
 
 
 def test_info_summarizes_a_run(tiny_run, run):

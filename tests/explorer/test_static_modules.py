@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.explorer.app import STATIC
+from regard.explorer.static_files import STATIC
 
 TESTS = Path(__file__).parent / "static"
 MODULES = sorted(STATIC.rglob("*.js"))

@@ -202,7 +202,7 @@ HOSTILE = {
     "damaged gzip": b"\x1f\x8b\x08\x00garbage",
     "a number": b"7",
     "deeply nested": b"[" * 200_000,
-    "other version": with_fields(version=1),
+    "other version": with_fields(version=2),
     "maps not a list": with_fields(maps=7),
     "no tokens": with_fields(tokens={}),
     "gold links of missing words": with_fields(gold=[[90, 90]]),

@@ -1,12 +1,12 @@
 """The explorer's Training and Compare pages in Chromium: live charts, checkpoints, differences."""
 
-import json
 import re
 import shutil
 
 import pytest
 
-from regard.runs import trace_translation
+from regard.runs import RunFolder, trace_translation
+from regard.runs.log import format_line
 from regard.trace import merge_subwords
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
@@ -27,7 +27,10 @@ def test_charts_follow_a_log_that_is_being_written(
     path = shutil.copytree(run_without_phrasebook, tmp_path / "live")
     (path / "README.md").unlink()  # the model card is written at the end of training
     log = path / "log.jsonl"
-    log.write_text('{"step": 1, "seconds": 2.0, "train_loss": 9.5, "valid_loss": 9.25}\n')
+    run_id = RunFolder(path).read_id()
+    losses = {"train_loss": 9.5, "valid_loss": 9.25}
+    log.write_text(format_line({"step": 1, "seconds": 2.0, **losses}, run_id))
+    last = format_line({"step": 2, "stop_reason": "the last step was reached"}, run_id)
     with serve_explorer([path]) as url:
         window = open_page(f"{url}#training")
         run_status, legend = window.locator(".run-status"), window.locator(".chart-legend").first
@@ -36,23 +39,25 @@ def test_charts_follow_a_log_that_is_being_written(
         line = window.locator(".chart .line").first
         before = line.get_attribute("d")
         with log.open("a") as file:
-            file.write('{"step": 2, "seconds": 4.0, "train_loss": 7.5, "valid_loss": 7.125}\n')
-            file.write('{"step": 2, "seconds": 4.0, "tokens_per_second": 1234.5}\n')
-            file.write('{"step": 3, "torn')
+            losses = {"train_loss": 7.5, "valid_loss": 7.125}
+            file.write(format_line({"step": 2, "seconds": 4.0, **losses}, run_id))
+            speed = {"tokens_per_second": 1234.5}
+            file.write(format_line({"step": 2, "seconds": 4.0, **speed}, run_id))
+            file.write(last[:9])
         expect(legend).to_contain_text("validation 7.125")
         expect(run_status).to_contain_text("step 2")
         assert line.get_attribute("d") != before
         figure = window.locator("figure", has=window.get_by_text("Target tokens per second"))
         expect(figure.locator(".chart-legend")).to_contain_text("tokens/s 1235")
+        with log.open("a") as file:
+            file.write(last[9:])
         (path / "README.md").write_text("done")
         expect(run_status).to_contain_text("Finished")
         assert window.errors == []
 
 
 def test_chart_values_are_read_with_the_keyboard(open_page, explorer_url, run_without_phrasebook):
-    records = [
-        json.loads(line) for line in (run_without_phrasebook / "log.jsonl").read_text().splitlines()
-    ]
+    records = RunFolder(run_without_phrasebook).read_log()
     validations = [record for record in records if "valid_loss" in record]
     window = open_page(f"{explorer_url}#training")
     legend = window.locator(".chart-legend").first
@@ -82,6 +87,34 @@ def test_checkpoint_slider_shows_the_head_at_each_checkpoint(open_page, explorer
     assert frame.screenshot() != final
     other = open_page(window.url)
     expect(other.locator(".checkpoint-slider output")).to_have_text(step.inner_text())
+
+
+@pytest.mark.parametrize("page", ["training", "compare"])
+def test_rows_are_named_by_input_words_on_request(open_page, explorer_url, page):
+    sides = {"training": "source=X&target=Y", "compare": "a.text=X&a.target=Y&b.text=X&b.target=Y"}
+    query = sides[page].replace("X", TEXT).replace("Y", TARGET).replace(" ", "+")
+    window = open_page(f"{explorer_url}#{page}?{query}")
+    matrices = {"training": 1, "compare": 3}[page]
+    expect(window.locator(".head-matrix:visible")).to_have_count(matrices)
+    window.get_by_role("button", name="input words").click()
+    window.wait_for_url(re.compile("rows=input"))
+
+    def first_row(shown):
+        shown.locator(".head-matrix .main-canvas").last.focus()
+        for key in ("ArrowDown", "ArrowRight"):
+            shown.keyboard.press(key)
+        description = shown.locator(".description")
+        expect(description).to_have_text(re.compile("^“"))
+        return re.match("“(.*?)”", description.inner_text())[1]
+
+    assert first_row(window) == "<start>"
+    window.get_by_role("button", name="output words").click()
+    expect(window.get_by_role("button", name="output words")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    assert first_row(window) != "<start>"
+    assert "rows=" not in window.url
+    assert window.errors == []
 
 
 def wait_for_difference(window):

@@ -2,12 +2,15 @@
 
 `regard explore RUN…` calls `serve`. One request, `POST /api/translate`, takes this path:
 
-1. `timeouts.TimeoutH11Protocol`: uvicorn's HTTP/1.1 parser, with timeouts for clients that send
-   headers or read responses too slowly.
-2. `middleware.secure_app` has wrapped the app in five ASGI middlewares, outermost first:
-   `SecurityHeadersMiddleware` (content security policy), `ConcurrencyLimitMiddleware` (503),
-   `HostOriginMiddleware` (DNS rebinding, CSRF; 403), `TokenAuthMiddleware` (401; only if the server
-   is reachable from other machines) and `BodyLimitMiddleware` (408, 413), which reads the body.
+1. `web.HTTPServer` accepts the connection; too many, and the one that is idle longest is
+   closed (`web/connections.py`). `web/timeouts.py` has uvicorn's HTTP/1.1 parser with timeouts for
+   clients that send headers or read responses too slowly.
+2. `middleware.secure_app` has wrapped the app in six ASGI middlewares, outermost first:
+   `SecurityHeadersMiddleware` (content security policy), `HostOriginMiddleware` (DNS rebinding,
+   CSRF; 403), `auth.LoginMiddleware` (401, or the login page),
+   `static_files.StaticFilesMiddleware` (answers requests for the page's files),
+   `ConcurrencyLimitMiddleware` (503) and `BodyLimitMiddleware` (408, 413), which reads the body.
+   All but the login and the files are of the package `web`, which the translation server shares.
 3. `app.create_app`: FastAPI validates the JSON body as `schemas.TranslateRequest` and calls the
    route.
 4. `workers.WorkerPool.run` waits for one of a few worker threads; a full queue or a missed deadline
@@ -17,21 +20,25 @@
    `inference.translate_text` runs beam search and returns the translations with the
    log-probability of each token.
 6. The result becomes JSON. Any exception on the way becomes `{"error": "one sentence"}`:
-   `error_handlers.install_error_handlers` maps `HTTPException` to its status, `RegardError` and
+   `web.install_error_handlers` maps `HTTPException` to its status, `RegardError` and
    validation errors to 422, anything else to 500 with a traceback in the log.
 
 The other routes differ in step 5: `traces.TraceRegistry` and uploads of trace files,
 `gold_alignments` for traces of the phrasebook, `playground.attend_with_steps`,
-`training_log.read_log`, and `api_docs.render_api_docs` for the API reference at `/docs`. The page
+`training_log.read_log`, and `web.render_api_docs` for the API reference at `/docs`. The page
 itself is `static/`, plain ES modules.
 """
 
-from regard.explorer.app import create_app
-from regard.explorer.middleware import ServerAddress, secure_app
-from regard.explorer.runs import RunRegistry
-from regard.explorer.server import serve
-from regard.explorer.traces import TraceRegistry
-from regard.explorer.workers import WorkerPool
+from regard._support.extras import needs_extra
+
+with needs_extra("explorer", "the explorer needs"):
+    from regard.explorer.app import create_app
+    from regard.explorer.middleware import secure_app
+    from regard.explorer.runs import RunRegistry
+    from regard.explorer.server import serve
+    from regard.explorer.traces import TraceRegistry
+    from regard.explorer.workers import WorkerPool
+    from regard.web import ServerAddress
 
 __all__ = [
     "RunRegistry",

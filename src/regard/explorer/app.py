@@ -2,17 +2,14 @@
 
 import json
 from collections.abc import Awaitable, Callable
-from pathlib import Path as FilePath
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Query, Request
-from fastapi.responses import FileResponse, HTMLResponse, Response
-from fastapi.staticfiles import StaticFiles
+from fastapi.responses import HTMLResponse, Response
 from starlette.exceptions import HTTPException
 
 from regard import __version__
 from regard.explorer import (
-    api_docs,
     gold_alignments,
     inference,
     playground,
@@ -21,14 +18,11 @@ from regard.explorer import (
     training_log,
 )
 from regard.explorer.cancellation import CancelToken
-from regard.explorer.error_handlers import ERROR_RESPONSES, install_error_handlers
 from regard.explorer.runs import RunRegistry
 from regard.explorer.schemas import LIMITS, MAX_NAME_CHARACTERS, Limits
 from regard.explorer.traces import TraceRegistry
 from regard.explorer.workers import WorkerPool
-from regard.viz import STATIC_FOLDER as VIZ_STATIC
-
-STATIC = FilePath(__file__).parent / "static"
+from regard.web import ERROR_RESPONSES, install_error_handlers, render_api_docs
 
 Name = Annotated[str, Path(max_length=MAX_NAME_CHARACTERS)]
 TraceNumber = Annotated[int, Query(ge=1, le=2**31, description="of the file's traces, from 1")]
@@ -46,7 +40,7 @@ def create_app(
 ) -> FastAPI:
     """Return the app that serves some runs and traces.
 
-    It has no access control of its own: wrap it with `secure_app`.
+    It has no access control of its own and no page: wrap it with `secure_app`.
 
     Args:
         runs: The runs to serve.
@@ -72,7 +66,7 @@ def create_app(
     _add_model_routes(app, runs, run_in_pool, limits)
     _add_trace_routes(app, traces, run_in_pool, limits)
     _add_playground_routes(app, run_in_pool, limits)
-    _add_page_routes(app)
+    _add_docs_route(app)
     return app
 
 
@@ -166,17 +160,10 @@ def _add_playground_routes(app: FastAPI, run_in_pool: RunInPool, limits: Limits)
         return await run_in_pool(lambda _: playground.attend_with_steps(body, limits), request)
 
 
-def _add_page_routes(app: FastAPI) -> None:
-    @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
-    def index() -> FileResponse:
-        return FileResponse(STATIC / "index.html")
-
+def _add_docs_route(app: FastAPI) -> None:
     @app.api_route("/docs", methods=["GET", "HEAD"], include_in_schema=False)
     def docs() -> HTMLResponse:
-        return HTMLResponse(api_docs.render_api_docs(app.openapi()))
-
-    app.mount("/static", StaticFiles(directory=STATIC))
-    app.mount("/viz", StaticFiles(directory=VIZ_STATIC))
+        return HTMLResponse(render_api_docs(app.openapi()))
 
 
 def _json_response(content: Any) -> Response:

@@ -65,9 +65,7 @@ def trace_text(
         if not _encode(tokenizer, name, text, max_tokens):
             raise HTTPException(422, f"{name} must have at least one word, but it is empty")
     return page_payload(
-        trace_translation(
-            run.model, run.tokenizers, source, target, words=words, title=source, name=run.name
-        )
+        trace_translation(run.model, run.tokenizers, source, target, words=words, name=run.name)
     )
 
 

@@ -7,20 +7,17 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-import torch
 from starlette.exceptions import HTTPException
 
 from regard.data import Tokenizers
 from regard.errors import RegardError
 from regard.explorer.training_log import last_step
-from regard.models import build
-from regard.runs import Run, RunFolder, load
+from regard.models import count_parameters
+from regard.runs import Fingerprint, Run, RunFolder, find_run, fingerprint_run, load
 from regard.training import Checkpoints
 
 MAX_LOADED_MODELS = 6  # in memory: the most recently used ones
 FINAL = "final"
-
-Fingerprint = tuple[tuple[int, int, int] | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +41,7 @@ class RunRegistry:
     """
 
     def __init__(self, paths: Sequence[Path], max_loaded_models: int = MAX_LOADED_MODELS) -> None:
+        paths = [find_run(path) for path in paths]
         names = unique_names(path.resolve().name for path in paths)
         self._folders = {name: RunFolder(path) for name, path in zip(names, paths, strict=True)}
         self._max_loaded_models = max_loaded_models
@@ -51,7 +49,7 @@ class RunRegistry:
         self._infos: dict[str, tuple[Fingerprint, dict[str, Any]]] = {}
         self._load_lock, self._info_lock = Lock(), Lock()
         for name in names:
-            self._infos[name] = _fingerprint(self._folders[name]), self._read_info(name)
+            self._infos[name] = fingerprint_run(self._folders[name]), self._read_info(name)
 
     @property
     def names(self) -> list[str]:
@@ -70,7 +68,7 @@ class RunRegistry:
 
     def info(self, name: str) -> dict[str, Any]:
         """Return a summary of a run; of one that cannot be read now, the last known one."""
-        fingerprint = _fingerprint(self._folders[name])
+        fingerprint = fingerprint_run(self._folders[name])
         with self._info_lock:
             if self._infos[name][0] != fingerprint:
                 try:
@@ -83,7 +81,7 @@ class RunRegistry:
         """Return a run with its final parameters or with those of a checkpoint."""
         folder = self.folder(name)
         path = folder.model if checkpoint is None else self._checkpoint_path(name, checkpoint)
-        fingerprint = _fingerprint(folder, path)
+        fingerprint = fingerprint_run(folder, path)
         with self._load_lock:
             entry = self._loaded.get((name, path))
             if entry is None or entry[0] != fingerprint:
@@ -148,7 +146,7 @@ def unique_names(names: Iterable[str]) -> list[str]:
 
 def _load_run(name: str, folder: RunFolder, path: Path) -> Run:
     try:
-        return load(folder.path, checkpoint=path)
+        return load(folder.path, checkpoint=None if path == folder.model else path)
     except RegardError as error:
         message = f"the run {name!r} cannot be read at the moment: {error}"
         raise HTTPException(404, message) from error
@@ -158,11 +156,8 @@ def _count_parameters(folder: RunFolder) -> int:
     """Return the number of a model's parameters without reading them; 0 without a tokenizer."""
     if not folder.tokenizer.exists():
         return 0
-    with torch.device("meta"):
-        model = build(
-            folder.read_settings()[0].model, Tokenizers.load(folder.tokenizer).vocab_sizes
-        )
-    return sum(parameter.numel() for parameter in model.parameters())
+    vocab_sizes = Tokenizers.load(folder.tokenizer).vocab_sizes
+    return count_parameters(folder.read_settings()[0].model, vocab_sizes)
 
 
 def _phrasebook_language(origin: dict[str, Any]) -> str | None:
@@ -171,17 +166,3 @@ def _phrasebook_language(origin: dict[str, Any]) -> str | None:
     if not isinstance(dataset, dict) or dataset.get("name") != "phrasebook":
         return None
     return str(dataset["language"]) if dataset.get("language") in ("fr", "zh") else None
-
-
-def _fingerprint(folder: RunFolder, parameters: Path | None = None) -> Fingerprint:
-    """Return modification time, size and inode of a run's files, which change with them."""
-    paths = (folder.settings, folder.tokenizer, parameters or folder.model)
-    return tuple(_file_stamp(path) for path in paths)
-
-
-def _file_stamp(path: Path) -> tuple[int, int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -106,12 +106,6 @@ class AttendRequest(StrictRequest):
     positions: PositionKind = "none"
 
 
-class ErrorResponse(BaseModel):
-    """Why a request failed, in one sentence."""
-
-    error: str
-
-
 class RunInfo(BaseModel):
     """Summary of a run."""
 
@@ -229,6 +223,10 @@ class AttentionMapResponse(BaseModel):
     kind: Literal["self", "causal", "cross"]
     queries: str
     keys: str
+    query_inputs: str | None = Field(
+        default=None,
+        description="tokens that a decoder reads, where the rows are those that it writes",
+    )
     call: int
     call_site: str
     heads: list[int]
@@ -238,16 +236,29 @@ class AttentionMapResponse(BaseModel):
     value_norms: QuantizedArray | None = None
 
 
+class SelectedHeadResponse(BaseModel):
+    """The head of one kind of attention to look at first, and why."""
+
+    kind: str
+    layer: int
+    head: int
+    criterion: str = Field(description="highest alignment score, or lowest entropy")
+    value: float
+    candidates: int = Field(description="how many heads were compared")
+
+
 class TraceResponse(BaseModel):
-    """A trace in the file format of `regard.trace`."""
+    """A trace in the file format of `regard.trace`, and the heads to look at first."""
 
     format: Literal["regard trace"]
-    version: Literal[2]
+    version: Literal[4]
     title: str
     model: str
     tokens: dict[str, TokenListResponse]
     gold: list[list[int]] | None = None
+    images: dict[str, dict[str, Any]] | None = None
     maps: list[AttentionMapResponse]
+    selected_heads: list[SelectedHeadResponse]
 
 
 class ScoreFormula(BaseModel):

@@ -4,7 +4,6 @@ A file holds one trace as JSON, or one trace per line (JSON Lines), as `regard t
 writes them; either may be gzipped.
 """
 
-import json
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
+from regard._support.strict_json import parse_json
 from regard.errors import RegardError
 from regard.explorer.runs import unique_names
 from regard.explorer.schemas import LIMITS, Limits
@@ -105,8 +105,8 @@ def _split_documents(text: str, limits: Limits) -> list[str]:
 
 def _is_json(line: str) -> bool:
     try:
-        json.loads(line)
-    except (ValueError, RecursionError):
+        parse_json(line, "a line", surrogates=True)
+    except RegardError:
         return False
     return True
 
@@ -157,6 +157,8 @@ def _decompress(data: bytes, max_bytes: int) -> bytes:
         raise HTTPException(413, f"a trace must have at most {max_bytes} bytes when decompressed")
     if not decompressor.eof:
         raise HTTPException(422, "the compressed trace is truncated")
+    if decompressor.unused_data.strip(b"\0"):
+        raise HTTPException(422, "the compressed trace has more bytes after its end")
     return content
 
 

@@ -30,14 +30,15 @@ test("a body is posted as JSON, a blob unchanged, and without a body it is a GET
   assert.equal(sent[2].method, undefined);
 });
 
-test("503 is retried after Retry-After seconds, within limits", async () => {
+test("503 and 429 are retried after Retry-After seconds, within limits", async () => {
   const busy = (seconds) => json({ error: "busy" }, 503, seconds === undefined ? {} : { "Retry-After": String(seconds) });
-  const { request, sent, pauses } = clientOf(busy(3), busy(), busy(9999), json({ done: true }));
+  const tooMany = json({ error: "too many requests" }, 429, { "Retry-After": "2" });
+  const { request, sent, pauses } = clientOf(busy(3), busy(), tooMany, busy(9999), json({ done: true }));
   const reported = [];
   assert.deepEqual(await request("/api/x", { body: {}, onBusy: (seconds) => reported.push(seconds) }), { done: true });
-  assert.deepEqual(reported, [3, 1, 30]);
+  assert.deepEqual(reported, [3, 1, 2, 30]);
   assert.deepEqual(pauses, reported);
-  assert.equal(sent.length, 4);
+  assert.equal(sent.length, 5);
 });
 
 test("a server that stays busy is an error after a number of attempts", async () => {

@@ -52,6 +52,11 @@ test("losses share a chart, other metrics have their own, and speed comes from t
   assert.deepEqual(toCharts([]), []);
 });
 
+test("speed is not measured from the last log line to a validation just after it", () => {
+  const records = [{ step: 10, seconds: 5, loss: 3 }, { step: 20, seconds: 10, loss: 2 }, { step: 21, seconds: 15, valid_loss: 2 }];
+  assert.deepEqual(toCharts(records).at(-1), { name: "speed", series: [{ name: "speed", points: [[10, 2], [20, 2]] }] });
+});
+
 test("of two series of the training loss the finer one is shown", () => {
   const records = [1, 2, 3].map((step) => ({ step, loss: step })).concat({ step: 3, train_loss: 2, valid_loss: 2 });
   assert.deepEqual(toCharts(records)[0].series.map(({ name }) => name), ["loss", "valid_loss"]);

@@ -18,17 +18,17 @@ test("empty parameters are left out, and malformed fragments still name a page",
 });
 
 test("a view state is restored from the URL, and defaults are left out of it", () => {
-  const viewState = { kind: "encoder", layer: 0, head: 3, mode: "lines", mergeSubwords: true, collapseSpecial: false, autoScale: true, threshold: 0.1, query: 2, key: null };
+  const viewState = { kind: "encoder", layer: 0, head: 3, mode: "lines", rows: "input", mergeSubwords: true, collapseSpecial: false, autoScale: true, threshold: 0.1, query: 2, key: null };
   const { params } = parseHash(formatHash("translate", viewStateToParams(viewState)));
   assert.deepEqual(paramsToViewState(params), viewState);
-  assert.equal(formatHash("x", viewStateToParams({ mode: "matrix" })), "#x");
+  assert.equal(formatHash("x", viewStateToParams({ mode: "matrix", rows: "output" })), "#x");
 });
 
 test("invalid numbers become defaults or are clamped", () => {
   assert.deepEqual(["7", "-1", "1e9", "x", "", undefined].map(parseIndex), [7, null, null, null, null, null]);
   assert.deepEqual(["0.5", "9", "-9", "NaN", "Infinity", "", undefined].map((text) => parseNumber(text, 1, [0, 2])), [0.5, 2, 0, 1, 1, 1, 1]);
   const { layer, head, query, key, threshold } = paramsToViewState({ layer: "-3", head: "a", selected: "x,<b>", threshold: "?" });
-  assert.deepEqual([layer, head, query, key, threshold], [undefined, 0, null, null, undefined]);
+  assert.deepEqual([layer, head, query, key, threshold], [undefined, undefined, null, null, undefined]);
 });
 
 test("only own keys of a table are accepted", () => {

@@ -1,6 +1,7 @@
 /** HTTP client of the explorer's JSON API, with retries while the server is busy and a response cache. */
 
-const MAX_ATTEMPTS = 8; // while the server answers 503
+const BUSY_STATUSES = [429, 503];
+const MAX_ATTEMPTS = 8; // while the server answers with one of them
 const MAX_RETRY_SECONDS = 30;
 const MAX_CACHED_RESPONSES = 40; // so that switching the language or going back sends nothing
 
@@ -41,7 +42,7 @@ export function createClient({ fetch, sleep } = DEFAULTS) {
     if (responses.has(cacheKey)) return responses.get(cacheKey);
     for (let attempt = 1; ; attempt++) {
       const response = await send(fetch, path, body, signal);
-      if (response.status === 503 && attempt < MAX_ATTEMPTS) {
+      if (BUSY_STATUSES.includes(response.status) && attempt < MAX_ATTEMPTS) {
         const seconds = Math.min(Math.max(Number(response.headers.get("Retry-After")) || 1, 1), MAX_RETRY_SECONDS);
         onBusy(seconds);
         await sleep(seconds, signal);
@@ -75,7 +76,7 @@ async function readJson(response, signal) {
     if (signal?.aborted || isAbortError(error)) throw error;
   }
   if (response.ok && data !== null) return data;
-  if (response.status === 503) throw new ApiError("busy");
+  if (BUSY_STATUSES.includes(response.status)) throw new ApiError("busy");
   if (typeof data?.error === "string") throw new ApiError("rejected", data.error);
   throw new ApiError("unreachable");
 }

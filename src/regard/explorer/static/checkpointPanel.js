@@ -4,7 +4,7 @@ import { isAbortError } from "./api.js";
 import { createField, createStatus, errorMessage } from "./components.js";
 import { debounce, latestOnly } from "./debounce.js";
 import { createHeadMatrix } from "./headMatrix.js";
-import { createHeadSelect, parseHeads, selectHead } from "./headSelect.js";
+import { createHeadSelect, createRowsSwitch, parseHeads, selectHead } from "./headSelect.js";
 import { EXAMPLES } from "./translatePage.js";
 import { paramsToViewState } from "./urlState.js";
 
@@ -21,7 +21,8 @@ export function createCheckpointPanel(context, run, params) {
   let target = params.target ?? "";
   let checkpoints = /** @type {{id: string, step: number}[]} */ ([]);
   let index = -1;
-  let viewState = /** @type {import("../viz/state.js").ViewState} */ ({ layer: run.layers - 1, ...withoutEmpty(paramsToViewState(params)) });
+  let viewState = /** @type {import("../viz/state.js").ViewState} */ (paramsToViewState(params));
+  let shownHeads = /** @type {import("./headSelect.js").TraceHeads|null} */ (null);
   let timer = 0;
   const status = createStatus();
   const matrix = createHeadMatrix(context, { onHover: (query, key) => {
@@ -31,6 +32,12 @@ export function createCheckpointPanel(context, run, params) {
   matrix.element.hidden = true;
   const description = createElement("p", { className: "description" });
   const headSelect = createElement("div");
+  const rowsSwitch = createRowsSwitch(context.language, viewState.rows, (rows) => {
+    viewState = { ...viewState, rows };
+    context.updateParams({ rows: rows === "input" ? rows : "" });
+    if (shownHeads) showHead(shownHeads);
+  });
+  rowsSwitch.hidden = true;
   const stepOutput = createElement("output");
   const slider = createElement("input", { type: "range", min: "0", max: "0", step: "1", disabled: true });
   const limits = { maxLength: server.limits.max_characters, spellcheck: false, type: "text" };
@@ -98,15 +105,18 @@ export function createCheckpointPanel(context, run, params) {
 
   /** @param {import("./headSelect.js").TraceHeads} heads */
   function showHead(heads) {
-    const { view, axisNames, title } = selectHead(heads, viewState, context.language);
+    const { view, axisNames, position, title, hasInputs } = selectHead(heads, viewState, context.language);
+    viewState = { ...viewState, ...position }; // the same head at every checkpoint
+    rowsSwitch.hidden = !hasInputs;
     matrix.element.hidden = false;
     matrix.show({ view, axisNames }, title);
     description.textContent = matrix.describe();
-    headSelect.replaceChildren(createHeadSelect(context, heads, viewState, (position) => {
-      viewState = position;
-      context.updateParams(position);
+    headSelect.replaceChildren(createHeadSelect(context, heads, viewState, (chosen) => {
+      viewState = { ...viewState, ...chosen };
+      context.updateParams(chosen);
       showHead(heads);
     }));
+    shownHeads = heads;
   }
 
   function play() {
@@ -149,12 +159,7 @@ export function createCheckpointPanel(context, run, params) {
   const element = createElement("div", { className: "panel checkpoint-panel" },
     createElement("h2", {}, texts.training.checkpointTitle), createElement("p", { className: "lead" }, texts.training.checkpointLead),
     createElement("div", { className: "field-pair" }, createField(texts.sentence, sourceInput), createField(texts.target, targetInput)),
-    headSelect, createField(texts.training.checkpoint, slider, "", sliderRow),
+    createElement("div", { className: "head-controls" }, headSelect, rowsSwitch), createField(texts.training.checkpoint, slider, "", sliderRow),
     status.element, matrix.element, description);
   return { element, redraw: matrix.redraw };
-}
-
-/** Remove what the URL did not set. @param {object} viewState */
-function withoutEmpty(viewState) {
-  return Object.fromEntries(Object.entries(viewState).filter(([, value]) => value !== undefined && value !== null));
 }

@@ -4,6 +4,7 @@ import { createComparisonSide } from "./comparisonSide.js";
 import { differenceScale, incompatibility, subtractHeads } from "./difference.js";
 import { formatPercent } from "./format.js";
 import { createHeadMatrix } from "./headMatrix.js";
+import { createRowsSwitch } from "./headSelect.js";
 
 const MIN_SCALE_MAXIMUM = 0.05; // so that tiny differences do not look large
 
@@ -22,9 +23,15 @@ export function createComparePage(context, params) {
     onHover,
     onHead(head) {
       heads[index] = head;
+      rowsSwitch.hidden = !heads.some((shown) => shown?.hasInputs);
       showDifference();
     },
   }));
+  const rowsSwitch = createRowsSwitch(context.language, params.rows, (rows) => {
+    context.updateParams({ rows: rows === "input" ? rows : "" });
+    for (const side of sides) side.setRows(rows);
+  });
+  rowsSwitch.hidden = true;
   const differenceMatrix = createHeadMatrix(context, { title: texts.compare.minus, onHover });
   const matrices = [sides[0].matrix, sides[1].matrix, differenceMatrix];
   const summary = createElement("p", { className: "hint", role: "status" });
@@ -64,7 +71,8 @@ export function createComparePage(context, params) {
     createElement("p", { className: "lead" }, texts.compare.differenceLead),
     summary, description, differenceMatrix.element);
   return {
-    element: createElement("div", { className: "compare-page" }, createElement("p", { className: "lead" }, texts.compare.lead),
+    element: createElement("div", { className: "compare-page" },
+      createElement("div", { className: "compare-header" }, createElement("p", { className: "lead" }, texts.compare.lead), rowsSwitch),
       createElement("div", { className: "compare-columns" }, ...sides.map((side) => side.element), differencePanel)),
     redraw: () => matrices.forEach((matrix) => matrix.redraw()),
   };

@@ -1,12 +1,13 @@
 /** One side of a comparison: a run, a sentence, its translation, and a head. */
 import { createElement } from "../viz/dom.js";
+import { createState } from "../viz/state.js";
 import { isAbortError } from "./api.js";
 import { createField, createRunSelect, createStatus, errorMessage, findRun } from "./components.js";
 import { debounce } from "./debounce.js";
 import { createHeadMatrix } from "./headMatrix.js";
 import { createHeadSelect, parseHeads, selectHead } from "./headSelect.js";
 import { EXAMPLES } from "./translatePage.js";
-import { parseIndex, parseNumber } from "./urlState.js";
+import { parseIndex } from "./urlState.js";
 
 /**
  * @import { ViewState } from "../viz/state.js"
@@ -29,12 +30,13 @@ export function createComparisonSide(context, index, params, { onHover, onHead }
   let run = findRun(server, param("run") ?? server.runs[index]?.name);
   let sentence = param("text") ?? (server.runs.some(({ phrasebook }) => phrasebook) ? EXAMPLES[0] : "");
   let target = param("target") ?? "";
-  const defaultHead = server.runs.length < 2 ? index : 0; // with a single run, compare two of its heads
   let viewState = /** @type {ViewState} */ ({
     kind: param("kind"),
-    layer: parseNumber(param("layer"), run.layers - 1),
-    head: parseIndex(param("head")) ?? defaultHead,
+    layer: parseIndex(param("layer")) ?? undefined,
+    head: parseIndex(param("head")) ?? undefined,
+    rows: params.rows,
   });
+  let heads = /** @type {TraceHeads|null} */ (null);
   let latest = new AbortController();
   context.signal.addEventListener("abort", () => latest.abort());
   const status = createStatus();
@@ -71,7 +73,9 @@ export function createComparisonSide(context, index, params, { onHover, onHead }
       if (signal.aborted) return;
       status.show("");
       matrix.element.hidden = false;
-      showHead(parseHeads(record));
+      heads = parseHeads(record);
+      if (viewState.head === undefined && index === 1 && server.runs.length < 2) viewState = nextHead(heads, viewState);
+      showHead(heads);
     } catch (error) {
       if (isAbortError(error) || signal.aborted) return;
       showNothing(errorMessage(error, texts), true);
@@ -81,6 +85,7 @@ export function createComparisonSide(context, index, params, { onHover, onHead }
   /** @param {string} reason */
   function showNothing(reason, isError = false) {
     status.show(reason, isError);
+    heads = null;
     matrix.element.hidden = true;
     onHead(null);
   }
@@ -92,14 +97,21 @@ export function createComparisonSide(context, index, params, { onHover, onHead }
     return translations[0]?.text.trim() ?? "";
   }
 
-  /** @param {TraceHeads} heads */
-  function showHead(heads) {
-    const head = selectHead(heads, viewState, context.language);
+  /** With a single run, compare two of its heads: B starts at the next one. @param {TraceHeads} shown @param {ViewState} state */
+  function nextHead({ groups }, state) {
+    const { tab, layer, head } = createState(groups, state);
+    const { name, maps } = groups[tab];
+    return { ...state, kind: name, layer, head: maps[layer].heads[(head + 1) % maps[layer].heads.length] };
+  }
+
+  /** @param {TraceHeads} shown */
+  function showHead(shown) {
+    const head = selectHead(shown, viewState, context.language);
     matrix.show({ view: head.view, axisNames: head.axisNames }, head.title);
-    headSelect.replaceChildren(createHeadSelect(context, heads, viewState, (position) => {
-      viewState = position;
+    headSelect.replaceChildren(createHeadSelect(context, shown, viewState, (position) => {
+      viewState = { ...viewState, ...position };
       updateParams(position);
-      showHead(heads);
+      showHead(shown);
     }));
     onHead(head);
   }
@@ -122,5 +134,13 @@ export function createComparisonSide(context, index, params, { onHover, onHead }
     createElement("h2", {}, texts.compare.sides[index]),
     createField(texts.run, runSelect), createField(texts.sentence, sentenceInput), createField(texts.target, targetInput),
     headSelect, status.element, matrix.element);
-  return { element, matrix };
+  return {
+    element,
+    matrix,
+    /** @param {import("../viz/state.js").Rows} rows */
+    setRows(rows) {
+      viewState = { ...viewState, rows };
+      if (heads) showHead(heads);
+    },
+  };
 }

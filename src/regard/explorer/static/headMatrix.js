@@ -1,12 +1,13 @@
 /** Matrix of one head within a page: its weights, or the difference of two heads. */
 import { describeSelection } from "../viz/description.js";
 import { createElement } from "../viz/dom.js";
+import { scaleMaximum } from "../viz/headView.js";
 import { TEXTS as VIEWER_TEXTS } from "../viz/i18n.js";
 import { hitMatrix, layoutMatrix } from "../viz/layout.js";
 import { drawMatrix, drawSelection } from "../viz/matrix.js";
 import { createCanvasRenderer, resetCanvas } from "../viz/renderer.js";
 import { Scene } from "../viz/scene.js";
-import { UNZOOMED } from "../viz/state.js";
+import { DEFAULT_THRESHOLD, UNZOOMED } from "../viz/state.js";
 
 /**
  * @import { ColourScale } from "../viz/colourScale.js"
@@ -17,6 +18,8 @@ import { UNZOOMED } from "../viz/state.js";
  *   |{view: MatrixData, axisNames: AxisNames, scale: (theme: string) => ColourScale, maximum: number}} MatrixContent
  * Weights of a head, or other values with a colour scale by theme.
  */
+
+const MIN_SHOWN_DIFFERENCE = 0.005; // smaller ones round to 0
 
 /** @type {Object<string, number[]>} */
 const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
@@ -41,9 +44,10 @@ export function createHeadMatrix(context, { title = "", onHover = () => {} } = {
   function redraw() {
     if (!content || !frame.clientWidth) return;
     const [size, theme] = [scene.size(), scene.readTheme()];
-    const { view, axisNames, scale, maximum = 1 } = content;
-    layout = layoutMatrix(size, view, UNZOOMED, (text) => scene.measureText(text));
-    const style = { maximum, threshold: 0, theme, texts: viewerTexts, axisNames, pixelRatio: devicePixelRatio };
+    const { view, axisNames, scale, maximum = scaleMaximum(view) } = content;
+    layout = layoutMatrix(size, view, UNZOOMED, (text) => scene.measureText(text), axisNames);
+    const threshold = scale ? MIN_SHOWN_DIFFERENCE : DEFAULT_THRESHOLD;
+    const style = { maximum, threshold, theme, texts: viewerTexts, axisNames, pixelRatio: devicePixelRatio };
     drawMatrix(createCanvasRenderer(resetCanvas(canvas, size)), view, layout, scale ? { ...style, scale: scale(theme.name) } : style);
     redrawSelection();
     canvas.setAttribute("aria-label", [heading.textContent, describe()].filter(Boolean).join(": "));

@@ -1,4 +1,4 @@
-/** Selection of one head of a trace: its view, and selects for attention, layer and head. */
+/** Selection of one head of a trace: its view, selects for attention, layer and head, and a switch for its rows. */
 import { createElement } from "../viz/dom.js";
 import { createHeadView } from "../viz/headView.js";
 import { TEXTS as VIEWER_TEXTS } from "../viz/i18n.js";
@@ -10,12 +10,14 @@ import { createField, createSelect } from "./components.js";
 /**
  * @import { Language } from "../viz/i18n.js"
  * @import { MapGroup } from "../viz/mapGroups.js"
- * @import { State, ViewState } from "../viz/state.js"
+ * @import { Rows, State, ViewState } from "../viz/state.js"
  * @import { Trace, TraceRecord } from "../viz/trace.js"
  * @typedef {{trace: Trace, groups: MapGroup[]}} TraceHeads
  * @typedef {{kind: string, layer: number, head: number}} HeadPosition
  * @typedef {ReturnType<typeof selectHead>} SelectedHead
  */
+
+const ROWS = /** @type {const} */ (["output", "input"]);
 
 /** Parse a trace once, to show several of its heads. @param {TraceRecord} record @returns {TraceHeads} */
 export function parseHeads(record) {
@@ -24,7 +26,8 @@ export function parseHeads(record) {
 }
 
 /**
- * Return the view, axis names and title of a head; a position out of range gives the nearest head.
+ * Return the view, axis names, position and title of a head; a position out of range gives the nearest head, and one that
+ * is not given the head to look at first. `hasInputs` says whether its rows can be named by the words read.
  * @param {TraceHeads} heads
  * @param {ViewState} viewState
  * @param {Language} language
@@ -33,10 +36,12 @@ export function selectHead({ trace, groups }, viewState, language) {
   const texts = VIEWER_TEXTS[language];
   const state = createState(groups, viewState);
   const map = groups[state.tab].maps[state.layer];
-  const axisNames = axisNamesOf(map, texts);
-  const { kind, layer, head } = positionOf(state, groups);
-  const title = `${texts.groups[kind] ?? kind} · ${texts.headPosition(layer, head)}`;
-  return { view: createHeadView(trace, map, state.head, { mergeSubwords: true }), axisNames, title };
+  const { rows } = state;
+  const axisNames = axisNamesOf(map, texts, rows);
+  const position = positionOf(state, groups);
+  const title = `${texts.groups[position.kind] ?? position.kind} · ${texts.headPosition(position.layer, position.head)}`;
+  const view = createHeadView(trace, map, state.head, { rows, mergeSubwords: true });
+  return { view, axisNames, position, title, hasInputs: map.query_inputs !== null };
 }
 
 /** @param {State} state @param {MapGroup[]} groups @returns {HeadPosition} */
@@ -63,4 +68,30 @@ export function createHeadSelect({ texts, language }, { groups }, viewState, onS
     createField(texts.attention, createSelect(kinds, position.kind, (kind) => change({ kind }), VIEWER_TEXTS[language].groups)),
     createField(texts.layer, createSelect(layers, String(position.layer), (layer) => change({ layer: Number(layer) }))),
     createField(texts.head, createSelect(heads, String(position.head), (head) => change({ head: Number(head) }))));
+}
+
+/**
+ * Create the switch between output and input words as names of the rows.
+ * @param {Language} language
+ * @param {string|undefined} initial
+ * @param {(rows: Rows) => void} onSelect
+ */
+export function createRowsSwitch(language, initial, onSelect) {
+  const texts = VIEWER_TEXTS[language];
+  const buttons = ROWS.map((rows) => createElement("button", { type: "button", className: "segment", onclick: () => select(rows) }, texts.rowNames[rows]));
+  const group = createElement("div", { className: "segmented-control", role: "group", "aria-label": texts.rowsHelp }, ...buttons);
+
+  /** @param {Rows} pressed */
+  function press(pressed) {
+    ROWS.forEach((rows, n) => buttons[n].setAttribute("aria-pressed", String(rows === pressed)));
+  }
+
+  /** @param {Rows} rows */
+  function select(rows) {
+    press(rows);
+    onSelect(rows);
+  }
+
+  press(initial === "input" ? "input" : "output");
+  return createElement("div", { className: "rows-field" }, createElement("span", {}, texts.rowsLabel), group);
 }

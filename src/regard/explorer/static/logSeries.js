@@ -51,11 +51,16 @@ function dropCoarseLoss(series) {
   return fine && fine.points.length > 1 ? [fine, ...series.filter(({ name }) => !["loss", "train_loss"].includes(name))] : series;
 }
 
-/** Compute steps per second from the time stamps of the log. @param {LogRecord[]} records */
+/**
+ * Compute steps per second from the time stamps of the log. Records of validations are left out if there are others: they
+ * come a step or two after those, too soon to measure a speed.
+ * @param {LogRecord[]} records
+ */
 function stepsPerSecond(records) {
+  const regular = records.filter(({ loss }) => isNumber(loss));
   const points = /** @type {Series["points"]} */ ([]);
   let previous = { step: 0, seconds: 0 };
-  for (const { step, seconds } of records) {
+  for (const { step, seconds } of regular.length > 1 ? regular : records) {
     if (!isNumber(step) || !isNumber(seconds)) continue;
     const [steps, elapsed] = [step - previous.step, seconds - previous.seconds];
     if (steps > 0 && elapsed > 0) points.push([step, steps / elapsed]);

@@ -35,7 +35,7 @@ export function createRegressionPanel(context, params) {
   let pointElements = /** @type {SVGCircleElement[]} */ ([]);
   const status = createStatus();
   const curve = createSvgElement("path", { class: "curve" });
-  const cursor = createSvgElement("line", { class: "cursor", y1: MARGIN.top, y2: BOTTOM });
+  const cursor = createSvgElement("path", { class: "cursor" });
   const predictedPoint = createSvgElement("circle", { class: "prediction", r: 6 });
   const bars = createSvgElement("g", { class: "weight-bars" });
   const pointGroup = createSvgElement("g");
@@ -112,7 +112,9 @@ export function createRegressionPanel(context, params) {
       pointElements[n].setAttribute("cy", String(yAxis.toPixel(y)));
       pointElements[n].setAttribute("aria-label", texts.pointLabel(formatNumber(x), formatNumber(y)));
     });
-    for (const name of ["x1", "x2"]) cursor.setAttribute(name, String(xAxis.toPixel(state.x)));
+    const bottom = PLOT_HEIGHT - MARGIN.bottom;
+    const x = xAxis.toPixel(state.x);
+    cursor.setAttribute("d", `M ${x} ${MARGIN.top} V ${bottom} M ${x} ${bottom + 22} V ${BOTTOM}`); // not over the axis labels
   }
 
   /** @param {RegressionState} requested @param {ReturnType<typeof parsePrediction>} predicted */

@@ -136,8 +136,7 @@ export function createTranslatePage(context, params) {
     status.show(texts.tracing);
     const record = await requestLatest("/api/traces", { run: run.name, source: sentence, target });
     if (!record) return;
-    const { layer = run.layers - 1, ...viewState } = paramsToViewState(params); // the last layer aligns words best
-    view.show(record, { ...viewState, layer });
+    view.show(record, paramsToViewState(params));
     if (selected === CUSTOM) forcedTarget.replaceChildren(createForcedTarget(record, customTarget, texts));
     status.show(selected === CUSTOM ? texts.attentionOfCustomTarget : texts.attentionOf(selected + 1));
   }

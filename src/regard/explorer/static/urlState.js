@@ -26,13 +26,14 @@ export function formatHash(page, params) {
 
 /** Return the parameters of a viewer's state; defaults are left out. @param {ViewState} viewState */
 export function viewStateToParams(viewState) {
-  const { kind, layer, head, mode, mergeSubwords, collapseSpecial, autoScale, threshold, query, key } = viewState;
+  const { kind, layer, head, mode, rows, mergeSubwords, collapseSpecial, autoScale, threshold, query, key } = viewState;
   const selected = [query ?? "", key ?? ""].join();
   return {
     kind: kind ?? "",
     layer: layer ?? "",
     head: head ?? "",
     view: mode === "lines" ? "lines" : "",
+    rows: rows === "input" ? "input" : "",
     merge: mergeSubwords ? 1 : "",
     collapse: collapseSpecial ? 1 : "",
     autoscale: autoScale ? 1 : "",
@@ -47,8 +48,9 @@ export function paramsToViewState(params) {
   return {
     kind: params.kind,
     layer: parseIndex(params.layer) ?? undefined,
-    head: parseIndex(params.head) ?? 0,
+    head: parseIndex(params.head) ?? undefined,
     mode: params.view,
+    rows: params.rows,
     mergeSubwords: params.merge === "1",
     collapseSpecial: params.collapse === "1",
     autoScale: params.autoscale === "1",

@@ -6,8 +6,10 @@ from contextlib import contextmanager
 import pytest
 import uvicorn
 
-from regard.explorer.server import uvicorn_config
-from regard.explorer.timeouts import TimeoutH11Protocol
+from regard.web import uvicorn_config
+from regard.web.timeouts import TimeoutH11Protocol
+
+pytestmark = pytest.mark.server
 
 WAIT_SECONDS = 60  # on a busy machine
 HEADERS = b"GET / HTTP/1.1\r\nHost: here\r\n"

@@ -6,10 +6,17 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from regard.errors import RegardError
-from regard.explorer.schemas import ErrorResponse
+
+
+class ErrorResponse(BaseModel):
+    """Why a request failed, in one sentence."""
+
+    error: str
+
 
 ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorResponse, "description": description}
@@ -25,6 +32,8 @@ ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
         503: "The server is busy; Retry-After gives the seconds to wait.",
     }.items()
 }
+RETRY_STATUSES = (429, 503)
+DEFAULT_RETRY_SECONDS = "1"
 _ROUTER_MESSAGES = {
     "Not Found": "no such path",
     "Method Not Allowed": "method not allowed for this path",
@@ -35,13 +44,23 @@ _MAX_LOCATION_CHARACTERS = 80  # of each key in a message: keys come from the cl
 def error_response(
     status: int, message: str, headers: dict[str, str] | None = None
 ) -> JSONResponse:
-    """Return `{"error": message}` as one line of valid UTF-8 that ends with a full stop."""
+    """Return `{"error": message}` as one line of valid UTF-8 that ends with a full stop.
+
+    A status that asks to try again has a Retry-After header.
+    """
+    if status in RETRY_STATUSES:
+        headers = {"Retry-After": DEFAULT_RETRY_SECONDS, **(headers or {})}
     line = " ".join(message.splitlines()).encode("utf-8", "replace").decode().rstrip(".")
     return JSONResponse({"error": f"{line}."}, status, headers)
 
 
-def install_error_handlers(app: FastAPI) -> None:
-    """Register exception handlers that answer every error with an `ErrorResponse`."""
+def install_error_handlers(app: FastAPI, invalid_status: int = 422) -> None:
+    """Register exception handlers that answer every error with an `ErrorResponse`.
+
+    Args:
+        app: The app.
+        invalid_status: Status of requests that can be parsed but are invalid.
+    """
 
     @app.exception_handler(HTTPException)
     async def handle_http_exception(_: Request, error: HTTPException) -> JSONResponse:
@@ -50,12 +69,12 @@ def install_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RegardError)
     async def handle_regard_error(_: Request, error: RegardError) -> JSONResponse:
-        return error_response(422, str(error))
+        return error_response(invalid_status, str(error))
 
     @app.exception_handler(RequestValidationError)
     async def handle_validation_error(_: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
-        status = 400 if first["type"] == "json_invalid" else 422
+        status = 400 if first["type"] == "json_invalid" else invalid_status
         return error_response(status, validation_message(first))
 
     @app.exception_handler(Exception)

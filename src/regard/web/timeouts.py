@@ -19,11 +19,12 @@ class TimeoutH11Protocol(H11Protocol):
 
     The header timeout starts with the connection; for further requests on the same connection,
     with the first byte. A client that does not read its response is disconnected, and its request
-    ends.
+    ends. A connection without a request in progress is idle, also while headers arrive.
     """
 
     header_timeout_seconds = HEADER_TIMEOUT_SECONDS
     write_timeout_seconds = WRITE_TIMEOUT_SECONDS
+    idle_since = 0.0  # in seconds of the loop's clock
     _header_timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
 
@@ -31,7 +32,20 @@ class TimeoutH11Protocol(H11Protocol):
         """Start the header timer."""
         super().connection_made(transport)
         transport.set_write_buffer_limits(0)  # pause_writing as soon as anything is buffered
+        self.idle_since = self.loop.time()
         self._start_header_timer()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the connection can be closed without breaking off a response."""
+        has_request = self.cycle is not None and not self.cycle.response_complete
+        is_sending = self.transport.get_write_buffer_size() > 0
+        return not (has_request or is_sending or self.transport.is_closing())
+
+    def on_response_complete(self) -> None:
+        """Note the time, and wait for the next request."""
+        self.idle_since = self.loop.time()
+        super().on_response_complete()
 
     def data_received(self, data: bytes) -> None:
         """Parse some bytes; the timer runs until they complete the headers."""

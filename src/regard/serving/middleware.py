@@ -1,0 +1,124 @@
+"""The translation server's stack of ASGI middlewares, and what LibreTranslate's clients need."""
+
+import json
+from urllib.parse import parse_qsl
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from regard.serving.metrics import Metrics, MetricsMiddleware
+from regard.serving.schemas import LIMITS, Limits
+from regard.web import (
+    MAX_CONCURRENT_REQUESTS,
+    BodyLimitMiddleware,
+    ConcurrencyLimitMiddleware,
+    HostOriginMiddleware,
+    RequestMiddleware,
+    SecurityHeadersMiddleware,
+    ServerAddress,
+    TokenAuthMiddleware,
+    is_equal_secret,
+)
+
+FORM = "application/x-www-form-urlencoded"
+MAX_FORM_FIELDS = 2000
+OPEN_PATHS = ("/health",)  # which probes ask without a token; it reveals nothing
+
+
+def secure_app(
+    app: ASGIApp,
+    address: ServerAddress,
+    token: str | None,
+    metrics: Metrics,
+    limits: Limits = LIMITS,
+    max_requests: int = MAX_CONCURRENT_REQUESTS,
+) -> ASGIApp:
+    """Wrap an app in all middlewares.
+
+    Args:
+        app: The ASGI app to protect.
+        address: Where the server listens; requests for other hosts or from other origins get 403.
+        token: Secret that requests carry; None admits every request.
+        metrics: Count responses.
+        limits: Largest request bodies.
+        max_requests: Requests that may be in progress.
+    """
+    if token is not None:
+        app = ApiKeyMiddleware(app, token)
+    app = FormMiddleware(app)
+    app = BodyLimitMiddleware(app, limits.max_body_bytes)
+    app = ConcurrencyLimitMiddleware(app, max_requests)
+    app = HostOriginMiddleware(app, address)
+    app = SecurityHeadersMiddleware(app)
+    return MetricsMiddleware(app, metrics)
+
+
+class FormMiddleware(RequestMiddleware):
+    """Turns HTML forms, which many clients of LibreTranslate send, into JSON.
+
+    A field that is repeated becomes a list.
+    """
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, with a form as JSON."""
+        if Headers(scope=scope).get("content-type", "").partition(";")[0].strip().lower() != FORM:
+            await self.app(scope, receive, send)
+            return
+        body = _form_to_json(await Request(scope, receive).body())
+        scope = {**scope, "headers": list(scope["headers"])}
+        headers = MutableHeaders(scope=scope)
+        headers["content-type"] = "application/json"
+        headers["content-length"] = str(len(body))
+        await self.app(scope, _replay(body, receive), send)
+
+
+class ApiKeyMiddleware(TokenAuthMiddleware):
+    """Accepts the token also as `api_key` in the body, where LibreTranslate's clients put it."""
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on if it is authenticated or needs no token."""
+        if scope["path"] in OPEN_PATHS or self.is_authenticated(Headers(scope=scope)):
+            await self.app(scope, receive, send)
+            return
+        body = await Request(scope, receive).body()
+        if is_equal_secret(_api_key(body), self.token):
+            await self.app(scope, _replay(body, receive), send)
+        else:
+            await self.refuse(scope, receive, send)
+
+
+def _form_to_json(body: bytes) -> bytes:
+    try:
+        fields = parse_qsl(
+            body.decode("latin-1"), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS
+        )
+    except ValueError:  # too many fields
+        return b"{}"
+    values: dict[str, str | list[str]] = {}
+    for name, value in fields:
+        previous = values.get(name)
+        if previous is None:
+            values[name] = value
+        else:
+            values[name] = [*(previous if isinstance(previous, list) else [previous]), value]
+    return json.dumps(values).encode()
+
+
+def _api_key(body: bytes) -> str:
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    key = content.get("api_key") if isinstance(content, dict) else None
+    return key if isinstance(key, str) else ""
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that delivers a body which was already read, then goes on."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_replayed() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return receive_replayed
