@@ -9,11 +9,17 @@ if TYPE_CHECKING:
     from regard import analysis as analysis
     from regard import attention as attention
     from regard import config as config
+    from regard import data as data
     from regard import decoding as decoding
+    from regard import evaluation as evaluation
+    from regard import interventions as interventions
     from regard import masks as masks
     from regard import models as models
     from regard import positions as positions
+    from regard import presets as presets
+    from regard import runs as runs
     from regard import trace as trace
+    from regard import training as training
     from regard import viz as viz
     from regard.attention import Additive as Additive
     from regard.attention import AttentionOutput as AttentionOutput
@@ -32,6 +38,7 @@ if TYPE_CHECKING:
     from regard.attention import weights as weights
     from regard.capture import Capture as Capture
     from regard.capture import recover_weights as recover_weights
+    from regard.capture import trace_hf as trace_hf
     from regard.capture import watch as watch
     from regard.config import DataConfig as DataConfig
     from regard.config import ModelConfig as ModelConfig
@@ -39,11 +46,16 @@ if TYPE_CHECKING:
     from regard.config import SearchConfig as SearchConfig
     from regard.config import TrainConfig as TrainConfig
     from regard.decoding import Hypothesis as Hypothesis
+    from regard.decoding import Translation as Translation
     from regard.errors import RegardError as RegardError
+    from regard.evaluation import EvaluationReport as EvaluationReport
+    from regard.interventions import edit as edit
+    from regard.runs import Run as Run
     from regard.runs import load as load
     from regard.trace import AttentionMap as AttentionMap
     from regard.trace import Trace as Trace
     from regard.trace import load_trace as load_trace
+    from regard.training import Callback as Callback
     from regard.training import train as train
     from regard.viz import show as show
 
@@ -52,11 +64,17 @@ _SUBPACKAGES = (
     "analysis",
     "attention",
     "config",
+    "data",
     "decoding",
+    "evaluation",
+    "interventions",
     "masks",
     "models",
     "positions",
+    "presets",
+    "runs",
     "trace",
+    "training",
     "viz",
 )
 _EXPORTS = {
@@ -64,10 +82,12 @@ _EXPORTS = {
     "AttentionMap": "regard.trace",
     "AttentionOutput": "regard.attention",
     "Bilinear": "regard.attention",
+    "Callback": "regard.training",
     "Capture": "regard.capture",
     "Cosine": "regard.attention",
     "DataConfig": "regard.config",
     "Dot": "regard.attention",
+    "EvaluationReport": "regard.evaluation",
     "Gaussian": "regard.attention",
     "Hypothesis": "regard.decoding",
     "KVCache": "regard.attention",
@@ -77,17 +97,21 @@ _EXPORTS = {
     "MultiHeadAttention": "regard.attention",
     "NadarayaWatson": "regard.attention",
     "RegardError": "regard.errors",
+    "Run": "regard.runs",
     "RunConfig": "regard.config",
     "ScaledDot": "regard.attention",
     "SearchConfig": "regard.config",
     "Trace": "regard.trace",
     "TrainConfig": "regard.config",
+    "Translation": "regard.decoding",
     "attend": "regard.attention",
+    "edit": "regard.interventions",
     "load": "regard.runs",
     "load_trace": "regard.trace",
     "look": "regard.attention",
     "recover_weights": "regard.capture",
     "show": "regard.viz",
+    "trace_hf": "regard.capture",
     "train": "regard.training",
     "watch": "regard.capture",
     "weights": "regard.attention",

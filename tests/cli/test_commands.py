@@ -1,5 +1,6 @@
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -102,7 +103,8 @@ def test_python_dash_m_runs_the_command():
 
 
 def test_user_error_in_subprocess_is_one_line_with_exit_code_1(tmp_path):
-    found = python("-m", "regard", "words", "--out", str(tmp_path / "nowhere" / "x.png"))
+    (tmp_path / "file").touch()
+    found = python("-m", "regard", "presets", "copy", "multi30k", "--to", str(tmp_path / "file"))
     assert found.returncode == 1
     assert found.stderr.startswith("regard: cannot write ")
     assert found.stderr.count("\n") == 1
@@ -135,84 +137,111 @@ def refused(sentence, *arguments):
     assert result.stderr.count("\n") == 1 and "Traceback" not in result.output
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """Train one small run on the command line, for every command."""
-    from helpers.tiny_corpus import TINY, write_tsv
+def settings_options(*changes):
+    """Return the options that set a tiny model, and further changes."""
+    from helpers.tiny_corpus import TINY
 
-    folder = tmp_path_factory.mktemp("cli")
-    sets = [f"{s}.{k}={v}" for s, keys in TINY.items() for k, v in keys.items()]
-    wanted = [part for change in sets for part in ("--set", change)]
-    tsv = write_tsv(folder / "pairs.tsv")
-    result = run("train", str(tsv), "--out", str(folder / "run"), *wanted)
+    tiny = [f"{section}.{key}={v}" for section, keys in TINY.items() for key, v in keys.items()]
+    return [part for change in (*tiny, *changes) for part in ("--set", change)]
+
+
+def test_train_prints_progress_and_notes_on_stderr_only(pairs, tmp_path):
+    wide = tmp_path / "wide.tsv"
+    wide.write_text(pairs.read_text().replace("\n", "\tCC-BY\n"))
+    out = tmp_path / "run"
+    result = run("train", str(wide), "--out", str(out), *settings_options("train.steps=1"))
     assert result.exit_code == 0, result.output
-    assert "at most 12 steps, about" in result.stderr
-    assert result.stdout == ""  # progress and notes go to stderr
-    return folder
+    assert "wide.tsv has 3 columns; those after the second are ignored\n" in result.stderr
+    assert "at most 1 step, about" in result.stderr
+    assert result.stdout == ""
+    assert (out / "README.md").exists()
 
 
-def test_translate_prints_one_line_per_argument(trained):
-    result = run("translate", str(trained / "run"), "the cat", "a dog", "--beam-size", "2")
+def test_translate_prints_one_line_per_argument(tiny_run):
+    result = run("translate", str(tiny_run), "the cat", "a dog", "--beam-size", "2")
     assert result.exit_code == 0 and result.stdout.count("\n") == 2
 
 
-def test_translate_reads_stdin_in_order(trained, unchecked):
+@pytest.mark.parametrize(
+    ("text", "warning"),
+    [
+        (
+            "🙂🙂 🎉",
+            "most characters of 2 sentences are not in the model's vocabulary, such as '🙂🙂 🎉'",
+        ),
+        ("صباح الخير", "most characters of 2 sentences are not in the model's vocabulary"),
+        ("the cat " * 70, "2 sentences are longer than any in training: 1"),
+    ],
+    ids=["emoji", "Arabic", "long"],
+)
+def test_translate_warns_once_of_input_unlike_the_training_data(tiny_run, unchecked, text, warning):
+    arguments = ["translate", str(tiny_run), "--beam-size", "1"]
+    result = CliRunner().invoke(app, arguments, f"{text}\nthe cat\n{text}\n")
+    assert result.exit_code == 0 and result.stdout.count("\n") == 3
+    assert result.stderr.count("warning: ") == 1
+    assert f"warning: {warning}" in result.stderr
+    assert "warning" not in run("translate", str(tiny_run), "the cat").stderr
+
+
+def test_translate_reads_stdin_in_order(tiny_run, unchecked):
     lines = ["the cat", "", "the old dog"]
-    typed = CliRunner().invoke(app, ["translate", str(trained / "run")], "\n".join(lines))
-    given = run("translate", str(trained / "run"), *lines)
+    typed = CliRunner().invoke(app, ["translate", str(tiny_run)], "\n".join(lines))
+    given = run("translate", str(tiny_run), *lines)
     assert typed.stdout == given.stdout and typed.stdout.split("\n")[1] == ""
 
 
-def test_n_best_prints_scores_in_descending_order(trained):
-    result = run("translate", str(trained / "run"), "the cat", "--n-best", "3")
+def test_n_best_prints_scores_in_descending_order(tiny_run):
+    result = run("translate", str(tiny_run), "the cat", "--n-best", "3")
     scores = [float(line.split("\t")[0]) for line in result.stdout.splitlines()]
     assert len(scores) == 3 and scores == sorted(scores, reverse=True)
 
 
-def test_sampling_with_same_seed_repeats_itself(trained):
-    draw = ("translate", str(trained / "run"), "the cat", "--sample", "--seed", "7")
+def test_sampling_with_same_seed_repeats_itself(tiny_run):
+    draw = ("translate", str(tiny_run), "the cat", "--sample", "--seed", "7")
     assert run(*draw).stdout == run(*draw).stdout
 
 
-def test_traces_option_writes_one_trace_per_line(trained, tmp_path):
+def test_traces_option_writes_one_trace_per_line(tiny_run, tmp_path):
     path = tmp_path / "traces.jsonl"
     path.write_text("of an earlier command")
     given = ("the cat", "", "the old dog")
-    result = run("translate", str(trained / "run"), *given, "--traces", str(path))
+    result = run("translate", str(tiny_run), *given, "--traces", str(path))
     assert result.exit_code == 0, result.output
     traces = [Trace.from_json(line) for line in path.read_text().splitlines()]
     assert ["".join(trace.tokens["source"].pieces).strip() for trace in traces] == list(given)
-    assert [trace.title for trace in traces] == list(given)
+    assert [trace.title.partition(" → ")[0] for trace in traces] == list(given)
     assert {look.kind for look in traces[0].maps} == {"self", "causal", "cross"}
     assert traces[1].maps == ()
 
 
-def test_trace_source_is_stripped_like_the_translated_source(trained, tmp_path):
+def test_trace_source_is_stripped_like_the_translated_source(tiny_run, tmp_path):
     path, sentences = tmp_path / "traces.jsonl", ("the old boat", " the old boat \t")
-    result = run("translate", str(trained / "run"), *sentences, "--traces", str(path))
+    result = run("translate", str(tiny_run), *sentences, "--traces", str(path))
     plain, spaced = map(Trace.from_json, path.read_text().splitlines())
     assert result.exit_code == 0 and plain.maps
     assert plain.tokens == spaced.tokens
 
 
-def test_score_with_alignments_prints_alignment_error_rate(trained, tmp_path):
+def test_score_with_alignments_prints_alignment_error_rate(tiny_run, tmp_path):
     for name, lines in (("s", "the cat\n"), ("t", "le chat\n"), ("a", "0-0 1-1\n")):
         (tmp_path / name).write_text(lines)
     paths = [str(tmp_path / name) for name in ("s", "t")]
-    result = run("score", str(trained / "run"), *paths, "--alignments", str(tmp_path / "a"))
+    result = run("score", str(tiny_run), *paths, "--gold", str(tmp_path / "a"))
     assert "alignment error rate" in result.stdout
 
 
-def test_score_prints_bleu_signature(trained):
-    for side, name in enumerate(("source", "target")):
-        text = (trained / "pairs.tsv").read_text().splitlines()[:5]
-        (trained / name).write_text("".join(line.split("\t")[side] + "\n" for line in text))
-    result = run("score", *(str(trained / name) for name in ("run", "source", "target")))
+def test_score_prints_bleu_signature(tiny_run, pairs, tmp_path):
+    lines = pairs.read_text().splitlines()[:5]
+    paths = [tmp_path / "source", tmp_path / "target"]
+    for side, path in enumerate(paths):
+        path.write_text("".join(line.split("\t")[side] + "\n" for line in lines))
+    result = run("score", str(tiny_run), *map(str, paths))
     assert result.exit_code == 0 and "tok:13a" in result.stdout
 
 
-def test_train_with_other_settings_refuses_existing_run(trained):
-    refused("is a run with", "train", trained / "pairs.tsv", "--out", trained / "run")
+def test_train_with_other_settings_refuses_existing_run(tiny_run, pairs, tmp_path):
+    copy = shutil.copytree(tiny_run, tmp_path / "run")
+    refused("is a run with", "train", pairs, "--out", copy)
 
 
 def test_bad_input_is_reported_in_one_line(pairs, tmp_path):
@@ -231,7 +260,7 @@ def test_doctor_reports_skipped_pairs(tmp_path):
     path.write_text("a cat\tun chat\n\tvide\na cat\tun chat\n", encoding="utf-8")
     told = run("doctor", str(path)).stdout
     assert "3 pairs in" in told and "1 × duplicate pair (line 3)" in told
-    assert "training would drop 1 pairs and use 2" in told
+    assert "training would drop 1 pair and use 2" in told
 
 
 def test_presets_list_show_and_copy(tmp_path):
@@ -240,16 +269,28 @@ def test_presets_list_show_and_copy(tmp_path):
     assert run("presets", "copy", "multi30k", "--to", str(tmp_path)).exit_code == 0
     assert (tmp_path / "multi30k.toml").read_text() == shown
     refused("exists already", "presets", "copy", "multi30k", "--to", tmp_path)
-    refused("no presets action is called 'cpoy'", "presets", "cpoy")
+    refused("no presets action is called 'cpoy'. Did you mean 'copy'?", "presets", "cpoy")
+    refused("`regard presets show multi30k` shows the preset", "presets", "multi30k")
 
 
-@pytest.mark.parametrize("missing", ["fastapi", "uvicorn"])
-def test_explore_without_extra_names_the_extra(missing):
-    without = f"import sys; sys.modules[{missing!r}] = None; "
-    without += "from regard.cli import app; app(['explore'])"
-    found = python("-c", without)
-    wanted = "the explorer needs fastapi and uvicorn: pip install 'regard[explorer]'"
-    assert (found.returncode, found.stderr) == (1, f"regard: {wanted}\n")
+@pytest.mark.parametrize("action", ["show", "copy"])
+def test_presets_action_without_a_name_lists_the_names(action):
+    refused(f"`presets {action}` needs the name of a preset: ", "presets", action)
+    refused("multi30k, ", "presets", action)
+
+
+@pytest.mark.parametrize(
+    ("command", "values"),
+    [
+        ("demo", "fr|zh"),
+        ("demo", "transformer|bahdanau"),
+        ("gallery", "en|zh"),
+        ("look", "encoder|decoder|cross"),
+        ("presets", "list|show|copy"),
+    ],
+)
+def test_help_lists_the_values_of_an_option(command, values):
+    assert f"[{values}]" in run(command, "--help").stdout
 
 
 def test_explore_refuses_folder_without_run_and_invalid_trace(tmp_path):
@@ -259,12 +300,9 @@ def test_explore_refuses_folder_without_run_and_invalid_trace(tmp_path):
     refused("not a trace", "explore", "--trace", tmp_path / "trace.json", *free)
 
 
-def test_training_continues_when_stderr_is_closed(trained, tmp_path):
-    from helpers.tiny_corpus import TINY
-
-    sets = [f"{s}.{k}={v}" for s, keys in TINY.items() for k, v in keys.items()]
-    wanted = [part for change in sets for part in ("--set", change)]
-    verb = ["train", str(trained / "pairs.tsv"), "--out", str(tmp_path / "run"), *wanted]
+@pytest.mark.train
+def test_training_continues_when_stderr_is_closed(pairs, tmp_path):
+    verb = ["train", str(pairs), "--out", str(tmp_path / "run"), *settings_options()]
     reading, writing = os.pipe()
     os.close(reading)
     ended = subprocess.run([sys.executable, "-m", "regard", *verb], stderr=writing, check=False)
@@ -273,8 +311,8 @@ def test_training_continues_when_stderr_is_closed(trained, tmp_path):
     assert (tmp_path / "run" / "README.md").exists()
 
 
-def test_translate_without_sentences_or_stdin_is_an_error(trained):
-    verb = [sys.executable, "-m", "regard", "translate", str(trained / "run")]
+def test_translate_without_sentences_or_stdin_is_an_error(tiny_run):
+    verb = [sys.executable, "-m", "regard", "translate", str(tiny_run)]
     shell = " ".join(map(shlex.quote, verb)) + " <&-"
     ended = subprocess.run(shell, shell=True, capture_output=True, text=True, check=False)
     assert ended.returncode == 1

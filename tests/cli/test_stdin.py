@@ -86,3 +86,9 @@ def test_lines_of_earlier_reads_are_yielded_before_the_error():
 @pytest.mark.parametrize("block", [1 << 16, 1])
 def test_byte_order_mark_is_removed_from_the_first_line(block):
     assert lines_of("\ufeffone\n\ufefftwo\n".encode(), block) == ["one", "\ufefftwo"]
+
+
+@pytest.mark.parametrize("block", [1 << 16, 1])
+def test_utf_16_is_named_by_its_byte_order_mark(block):
+    with pytest.raises(RegardError, match="^stdin must be UTF-8, but it is UTF-16, .*`iconv"):
+        lines_of("one\ntwo\n".encode("utf-16"), block)

@@ -6,7 +6,7 @@ import pytest
 
 from regard import RegardError
 from regard.data.phrasebook import load_phrasebook
-from regard.demo import choose_head, run_demo
+from regard.demo import choose_head, run_demo, showcase
 from regard.runs import load
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -26,21 +26,29 @@ def small_phrasebook(monkeypatch):
     return load_small
 
 
+@pytest.fixture(scope="module")
+def demo_model():
+    return load("demo-model")
+
+
 @pytest.mark.train
 @pytest.mark.parametrize(("to", "model"), [("fr", "transformer"), ("zh", "bahdanau")])
 def test_demo_trains_evaluates_and_shows_attention(to, model, tmp_path, small_phrasebook):
     book = small_phrasebook(to)
     out, printed = tmp_path / "run", []
-    run_demo(out, to=to, model=model, minutes=0.03, echo=printed.append)
+    run_demo(out, to=to, model=model, steps=12, echo=printed.append)
     text = "\n".join(printed)
+    assert "300 sentence pairs: 12 steps." in text
     assert re.search(r"Test set of 20 unseen sentences: BLEU \d+\.\d, exact match \d+ %\.", text)
-    assert "Attention of layer" in text and "Gold alignment" in text
+    assert "Attention of layer" in text
     assert f"regard translate {out}" in text
     saved = Path(re.search(r"Wrote (.*)", text)[1])
     assert saved.read_bytes().startswith((b"\x89PNG", b"<?xml"))
     assert saved.suffix == ".png" or to == "zh"
-    assert load(out).settings.model.kind == ("recurrent" if model == "bahdanau" else "transformer")
-    head = choose_head(load(out), book.valid[:3])
+    run = load(out)
+    assert run.settings.model.kind == ("recurrent" if model == "bahdanau" else "transformer")
+    assert (run.settings.train.steps, run.settings.train.minutes) == (12, None)
+    head = choose_head(run, book.valid[:3])
     assert 0.0 <= head.value <= 1.0
 
 
@@ -52,11 +60,55 @@ def test_demo_without_matplotlib_shows_maps_and_names_the_extra(
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     printed = []
     run_demo(tmp_path / "run", minutes=0.02, echo=printed.append)
+    assert "pairs: at most 1 s." in printed[0]
     maps, picture, next_steps = printed[-3:]
-    assert "Attention of layer" in maps and "Gold alignment" in maps
+    assert "Attention of layer" in maps
     assert re.match(r"No picture was saved: .*pip install 'regard\[pictures\]'\n", picture)
     assert next_steps.startswith("Next:")
     assert not list((tmp_path / "run").glob("attention.*"))
+
+
+def render(run, pair, head):
+    return showcase._render_example(showcase._trace_example(run, pair, head))
+
+
+def test_showpiece_of_a_correct_translation_has_its_gold_alignment(demo_model, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    pairs = load_phrasebook("fr", train=0).test[:10]
+    pair = next(pair for pair in pairs if demo_model.translate(pair.source).text == pair.target)
+    text = render(demo_model, pair, choose_head(demo_model, [pair]))
+    assert f"\n  {pair.source}\n  {pair.target}\n\n" in text
+    assert "Gold alignment" in text and "reference:" not in text
+
+
+def test_showpiece_shows_the_models_own_translation_and_marks_the_reference(
+    demo_model, monkeypatch
+):
+    """The pair's reference is another one than the model's translation."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    pair, other = load_phrasebook("fr", train=0).test[:2]
+    wrong = pair._replace(target=other.target, target_words=other.target_words, links=())
+    translation = demo_model.translate(pair.source).text
+    head = choose_head(demo_model, [pair])
+    text = render(demo_model, wrong, head)
+    assert f"\n  {pair.source}\n  {translation}\n  reference: {other.target}\n" in text
+    assert "Gold alignment" not in text
+    example = showcase._trace_example(demo_model, wrong, head)
+    assert "".join(example.labels[0]) == re.sub(r"\s", "", translation)
+    assert example.weights.sum(-1) == pytest.approx(1.0, abs=0.05)
+
+
+@pytest.mark.parametrize("to", ["fr", "zh"])
+@pytest.mark.parametrize("model", ["transformer", "bahdanau"])
+def test_advice_names_the_other_language_and_the_other_model(to, model):
+    text = showcase._next_steps(Path("here"), "A cat.", to, model)
+    other_to, other_model = (
+        {"fr": "zh", "zh": "fr"}[to],
+        {"transformer": "bahdanau"}.get(model, "transformer"),
+    )
+    assert f"regard demo --to {other_to} --model {model} --out here-{other_to}" in text
+    assert f"regard demo --to {to} --model {other_model} --out here-{other_model}" in text
+    assert 'regard look here "A cat."' in text
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,12 @@
 
 import pytest
 
+from regard.analysis import (
+    alignment_error_rate,
+    best_alignment_head,
+    extract_alignment,
+    select_head,
+)
 from regard.data import Corpus
 from regard.data.phrasebook import load_phrasebook
 from regard.decoding import translate
@@ -42,13 +48,27 @@ def train_and_evaluate(book, out, *updates):
         Corpus.from_pairs("book", [pair.to_pair() for pair in book.train]),
         out,
         valid=Corpus.from_pairs("valid", [pair.to_pair() for pair in book.valid]),
-        updates=[SETTINGS, *updates],
+        settings=[SETTINGS, *updates],
         echo=lambda line: None,
     )
     run = load(out)
     hypotheses = translate(run.model, run.tokenizers, [pair.source for pair in book.test])
     texts, references = [best[0].text for best in hypotheses], [pair.target for pair in book.test]
     return run, bleu(texts, references), exact_match(texts, references)
+
+
+def assert_selected_heads_align(run, pairs):
+    """Assert that heads selected without gold links align as well as the best one with them."""
+    traces = [run.trace(pair.source, pair.target, words=pair.word_spans()) for pair in pairs]
+    best = best_alignment_head(traces, [pair.links for pair in pairs])
+    predicted, gold = [], []
+    for n, (trace, pair) in enumerate(zip(traces, pairs, strict=True)):
+        selected = select_head(trace)
+        links = extract_alignment(trace, selected.layer, selected.head, symmetric=False)
+        predicted += [(n, *link) for link in links]
+        gold += [(n, *link) for link in pair.links]
+    error_rate = alignment_error_rate(predicted, gold)
+    assert error_rate < best.value + 0.02 and error_rate < best.values.mean() - 0.05
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +80,7 @@ def test_transformer_translates_unseen_sentences_and_a_head_aligns(book, tmp_pat
     run, score, exact = train_and_evaluate(book, tmp_path / "run")
     assert score > 70 and exact > 0.4
     assert choose_head(run, book.valid[:100]).value < 0.4
+    assert_selected_heads_align(run, book.valid[:100])
 
 
 def test_bahdanau_model_translates_unseen_sentences_and_a_head_aligns(book, bahdanau):

@@ -9,6 +9,17 @@ from regard.demo import MODELS
 from regard.runs import load
 from regard.training import train
 
+TRAINED = {"translators", "speller"}  # fixtures that train for seconds
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are selected by their markers
+def pytest_collection_modifyitems(items):
+    """Mark the tests of figures that are drawn from trained models."""
+    for item in items:
+        if not TRAINED.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.train)
+
+
 SMALL = {
     "data": {"vocab_size": 500},
     "model": {"width": 16, "heads": 2, "ffn_width": 24},
@@ -35,7 +46,7 @@ def translators(tmp_path_factory):
         patch.setattr(jaxtyping.config, "jaxtyping_disable", True)
         for name, settings in MODELS.items():
             out = tmp_path_factory.mktemp("runs") / name
-            train(texts[0], out, valid=texts[1], updates=[{"model": settings["model"]}, SMALL])
+            train(texts[0], out, valid=texts[1], settings=[{"model": settings["model"]}, SMALL])
             runs[name] = load(out)
     return runs
 

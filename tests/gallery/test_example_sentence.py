@@ -25,6 +25,6 @@ def test_trace_pair_has_one_token_per_word(translators):
         example_pair().source_words
     )
     target = [word.strip() for word in trace.tokens["target"].pieces]
-    assert target == ["<start>", *example_pair().target_words]
+    assert target == [*example_pair().target_words, "<end>"]
     for look in trace.maps:
         assert look.weights.sum(-1) == pytest.approx(1.0, abs=1e-5)

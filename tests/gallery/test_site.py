@@ -1,7 +1,7 @@
 import itertools
 import re
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -14,7 +14,9 @@ from regard.gallery import figure_page, site
 from regard.gallery.localize import localize
 from regard.viz import new_figure
 
-QUICK = ("five_tokens", "residual_and_norm")
+pytestmark = pytest.mark.train  # it draws whole pages
+
+QUICK = ("kernel_regression", "five_tokens")
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,7 @@ def written(folder):
 def stubbed(monkeypatch):
     """Figures that take no time, and no translators to learn for them."""
     monkeypatch.setattr(figure_page, "draw_figure", lambda name: {"one": new_figure(1.0, 1.0)})
-    monkeypatch.setattr(site, "find_cached", lambda to: None)
+    monkeypatch.setattr(site, "train_in_background", nullcontext)
 
 
 class Addresses(HTMLParser):
@@ -55,7 +57,7 @@ def test_every_figure_has_a_page_in_both_languages(built):
     assert "What to notice" in (out / "five_tokens.html").read_text("utf-8")
     assert "看什么" in (out / "zh" / "five_tokens.html").read_text("utf-8")
     counted = [line.split(" (")[0] for line in log if not line.startswith("no installed font")]
-    assert counted == ["1/2 five_tokens", "2/2 residual_and_norm"]
+    assert counted == ["1/2 kernel_regression", "2/2 five_tokens"]
 
 
 def test_links_are_local_and_exist(built):
@@ -110,7 +112,7 @@ def test_offline_browser_shows_every_picture(built, chromium):
             window.wait_for_function("image => image.complete && image.naturalWidth > 0", arg=image)
         assert window.evaluate("document.documentElement.scrollWidth") <= 390
     window.click("a.previous")
-    assert window.url.endswith("/five_tokens.html")
+    assert window.url.endswith(f"/{QUICK[0]}.html")
     context.close()
     assert requests and all(url.startswith("file:") for url in requests)
     assert messages == []
@@ -141,6 +143,19 @@ def test_page_without_translation_has_no_language_link(tmp_path, stubbed):
     assert "English" not in (tmp_path / "zh" / "positions.html").read_text("utf-8")
     assert "English" in (tmp_path / "zh" / "scores.html").read_text("utf-8")
     assert not (tmp_path / "positions.html").exists()
+
+
+def test_missing_fonts_cause_no_warnings_of_matplotlib(tmp_path, monkeypatch):
+    def draw(name):
+        figure = new_figure(1.0, 1.0)
+        figure.text(0.5, 0.5, "\U000f0000")  # a private character, which no font has
+        figure.draw_without_rendering()
+        return {"one": figure}
+
+    monkeypatch.setattr(figure_page, "draw_figure", draw)
+    log = []
+    site.build(tmp_path, ["scores"], log=log.append)
+    assert len(log) == 2 and log[-1].startswith("no installed font has ")
 
 
 def test_missing_fonts_are_reported(tmp_path, monkeypatch):
@@ -224,10 +239,9 @@ def test_command_prints_the_index_page(tmp_path, stubbed):
     assert result.stderr.startswith("1/1 scores")
 
 
-@pytest.mark.parametrize("is_cached", [True, False], ids=["cached", "missing"])
 @pytest.mark.parametrize("name", ["bahdanau", "scores"])
-def test_translators_train_in_background_once_the_demo_model_exists(
-    name, is_cached, stubbed, monkeypatch, tmp_path
+def test_translators_train_in_background_for_the_figure_that_needs_them(
+    name, stubbed, monkeypatch, tmp_path
 ):
     events = []
 
@@ -237,8 +251,6 @@ def test_translators_train_in_background_once_the_demo_model_exists(
         yield
         events.append("stopped")
 
-    monkeypatch.setattr(site, "find_cached", lambda to: tmp_path if is_cached else None)
     monkeypatch.setattr(site, "train_in_background", train_in_background)
     site.build(tmp_path / "gallery", (name,), "en", log=lambda line: events.append("drawn"))
-    in_background = is_cached and name == "bahdanau"
-    assert events == (["started", "drawn", "stopped"] if in_background else ["drawn"])
+    assert events == (["started", "drawn", "stopped"] if name == "bahdanau" else ["drawn"])

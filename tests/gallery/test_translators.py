@@ -11,8 +11,8 @@ def told(monkeypatch, unchecked):
 
     class Started:
         def __init__(self, command, stderr):
-            self.model = command[-2]
-            notes.append(("start", self.model, command[-1]))
+            self.model = command[-1]
+            notes.append(("start", self.model))
 
         def wait(self):
             notes.append(("wait", self.model))
@@ -21,8 +21,8 @@ def told(monkeypatch, unchecked):
             notes.append(("stop", self.model))
 
     monkeypatch.setattr(translators, "Popen", Started)
-    monkeypatch.setattr(translators, "load_or_train", lambda to, model, minutes: f"{to} {model}")
-    monkeypatch.setattr(translators, "find_cached", lambda to, model, minutes: None)
+    monkeypatch.setattr(translators, "load_or_train", lambda to, model: f"{to} {model}")
+    monkeypatch.setattr(translators, "find_cached", lambda to, model: None)
     return notes
 
 
@@ -34,9 +34,9 @@ def test_missing_translators_are_trained_in_parallel(told):
 
 def test_cached_translators_are_not_trained_again(told, monkeypatch, tmp_path):
     there = {"bahdanau": tmp_path, "no_attention": None}
-    monkeypatch.setattr(translators, "find_cached", lambda to, model, minutes: there[model])
+    monkeypatch.setattr(translators, "find_cached", lambda to, model: there[model])
     load_with_and_without_attention()
-    assert told == [("start", "no_attention", str(translators.MINUTES)), ("wait", "no_attention")]
+    assert told == [("start", "no_attention"), ("wait", "no_attention")]
 
 
 def test_background_training_is_awaited_when_loading(told):

@@ -1,6 +1,3 @@
-from pathlib import Path
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -28,11 +25,8 @@ def test_each_frame_holds_weights_of_its_snapshot(pictures, kept):
     runs = [*(load(kept.folder.path, checkpoint=path) for path in snapshots), kept]
     for drawn, run in zip(maps, runs, strict=True):
         assert drawn.sum(-1) == pytest.approx(1.0, abs=1e-5)
-        found = [
-            word_level_cross_attention(trace_pair(run, example_pair()), row)[0]
-            for row in ("input", "output")
-        ]
-        assert any(np.allclose(drawn, head) for stack in found for layer in stack for head in layer)
+        stack, _, _ = word_level_cross_attention(trace_pair(run, example_pair()))
+        assert any(np.allclose(drawn, head) for layer in stack for head in layer)
     assert not np.allclose(maps[0], maps[-1])
 
 
@@ -53,15 +47,13 @@ def test_animation_shows_every_frame_and_holds_the_last(pictures):
         assert (moving.images[0].get_array() == still.images[0].get_array()).all()
 
 
-def test_run_without_snapshots_is_not_used(kept, monkeypatch, translators):
-    asked = []
+def test_run_with_snapshots_is_requested(kept, monkeypatch):
+    requests = []
 
-    old = SimpleNamespace(folder=SimpleNamespace(snapshots={}))
+    def record(**request):
+        requests.append(request)
+        return kept
 
-    def found(to, near=None):
-        asked.append(near)
-        return kept if near else old
-
-    monkeypatch.setattr(while_learning, "load_or_train", found)
-    assert while_learning._run_with_snapshots() is kept
-    assert asked == [None, Path("nowhere")]
+    monkeypatch.setattr(while_learning, "load_or_train", record)
+    while_learning.draw()
+    assert requests == [{"to": "fr", "snapshots": True}]

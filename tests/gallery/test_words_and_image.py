@@ -1,15 +1,22 @@
 import numpy as np
 import pytest
+from matplotlib import rc_context
 
 from regard.gallery import words_and_image
 from regard.gallery.spelling import NAMES, accuracy, load_split, train_speller
+from regard.gallery.words_and_image import _frame
+from regard.viz import font_families, new_figure
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
 
+@pytest.fixture(scope="module")
+def speller():
+    return train_speller(load_split()[0], steps=40)
+
+
 @pytest.fixture
-def drawn(monkeypatch):
-    speller = train_speller(load_split()[0], steps=40)
+def drawn(speller, monkeypatch):
     monkeypatch.setattr(words_and_image, "train_speller", lambda _: speller)
     return speller, words_and_image.draw()
 
@@ -45,3 +52,13 @@ def test_accuracy_is_measured_on_test_images(drawn):
         accuracy(speller.spell(held.images, seen)[0], held.labels) for seen in range(len(bars))
     ]
     assert [bar.get_height() for bar in bars] == pytest.approx(found)
+
+
+def test_chinese_titles_are_drawn_without_font_warnings(caplog):
+    if not font_families()[1:]:
+        pytest.skip("no font with Chinese characters is installed")
+    with rc_context({"font.family": font_families()}):
+        figure = new_figure(2, 2)
+        _frame(figure.subplots(), "结束")
+        figure.canvas.draw()
+    assert [record.getMessage() for record in caplog.records] == []

@@ -1,9 +1,11 @@
-"""The command line: `app` (app.py), commands (commands.py), errors in one line, and stdin.
+"""The command line: `app` (app.py), commands (commands.py, serve.py), errors, and stdin.
 
 `regard --help` imports neither torch nor matplotlib: every command imports what it needs when it
 runs.
 """
 
-from regard.cli.commands import app
+from regard.cli.commands import app  # isort: split
+
+from regard.cli import serve as serve
 
 __all__ = ["app"]

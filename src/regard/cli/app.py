@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Annotated, TextIO, cast
@@ -11,7 +12,8 @@ from typing import Annotated, TextIO, cast
 import typer
 
 from regard import __version__
-from regard.cli.errors import OneLineErrorGroup
+from regard._support.escape import escape_control, escape_drawing
+from regard.cli.errors import OneLineErrorGroup, OptionNamingCommand
 
 # Idle OpenMP threads sleep instead of spinning: beside another busy process, spinning takes the
 # core from the thread that is being waited for. OpenMP reads this when torch is imported.
@@ -26,6 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+command = partial(app.command, cls=OptionNamingCommand)
 
 
 def _show_version(wanted: bool) -> bool:
@@ -51,10 +54,43 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Override a setting; repeatable."),
 ]
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or demo-model.")]
 BeamSize = Annotated[
     int | None, typer.Option("--beam-size", help="Beam size; 1 is greedy. Default: the run's own.")
 ]
+LengthPenalty = Annotated[
+    float | None,
+    typer.Option(
+        "--length-penalty",
+        help="Larger values favour longer translations. Default: the run's own.",
+    ),
+]
+
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="[auto|torch|ctranslate2]",
+        help="What translates; auto takes CTranslate2 if it is installed and has the model.",
+    ),
+]
+Quantization = Annotated[
+    str | None,
+    typer.Option(
+        "--quantization", metavar="[float32|int8|…]", help="Of CTranslate2. Default: float32."
+    ),
+]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Say which engine translates.")]
+
+
+def echo(text: str) -> None:
+    """Print text that may come from a file or a path: control characters are escaped."""
+    typer.echo(escape_control(text, keep="\n"))
+
+
+def echo_drawing(text: str) -> None:
+    """Print text as `echo` does, with the colours of pictures."""
+    typer.echo(escape_drawing(text))
 
 
 @contextmanager
@@ -67,5 +103,5 @@ def interruptible() -> Iterator[None]:
         with redirect_stderr(cast(TextIO, IgnoreBrokenPipe(sys.stderr or StringIO()))):
             yield
     except Interrupted as stop:
-        typer.echo(f"regard: {stop}", err=True)
+        typer.echo(f"regard: {escape_control(str(stop))}", err=True)
         raise typer.Exit(130) from None

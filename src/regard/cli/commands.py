@@ -1,19 +1,36 @@
 """The commands of `regard`: each reads its arguments, calls one function and prints."""
 
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.app import BeamSize, RunArgument, Settings, interruptible
+from regard._support.escape import escape_control
+from regard.cli.app import (
+    BeamSize,
+    EngineOption,
+    LengthPenalty,
+    Quantization,
+    RunArgument,
+    Settings,
+    Verbose,
+    command,
+    echo,
+    echo_drawing,
+    interruptible,
+)
 from regard.cli.app import app as app
 from regard.errors import RegardError, unknown_name
 
+if TYPE_CHECKING:
+    from regard.runs import Run
+
 
 # Each command imports what it needs: importing torch takes seconds, which --help must not.
-@app.command()
+@command()
 def train(
     pairs: Annotated[
         list[Path],
@@ -30,35 +47,42 @@ def train(
     preset: Annotated[str | None, typer.Option(help="Preset; `regard presets` lists them.")] = None,
     settings: Annotated[Path | None, typer.Option(help="TOML file of settings.")] = None,
     minutes: Annotated[
-        float | None, typer.Option(help="Time limit; the schedule is planned for it.")
+        float | None, typer.Option(help="Time limit; steps and learning rate are planned for it.")
+    ] = None,
+    processes: Annotated[
+        int | None,
+        typer.Option(help="Processes that share every batch. Default: as many as pay."),
     ] = None,
     changes: Settings = None,
 ) -> None:
     """Train a translator on sentence pairs, or resume a run."""
     from regard.training import train as train_run
 
-    updates = _updates(preset, settings, minutes, changes)
     with interruptible():
-        train_run(pairs, out, valid=valid or None, alignments=alignments, updates=updates)
+        train_run(
+            pairs,
+            out,
+            valid=valid or None,
+            alignments=alignments,
+            preset=preset,
+            processes=processes,
+            settings=_collect_settings(settings, minutes, changes),
+        )
 
 
-def _updates(
-    preset: str | None, settings: Path | None, minutes: float | None, assignments: list[str] | None
+def _collect_settings(
+    file: Path | None, minutes: float | None, assignments: list[str] | None
 ) -> list[dict[str, Any]]:
-    """Collect settings: preset, file, `--minutes`, then each `--set`; later ones win."""
-    from regard import config, presets
+    """Collect settings: file, `--minutes`, then each `--set`; later ones win."""
+    from regard import config
 
-    updates = []
-    if preset is not None:
-        updates.append(presets.read(preset))
-    if settings is not None:
-        updates.append(config.read_toml(settings))
+    settings: list[dict[str, Any]] = [] if file is None else [config.read_toml(file)]
     if minutes is not None:
-        updates.append({"train": {"minutes": minutes}})
-    return updates + [config.parse_assignment(assignment) for assignment in assignments or []]
+        settings.append({"train": {"minutes": minutes}})
+    return settings + [config.parse_assignment(assignment) for assignment in assignments or []]
 
 
-@app.command()
+@command()
 def translate(
     run: RunArgument,
     sentences: Annotated[
@@ -66,41 +90,66 @@ def translate(
     ] = None,
     beam_size: BeamSize = None,
     n_best: Annotated[int, typer.Option(help="Translations per sentence.")] = 1,
+    length_penalty: LengthPenalty = None,
+    prefix: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What every translation begins with.")
+    ] = None,
     sample: Annotated[bool, typer.Option("--sample", help="Sample instead of searching.")] = False,
-    temperature: Annotated[float, typer.Option(help="Sampling temperature.")] = 1.0,
+    temperature: Annotated[
+        float | None, typer.Option(help="Sampling temperature. Default: 1.")
+    ] = None,
+    top_k: Annotated[
+        int | None, typer.Option(help="Sample from this many most probable tokens.")
+    ] = None,
+    top_p: Annotated[
+        float | None, typer.Option(help="Sample from tokens that make up this probability.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Sampling seed.")] = None,
     traces: Annotated[
         Path | None, typer.Option(help="Also write attention traces, one line per sentence.")
     ] = None,
+    engine: EngineOption = "auto",
+    quantization: Quantization = None,
+    verbose: Verbose = False,
 ) -> None:
     """Translate sentences, or the lines of stdin, in order."""
-    from dataclasses import replace
-
-    from regard._support import files
     from regard._support.progress import track
+    from regard.cli.processes import share_work
     from regard.cli.stdin import open_stdin, read_available_lines
-    from regard.decoding import SamplingConfig, format_lines, translate
-    from regard.runs import append_traces, load
+    from regard.cli.translate import append_traces, clear_traces, format_lines, translate_blocks
 
-    loaded = load(run)
-    search = loaded.settings.search
-    if beam_size is not None:
-        search = replace(search, beam_size=beam_size)
-    sampling = SamplingConfig(temperature, seed=seed) if sample else None
-    if traces is not None:
-        files.write_file(traces, "")
-    batches = [sentences] if sentences else read_available_lines(open_stdin())
-    for batch in track(batches, "sentences", size=len, visible=not sys.stdout.isatty()):
-        translations = translate(
-            loaded.model, loaded.tokenizers, batch, search, n_best=n_best, sampling=sampling
+    with share_work(run, engine, quantization) as (loaded, pool):
+        _announce_engine(loaded, verbose)
+        options = loaded.translation_options(
+            beam_size=beam_size,
+            n_best=n_best,
+            length_penalty=length_penalty,
+            sample=sample,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            seed=seed,
         )
-        for alternatives in translations:
-            typer.echo(format_lines(alternatives))
         if traces is not None:
-            append_traces(traces, loaded, batch, [alternatives[0] for alternatives in translations])
+            clear_traces(traces)
+        blocks = [sentences] if sentences else read_available_lines(open_stdin())
+        translated = translate_blocks(
+            loaded, pool, blocks, options, prefix=prefix, with_traces=traces is not None
+        )
+        for block in track(
+            translated,
+            "sentences",
+            size=lambda block: len(block.sentences),
+            visible=not sys.stdout.isatty(),
+        ):
+            for alternatives in block.translations:
+                shown = alternatives if n_best > 1 else alternatives[0]
+                typer.echo(format_lines(shown, sys.stdout.isatty()))
+            if traces is not None:
+                append_traces(traces, block.traces)
 
 
-@app.command()
+@command()
 def look(
     arguments: Annotated[
         list[str],
@@ -114,49 +163,114 @@ def look(
     target: Annotated[
         str | None, typer.Option(help="Forced target; default: the model's translation.")
     ] = None,
-    kind: Annotated[str | None, typer.Option(help="encoder, decoder or cross.")] = None,
-    layer: Annotated[int, typer.Option(help="Layer, from 0; -1 is the last.")] = 0,
-    head: Annotated[int | None, typer.Option(help="Head, from 0.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(metavar="[encoder|decoder|cross]", help="Attention to show.")
+    ] = None,
+    layer: Annotated[
+        int | None,
+        typer.Option(help="Layer, from 0; -1 is the last. Default: the clearest head's."),
+    ] = None,
+    head: Annotated[
+        int | None, typer.Option(help="Head, from 0; default: the clearest one.")
+    ] = None,
+    all_heads: Annotated[bool, typer.Option("--all", help="Show all layers and heads.")] = False,
     words: Annotated[bool, typer.Option(help="Merge subword tokens into words.")] = True,
+    rows: Annotated[
+        str,
+        typer.Option(
+            metavar="[output|input]",
+            help="Name rows of cross-attention by the words written, or by those read.",
+        ),
+    ] = "output",
     png: Annotated[Path | None, typer.Option(help="Write a PNG picture.")] = None,
     svg: Annotated[Path | None, typer.Option(help="Write an SVG drawing.")] = None,
     pdf: Annotated[Path | None, typer.Option(help="Write a PDF drawing.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write an HTML page with every head.")] = None,
+    open_page: Annotated[
+        bool, typer.Option("--open", help="Open the page in a browser; with or without --html.")
+    ] = False,
 ) -> None:
-    """Show attention weights for a text: in the terminal, as a picture or as a page."""
-    from regard.cli.look import HeadSelection, draw, trace_hf_model, trace_run
+    """Show attention weights for a text: in the terminal, as a picture or as a page.
+
+    Prints the text and its translation first. Without --layer and --head it shows the head with the
+    clearest alignment, or in self-attention the lowest entropy.
+    """
+    from regard.cli.look import HeadSelection, draw, open_in_browser, trace_hf_model, trace_run
 
     if len(arguments) != (2 if hf is None else 1):
         raise RegardError(
             "look needs a run folder and a text, or --hf MODEL and a text; quote the text"
         )
     *run, text = arguments
-    trace = trace_run(Path(run[0]), text, target) if hf is None else trace_hf_model(hf, text)
+    trace = (
+        trace_run(Path(run[0]), text, target) if hf is None else trace_hf_model(hf, text, target)
+    )
+    if open_page and html is None:
+        html = Path(tempfile.mkdtemp(prefix="regard-")) / "look.html"
     formats = {"png": png, "svg": svg, "pdf": pdf, "html": html}
     paths = {format: path for format, path in formats.items() if path is not None}
-    typer.echo(draw(trace, HeadSelection(kind, layer, head), words, paths))
+    echo_drawing(draw(trace, HeadSelection(kind, layer, head), words, paths, all_heads, rows))
+    if open_page and html is not None and (problem := open_in_browser(html)):
+        echo(problem)
 
 
-@app.command()
-@app.command("evaluate", hidden=True)
+@command()
+@command("evaluate", hidden=True)
 def score(
     run: RunArgument,
     source: Annotated[Path, typer.Argument(help="Source sentences, one per line.")],
     reference: Annotated[Path, typer.Argument(help="Reference translations.")],
-    alignments: Annotated[
-        Path | None, typer.Option(help="Gold word alignments (0-0 1-2 …).")
+    gold: Annotated[
+        Path | None,
+        typer.Option(help="Gold word alignments (0-0 1-2 …), for the alignment error rate."),
     ] = None,
     beam_size: BeamSize = None,
+    length_penalty: LengthPenalty = None,
+    engine: EngineOption = "auto",
+    quantization: Quantization = None,
+    verbose: Verbose = False,
 ) -> None:
     """Evaluate a run: BLEU, chrF, perplexity and alignment error rate."""
-    from regard.evaluation import evaluate
-    from regard.runs import load
+    from regard.cli.processes import share_work
 
-    for line in evaluate(load(run), source, reference, alignments, beam_size).lines():
-        typer.echo(line)
+    with share_work(run, engine, quantization) as (loaded, pool):
+        _announce_engine(loaded, verbose)
+        report = loaded.evaluate(
+            source,
+            reference,
+            gold=gold,
+            beam_size=beam_size,
+            length_penalty=length_penalty,
+            progress=True,
+            map=pool.map,
+        )
+    echo(str(report))
 
 
-@app.command()
+def _announce_engine(run: "Run", verbose: bool) -> None:
+    """Say on stderr which engine translates, if asked to."""
+    if verbose:
+        typer.echo(f"engine: {run.engine!r}", err=True)
+
+
+@command()
+def export(
+    run: RunArgument,
+    out: Annotated[Path, typer.Option(help="Folder to write; new or empty.")],
+    to: Annotated[str, typer.Option(metavar="[ctranslate2]", help="Format.")] = "ctranslate2",
+    quantization: Annotated[
+        str, typer.Option(metavar="[float32|int8|…]", help="Type of the stored parameters.")
+    ] = "float32",
+) -> None:
+    """Export a run with its tokenizers, for use without regard."""
+    from regard.runs import export_ctranslate2, load
+
+    if to != "ctranslate2":
+        raise unknown_name("format", to, ["ctranslate2"])
+    echo(export_ctranslate2(load(run, engine="torch"), out, quantization))
+
+
+@command()
 def doctor(
     pairs: Annotated[list[Path], typer.Argument(help="A TSV file or two parallel files.")],
     test: Annotated[
@@ -167,13 +281,15 @@ def doctor(
     from regard.data import check_corpus
 
     for line in check_corpus(pairs, test):
-        typer.echo(line)
+        echo(escape_control(line))  # one line, whatever the paths are
 
 
-@app.command()
+@command()
 def presets(
-    action: Annotated[str, typer.Argument(help="list, show or copy.")] = "list",
-    name: Annotated[str, typer.Argument(help="Preset to show or copy.")] = "",
+    action: Annotated[
+        str, typer.Argument(metavar="[list|show|copy]", help="What to do.", show_default="list")
+    ] = "list",
+    name: Annotated[str, typer.Argument(help="Preset to show or copy.", show_default=False)] = "",
     to: Annotated[Path, typer.Option(help="Where to copy it to.")] = Path(),
 ) -> None:
     """List, show or copy presets: settings that are known to work."""
@@ -182,80 +298,94 @@ def presets(
     actions: dict[str, Callable[[], str]] = {
         "list": known.table,
         "show": lambda: known.text(name).rstrip("\n"),
-        "copy": lambda: f"copied to {known.copy(name, to)}",
+        "copy": lambda: escape_control(f"copied to {known.copy(name, to)}"),
     }
+    if action in known.names():
+        raise RegardError(f"`regard presets show {action}` shows the preset {action!r}")
     if action not in actions:
         raise unknown_name("presets action", action, actions)
-    typer.echo(actions[action]())
+    if action != "list" and not name:
+        raise RegardError(
+            f"`presets {action}` needs the name of a preset: {', '.join(known.names())}"
+        )
+    echo(actions[action]())
 
 
-@app.command()
+@command()
 def demo(
     out: Annotated[Path, typer.Option(help="Run folder.")] = Path("demo"),
-    to: Annotated[str, typer.Option(help="Target language: fr or zh.")] = "fr",
-    model: Annotated[str, typer.Option(help="transformer or bahdanau.")] = "transformer",
-    minutes: Annotated[float, typer.Option(help="Training time.")] = 1.5,
+    to: Annotated[str, typer.Option(metavar="[fr|zh]", help="Target language.")] = "fr",
+    model: Annotated[
+        str, typer.Option(metavar="[transformer|bahdanau]", help="Model to train.")
+    ] = "transformer",
+    minutes: Annotated[
+        float | None,
+        typer.Option(help="Time limit, instead of a fixed number of steps (about 90 seconds)."),
+    ] = None,
 ) -> None:
     """Train a small translator, evaluate it and show its attention."""
     from regard.demo import run_demo
 
     with interruptible():
-        run_demo(out, to=to, model=model, minutes=minutes, echo=typer.echo)
+        run_demo(out, to=to, model=model, minutes=minutes, echo=echo_drawing)
 
 
-@app.command()
+@command()
 def explore(
     runs: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[RUN …]", help="Run folders; the demo's model if none are given."),
+        typer.Argument(metavar="[RUN …]", help="Run folders; demo-model if none are given."),
     ] = None,
     trace: Annotated[
         list[Path] | None, typer.Option(help="Trace file to show; repeatable.")
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 8765,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; any other than localhost needs a token.")
+        str, typer.Option(help="Address to listen on; others than localhost admit other machines.")
     ] = "127.0.0.1",
+    no_token: Annotated[
+        bool,
+        typer.Option("--no-token", help="Let every user of this machine in; localhost only."),
+    ] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
     """Serve the explorer: translate and look at attention in a browser."""
-    try:
-        from regard.explorer import serve
-    except ModuleNotFoundError as problem:
-        if (problem.name or "").partition(".")[0] not in (
-            "anyio",
-            "fastapi",
-            "starlette",
-            "uvicorn",
-        ):
-            raise
-        raise RegardError(
-            "the explorer needs fastapi and uvicorn: pip install 'regard[explorer]'"
-        ) from problem
+    from regard.explorer import serve
+
     with interruptible():
-        serve(runs or [], trace or [], host, port, open_page=open_page, echo=typer.echo)
+        serve(
+            runs or [],
+            trace or [],
+            host,
+            port,
+            needs_token=not no_token,
+            open_page=open_page,
+            echo=echo,
+        )
 
 
-@app.command()
+@command()
 def gallery(
     out: Annotated[Path, typer.Option(help="Folder of the site.")] = Path("gallery"),
     only: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Figure to draw; repeatable.")
     ] = None,
-    lang: Annotated[str | None, typer.Option(help="en or zh; default: both.")] = None,
+    lang: Annotated[
+        str | None, typer.Option(metavar="[en|zh]", help="Language; default: both.")
+    ] = None,
 ) -> None:
     """Draw every figure of the chapter on attention, as an offline site."""
     from regard.gallery.site import build
 
     with interruptible():
-        typer.echo(build(out, only or (), lang))
+        echo(str(build(out, only or (), lang)))
 
 
-@app.command()
+@command()
 def words(
     out: Annotated[Path, typer.Option(help="Picture to write.")] = Path("words.png"),
 ) -> None:
     """Compute self-attention over five words, step by step."""
     from regard.demo import run_five_words
 
-    run_five_words(out, typer.echo)
+    run_five_words(out, echo_drawing)

@@ -2,11 +2,12 @@
 
 import os
 import sys
-from codecs import BOM_UTF8
 from collections.abc import Iterator
 from io import BytesIO, UnsupportedOperation
 from typing import IO
 
+from regard._support.encoding import strip_byte_order_mark
+from regard._support.reading import MAX_LINE_BYTES, line_too_long
 from regard.errors import RegardError
 
 READ_BYTES = 1 << 16  # per read, at most
@@ -26,6 +27,9 @@ def read_available_lines(
 
     A program that writes one line and waits gets its answer, and a long file is read block by
     block. Lines end at line feeds alone.
+
+    Raises:
+        RegardError: if a line is longer than 1 MiB or is not UTF-8.
     """
     rest, count = b"", 0
     while block := _read(file, read_bytes):
@@ -33,6 +37,8 @@ def read_available_lines(
         if complete:
             yield [_decode(line, count + n) for n, line in enumerate(complete, 1)]
             count += len(complete)
+        if len(rest) > MAX_LINE_BYTES:
+            raise line_too_long("stdin", count + 1)
     if rest:
         yield [_decode(rest, count + 1)]
 
@@ -46,7 +52,7 @@ def _read(file: IO[bytes] | BytesIO, size: int) -> bytes:
 
 def _decode(line: bytes, line_number: int) -> str:
     if line_number == 1:
-        line = line.removeprefix(BOM_UTF8)
+        line = strip_byte_order_mark(line, "stdin")
     try:
         return line.removesuffix(b"\r").decode("utf-8")
     except UnicodeDecodeError as error:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import torch
 
+from regard._support.extras import MissingExtraError
 from regard.attention import AttentionOutput, ScaledDot, look
 from regard.masks import causal
-from regard.viz import plot_heatmap, render_heatmap, render_strongest, save_figure
+from regard.viz import QUERY_KEY, plot_heatmap, render_heatmap, render_strongest, save_figure
 
 WORDS = ("kitten", "train", "horse", "pebble", "cat")
 TRAITS = ("alive", "moves", "small", "thing")
@@ -57,10 +58,17 @@ def run_five_words(out: Path, echo: Callable[[str], None] = print) -> None:
     echo(f"\n{render_strongest(full.weights, WORDS, WORDS)}\n")
     echo("With a causal mask, a word attends only to itself and to the words before it.\n")
     echo(_render(masked, "The same with a causal mask"))
-    figure = plot_heatmap(full.weights, WORDS, WORDS, title=TITLE, vmax=_scale_end(full))
-    save_figure(figure, out)
-    echo(f"\nWrote the first heat map to {out}\n")
+    echo(f"\n{_save_picture(full, out)}\n")
     echo(NEXT_STEPS)
+
+
+def _save_picture(output: AttentionOutput, out: Path) -> str:
+    try:
+        figure = plot_heatmap(output.weights, WORDS, WORDS, title=TITLE, vmax=_scale_end(output))
+    except MissingExtraError as error:
+        return f"No picture was saved: {error}"
+    save_figure(figure, out)
+    return f"Wrote the first heat map to {out}"
 
 
 def _explain_steps(tokens: torch.Tensor, output: AttentionOutput) -> str:
@@ -93,7 +101,14 @@ def _table(header: Sequence[str], words: Sequence[str], rows: Sequence[Sequence[
 
 
 def _render(output: AttentionOutput, title: str) -> str:
-    return render_heatmap(output.weights, WORDS, WORDS, title=title, vmax=_scale_end(output))
+    return render_heatmap(
+        output.weights,
+        WORDS,
+        WORDS,
+        title=title,
+        axis_titles=QUERY_KEY,
+        vmax=_scale_end(output),
+    )
 
 
 def _scale_end(output: AttentionOutput) -> float:

@@ -1,19 +1,28 @@
 """The demo: train a translator on the phrasebook, evaluate it, and show its attention."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from regard._support.extras import MissingExtraError
+from regard._support.progress import format_duration
 from regard.analysis import AlignmentHead, best_alignment_head, word_level_cross_attention
+from regard.data import WordSpans
 from regard.data.phrasebook import AlignedPair, Language, load_phrasebook
-from regard.decoding import translate
-from regard.demo.models import LANGUAGES, check_names, train_demo
+from regard.demo.models import LANGUAGES, STEPS, check_names, train_demo
 from regard.errors import RegardError
 from regard.evaluation import bleu, exact_match, is_chinese
 from regard.runs import Run, trace_translation
 from regard.trace import Array, Trace
-from regard.viz import plot_heatmap, render_heatmap, save_figure, side_by_side
+from regard.viz import (
+    WRITING_READING,
+    plot_heatmap,
+    render_heatmap,
+    save_figure,
+    side_by_side,
+)
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -28,7 +37,8 @@ def run_demo(
     *,
     to: str = "fr",
     model: str = "transformer",
-    minutes: float = 1.5,
+    steps: int | None = None,
+    minutes: float | None = None,
     echo: Callable[[str], None] = print,
 ) -> None:
     """Train on the phrasebook, translate unseen sentences, and show the attention of one.
@@ -37,7 +47,8 @@ def run_demo(
         out: the run folder; the picture is saved there, too.
         to: target language, "fr" or "zh".
         model: "transformer" or "bahdanau".
-        minutes: training time.
+        steps: optimizer steps; by default those of `models.STEPS`.
+        minutes: a time limit instead of a number of steps.
         echo: prints a text.
 
     Raises:
@@ -52,15 +63,23 @@ def run_demo(
     book = load_phrasebook(cast(Language, to))
     echo(
         f"Training a translator from English to {LANGUAGES[to]} on {len(book.train):,} sentence "
-        f"pairs for {minutes:g} minutes.\n"
+        f"pairs: {_describe_length(model, steps, minutes)}.\n"
     )
-    run = train_demo(out, to, model, minutes)
+    run = train_demo(out, to, model, steps=steps, minutes=minutes)
     echo(_evaluate(run, book.test))
     head = choose_head(run, book.valid[:ALIGNMENT_PAIRS])
     example = _trace_example(run, _choose_example(book.test), head)
     echo(_render_example(example))
     echo(_save_picture(example, out))
-    echo(_next_steps(out, example.pair.source))
+    echo(_next_steps(out, example.pair.source, to, model))
+
+
+def _describe_length(model: str, steps: int | None, minutes: float | None) -> str:
+    if minutes is not None:
+        return f"at most {format_duration(60 * minutes)}"
+    if steps is not None:
+        return f"{steps:,} steps"
+    return f"{STEPS[model]:,} steps, about a minute and a half on two quiet cores"
 
 
 def choose_head(run: Run, pairs: Sequence[AlignedPair]) -> AlignmentHead:
@@ -78,8 +97,7 @@ def _trace_reference(run: Run, pair: AlignedPair) -> Trace:
 def _evaluate(run: Run, pairs: Sequence[AlignedPair]) -> str:
     """Translate the test set, and return its scores and a few translations."""
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    hypotheses = translate(run.model, run.tokenizers, sources, run.settings.search)
-    texts = [best[0].text for best in hypotheses]
+    texts = [translation.text for translation in run.translate(sources)]
     score = bleu(texts, references, chinese=is_chinese(references))
     lines = [
         f"Test set of {len(pairs)} unseen sentences: BLEU {score:.1f}, "
@@ -104,35 +122,55 @@ def _choose_example(pairs: Sequence[AlignedPair]) -> AlignedPair:
 
 
 class _Example(NamedTuple):
-    """A sentence pair and the attention of one head: a row per target word."""
+    """A sentence, the model's translation and the attention of one head: a row per target word."""
 
     pair: AlignedPair
+    translation: str
     head: AlignmentHead
     weights: Array
-    gold: list[list[float]]
+    gold: list[list[float]] | None  # None if the translation differs from the reference
     labels: tuple[list[str], list[str]]  # target words, source words
 
 
 def _trace_example(run: Run, pair: AlignedPair, head: AlignmentHead) -> _Example:
-    weights, sources, targets = word_level_cross_attention(_trace_reference(run, pair), head.row)
-    labels = [pair.target_words[n] for n in targets], [pair.source_words[n] for n in sources]
+    """Trace the model's own translation; only the reference has a gold alignment."""
+    translation = run.translate(pair.source)
+    output = translation if translation.text else pair.target  # one must be traced
+    text = str(output)
+    is_reference = text == pair.target
+    words = pair.word_spans() if is_reference else _split_words(run, pair, text)
+    weights, sources, targets = word_level_cross_attention(
+        run.trace(pair.source, output, words=words)
+    )
+    target_words = [text[start:end] for start, end in words.target]
+    labels = [target_words[n] for n in targets], [pair.source_words[n] for n in sources]
     gold = [[float((s, t) in pair.links) for s in sources] for t in targets]
-    return _Example(pair, head, weights[head.layer, head.head], gold, labels)
+    shown = weights[head.layer, head.head]
+    return _Example(pair, translation.text, head, shown, gold if is_reference else None, labels)
+
+
+def _split_words(run: Run, pair: AlignedPair, translation: str) -> WordSpans:
+    """Return the words of the source and of a translation that is not the reference."""
+    return WordSpans(pair.word_spans().source, run.tokenizers.target.word_spans(translation))
 
 
 def _render_example(example: _Example) -> str:
-    """Draw the head's attention beside the gold alignment."""
-    pair, head, width = example.pair, example.head, get_terminal_size().columns // 2 - 2
+    """Draw the head's attention, beside the gold alignment if there is one."""
+    pair, head, width = example.pair, example.head, get_terminal_size().columns
+    width = width if example.gold is None else width // 2 - 2
     title = f"Attention of layer {head.layer}, head {head.head}"
-    maps = (
-        render_heatmap(example.weights, *example.labels, title=title, width=width),
-        render_heatmap(example.gold, *example.labels, title="Gold alignment", width=width),
-    )
+    render = partial(render_heatmap, axis_titles=WRITING_READING, width=width)
+    shown = render(example.weights, *example.labels, title=title)
+    if example.gold is not None:
+        gold = render(example.gold, *example.labels, title="Gold alignment")
+        shown = side_by_side(shown, gold)
+    translation = example.translation or "(no translation; below is the reference)"
+    note = "" if translation == pair.target else f"\n  reference: {pair.target}"
     return f"""
   {pair.source}
-  {pair.target}
+  {translation}{note}
 
-{side_by_side(*maps)}
+{shown}
 
 Of all heads, this one has the lowest alignment error rate, {head.value:.2f}, on {ALIGNMENT_PAIRS}
 validation sentences. Training did not use gold alignments."""
@@ -140,18 +178,19 @@ validation sentences. Training did not use gold alignments."""
 
 def _save_picture(example: _Example, out: Path) -> str:
     """Save the same as a figure, and return where, or why not."""
-    head = example.head
-    cells = [(t, s) for t, row in enumerate(example.gold) for s, link in enumerate(row) if link]
+    head, gold = example.head, example.gold or []
+    cells = [(t, s) for t, row in enumerate(gold) for s, link in enumerate(row) if link]
+    note = " · outlined: gold alignment" if cells else ""
     try:
         figure = plot_heatmap(
             example.weights,
             *example.labels,
-            title=example.pair.target,
-            caption=f"cross-attention, layer {head.layer}, head {head.head} · "
-            "outlined: gold alignment",
+            title=f"{example.pair.source} → {example.translation or example.pair.target}",
+            axis_titles=WRITING_READING,
+            caption=f"cross-attention, layer {head.layer}, head {head.head}{note}",
             outlined=cells,
         )
-    except RegardError as error:  # matplotlib is optional
+    except MissingExtraError as error:
         return f"No picture was saved: {error}\n"
     return f"Wrote {_save_figure(figure, out)}\n"
 
@@ -166,12 +205,23 @@ def _save_figure(figure: "matplotlib.figure.Figure", out: Path) -> Path:
         return out / "attention.svg"
 
 
-def _next_steps(out: Path, sentence: str) -> str:
-    return f"""Next:
-
-  regard translate {out} "{sentence}"
-  regard look {out} "{sentence}" --html look.html   all layers and heads, in a browser
-  regard demo --to zh --out {out}-zh          Chinese instead of French
-  regard demo --model bahdanau --out {out}-b  a recurrent model with additive attention
-  regard train your-pairs.tsv --out your-run  your own text
-"""
+def _next_steps(out: Path, sentence: str, to: str, model: str) -> str:
+    """Return commands to go on with: this run, the other language, the other model."""
+    other_to = "zh" if to == "fr" else "fr"
+    other_model, what = (
+        ("bahdanau", "a recurrent model with additive attention")
+        if model == "transformer"
+        else ("transformer", "a Transformer")
+    )
+    commands = {
+        f'regard translate {out} "{sentence}"': "",
+        f'regard look {out} "{sentence}" --html look.html': "  # every layer and head, as a page",
+        f"regard explore {out}": "  # for any sentence",
+        f"regard demo --to {other_to} --model {model} --out {out}-{other_to}": (
+            f"  # {LANGUAGES[other_to]} instead of {LANGUAGES[to]}"
+        ),
+        f"regard demo --to {to} --model {other_model} --out {out}-{other_model}": f"  # {what}",
+        "regard train your-pairs.tsv --out your-run": "  # your own text",
+    }
+    lines = [f"  {command}{comment}" for command, comment in commands.items()]
+    return "\n".join(["Next:", "", *lines, ""])

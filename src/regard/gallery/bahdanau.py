@@ -8,12 +8,10 @@ from matplotlib.figure import Figure
 
 from regard.analysis import word_level_cross_attention
 from regard.data.phrasebook import AlignedPair, load_phrasebook
-from regard.decoding import translate
 from regard.evaluation import bleu, exact_match
 from regard.gallery.example_sentence import trace_pair
 from regard.gallery.translators import load_with_and_without_attention
-from regard.runs import Run
-from regard.viz import new_figure, plot_heatmap
+from regard.viz import WRITING_READING, new_figure, plot_heatmap
 
 EVALUATED = 200  # held-out phrases
 LENGTH_GROUPS = 4
@@ -25,10 +23,9 @@ def draw() -> dict[str, Figure]:
     phrases = sorted(
         load_phrasebook("fr", train=0).test[:EVALUATED], key=lambda phrase: len(phrase.source_words)
     )
-    texts = {
-        "with attention": _translate(with_attention, phrases),
-        "without": _translate(without, phrases),
-    }
+    sources = [phrase.source for phrase in phrases]
+    runs = {"with attention": with_attention, "without": without}
+    texts = {name: list(map(str, run.translate(sources))) for name, run in runs.items()}
     shown = _most_reordered(phrases, texts["with attention"])
     phrase = phrases[shown]
     weights, _, _ = word_level_cross_attention(trace_pair(with_attention, phrase))
@@ -36,18 +33,14 @@ def draw() -> dict[str, Figure]:
         weights[0, 0],
         phrase.target_words,
         phrase.source_words,
+        axis_titles=WRITING_READING,
+        vmax=1.0,
         caption="outlined: gold alignment",
         outlined=[(target, source) for source, target in phrase.links],
     )
     lines = {"English": phrase.source, "reference": phrase.target}
     lines |= {name: outputs[shown] for name, outputs in texts.items()}
     return {"alignment": alignment, "with-and-without": _comparison(lines, phrases, texts)}
-
-
-def _translate(run: Run, phrases: Sequence[AlignedPair]) -> list[str]:
-    sources = [phrase.source for phrase in phrases]
-    translations = translate(run.model, run.tokenizers, sources, run.settings.search)
-    return [best[0].text for best in translations]
 
 
 def _most_reordered(phrases: Sequence[AlignedPair], texts: Sequence[str]) -> int:
@@ -72,7 +65,7 @@ def _comparison(
     axes["text"].set_axis_off()
     axes["text"].set_ylim(len(lines), -0.5)
     for line, (label, text) in enumerate(lines.items()):
-        axes["text"].text(0.13, line, label, ha="right", fontweight="bold")
+        axes["text"].text(0.13, line, label, ha="right", color="dimgray")
         axes["text"].text(0.15, line, text, parse_math=False)
     _bars(axes["exact"], "exact match, %", _percent, phrases, texts)
     _bars(axes["bleu"], "BLEU", bleu, phrases, texts)

@@ -4,15 +4,13 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from regard.analysis import best_alignment_head, best_head_from_weights, word_level_cross_attention
+from regard.analysis import best_alignment_head, word_level_cross_attention
 from regard.data.phrasebook import AlignedPair, load_phrasebook
-from regard.decoding import translate
 from regard.demo import load_or_train
 from regard.gallery.example_sentence import example_pair, trace_pair
 from regard.gallery.plots import word_heatmap
-from regard.runs import Run
 from regard.trace import Array
-from regard.viz import new_figure, plot_heatmap
+from regard.viz import WRITING_READING, new_figure, plot_heatmap
 
 EVALUATED = 100  # held-out phrases on which heads are compared
 
@@ -21,30 +19,28 @@ def draw() -> dict[str, Figure]:
     """Draw the head that aligns best, then every head."""
     run, phrase = load_or_train(to="fr"), example_pair()
     evaluated = load_phrasebook("fr", train=0).valid[:EVALUATED]
-    traces, gold = (
-        [trace_pair(run, other) for other in evaluated],
-        [other.links for other in evaluated],
-    )
-    best = best_alignment_head(traces, gold)
-    evaluated_weights = [word_level_cross_attention(trace, best.row)[0] for trace in traces]
-    errors = best_head_from_weights(evaluated_weights, gold).values
+    traces = [trace_pair(run, other) for other in evaluated]
+    best = best_alignment_head(traces, [other.links for other in evaluated])
     # (layer, head, French word, English word)
-    weights, _, _ = word_level_cross_attention(trace_pair(run, phrase), best.row)
-    head = f"layer {best.layer}, head {best.head}, rows by {best.row} word"
+    weights, _, _ = word_level_cross_attention(trace_pair(run, phrase))
+    head = f"layer {best.layer}, head {best.head}"
     large = plot_heatmap(
         weights[best.layer, best.head],
         phrase.target_words,
         phrase.source_words,
-        title=_translate(run, phrase),
+        title=f"{phrase.source} → {run.translate(phrase.source)}",  # its own, not teacher-forced
+        axis_titles=WRITING_READING,
+        vmax=1.0,
         caption=f"{head} · outlined: gold alignment",
         outlined=_gold_cells(phrase),
     )
-    return {"best-head": large, "every-head": _every_head(weights, phrase, errors)}
+    return {"best-head": large, "every-head": _every_head(weights, phrase, best.values)}
 
 
 def _every_head(weights: Array, phrase: AlignedPair, errors: Array) -> Figure:
     layers, heads = errors.shape
     figure = new_figure(2.6 * heads, 2.9 * layers)
+    figure.set_layout_engine("constrained", h_pad=0.12)  # titles stand clear of the maps above
     panels = figure.subplots(layers, heads, squeeze=False)
     for layer, row in enumerate(panels):
         for head, axes in enumerate(row):
@@ -65,9 +61,3 @@ def _every_head(weights: Array, phrase: AlignedPair, errors: Array) -> Figure:
 def _gold_cells(phrase: AlignedPair) -> Sequence[tuple[int, int]]:
     """Return the gold alignment as (French word, English word) cells."""
     return [(target, source) for source, target in phrase.links]
-
-
-def _translate(run: Run, phrase: AlignedPair) -> str:
-    """Return the sentence and the model's own translation, not teacher-forced."""
-    (best, *_), *_ = translate(run.model, run.tokenizers, [phrase.source], run.settings.search)
-    return f"{phrase.source} → {best.text}"

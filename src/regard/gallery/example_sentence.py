@@ -2,7 +2,7 @@
 
 from regard.data.phrasebook import AlignedPair
 from regard.gallery.single_thread import single_thread
-from regard.runs import Run, trace_translation
+from regard.runs import Run
 from regard.trace import Trace, merge_subwords
 
 
@@ -20,7 +20,4 @@ def example_pair() -> AlignedPair:
 @single_thread()
 def trace_pair(run: Run, pair: AlignedPair) -> Trace:
     """Trace a run that is teacher-forced to the reference, word by word."""
-    trace = trace_translation(
-        run.model, run.tokenizers, pair.source, pair.target, words=pair.word_spans()
-    )
-    return merge_subwords(trace)
+    return merge_subwords(run.trace(pair.source, pair.target, words=pair.word_spans()))

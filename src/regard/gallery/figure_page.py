@@ -2,8 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from io import BytesIO
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from warnings import catch_warnings, filterwarnings
 
 from regard._support import files
-from regard.errors import RegardError
+from regard._support.extras import needs_extra
 from regard.gallery import LANGUAGES
 from regard.viz import fonts, save_figure
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     import matplotlib.text
 
 HERE = Path(__file__).parent
+DATA_PACKAGES = {"words_and_image": "sklearn.datasets"}  # imported when a figure is drawn
 
 # distinguishable with colour vision deficiency (Okabe and Ito 2008)
 BLUE, ORANGE, GREEN, PURPLE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9"
@@ -89,7 +89,7 @@ def _parse_text(content: Mapping[str, Any]) -> FigureText:
 
 def draw_figure(name: str) -> dict[str, Picture]:
     """Draw a figure; return its pictures by name, in display order."""
-    with _missing_extra_as_error(name):
+    with needs_extra("gallery", f"the figure {name!r} needs"):
         from matplotlib import rc_context
 
         with rc_context(STYLE):  # type: ignore[arg-type]
@@ -100,23 +100,12 @@ def draw_figure(name: str) -> dict[str, Picture]:
 def check_dependencies(names: Iterable[str]) -> None:
     """Raise for figures whose packages are not installed, before any of them is drawn."""
     for name in names:
-        with _missing_extra_as_error(name):
+        with needs_extra("gallery", f"the figure {name!r} needs"):
             import_module("matplotlib")
             import_module("pygments")  # highlights the code
             import_module(f"regard.gallery.{name}")
-
-
-@contextmanager
-def _missing_extra_as_error(name: str) -> Iterator[None]:
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if str(error.name).startswith("regard"):
-            raise  # a bug of regard
-        raise RegardError(
-            f"the figure {name!r} needs {error.name}, which is not installed; "
-            "pip install 'regard[gallery]'"
-        ) from error
+            if name in DATA_PACKAGES:
+                import_module(DATA_PACKAGES[name])
 
 
 def save_pictures(pictures: Mapping[str, Picture], folder: Path) -> str:

@@ -35,6 +35,7 @@ def _every_head(trace: Trace, kind: Kind) -> Figure:
     layers = trace.layers(kind)
     words = [piece.strip() for piece in trace.tokens[layers[0].queries].pieces]
     figure = new_figure(2.6 * len(layers[0].heads), 2.8 * len(layers))
+    figure.set_layout_engine("constrained", h_pad=0.12)  # titles stand clear of the maps above
     panels = figure.subplots(len(layers), len(layers[0].heads), squeeze=False)
     for number, (look, row) in enumerate(zip(layers, panels, strict=True)):
         assert look.weights is not None, "a trace of one sentence holds full weights"

@@ -4,12 +4,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from time import monotonic
+from warnings import catch_warnings, filterwarnings
 
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
 from regard._support import files
 from regard._support.progress import ProgressDisplay, echo_to_stderr
-from regard.demo import find_cached
 from regard.errors import RegardError, unknown_name
 from regard.gallery import FIGURES, LANGUAGES, figure_page, templates
 from regard.gallery.localize import localize_pictures
@@ -39,9 +39,7 @@ def build(
     figure_page.check_dependencies(names)
     _write_pages(out, languages)  # marks the folder, so that an interrupted build can be resumed
     missing: dict[str, str] = {}
-    # while an earlier figure still has to train its translator, these would compete for the cores
-    in_background = "bahdanau" in names and find_cached("fr")
-    with train_in_background() if in_background else nullcontext():
+    with train_in_background() if "bahdanau" in names else nullcontext():
         for name in _track(names, log):
             glyphs = _draw(name, {code: _folder(out, code) for code in languages})
             missing |= {name: glyphs} if glyphs else {}
@@ -52,11 +50,13 @@ def build(
 
 def _draw(name: str, folders: Mapping[str, Path]) -> str:
     """Draw a figure once, save it in each language, and return the characters no font has."""
-    pictures, texts = figure_page.draw_figure(name), figure_page.load_page(name).texts
-    missing = ""
-    for language, folder in folders.items():  # English, the language they are drawn in, is first
-        localize_pictures(pictures, texts[language].translations)
-        missing += figure_page.save_pictures(pictures, folder / "pictures" / name)
+    texts, missing = figure_page.load_page(name).texts, ""
+    with catch_warnings():
+        filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # it is reported at the end
+        pictures = figure_page.draw_figure(name)
+        for language, folder in folders.items():  # English, in which they are drawn, is first
+            localize_pictures(pictures, texts[language].translations)
+            missing += figure_page.save_pictures(pictures, folder / "pictures" / name)
     return missing
 
 
@@ -115,11 +115,11 @@ def _check_folder(out: Path, languages: Sequence[str]) -> None:
         index, folder = _index(out, language), _folder(out, language)
         if index.exists() and templates.GENERATOR not in index.read_text("utf-8", errors="replace"):
             raise RegardError(
-                f"{index} is not part of a gallery and would be overwritten; choose another --out"
+                f"{index} is not part of a gallery and would be overwritten; choose another out="
             )
         if not index.exists() and not _is_empty(folder):
             raise RegardError(
-                f"{folder} contains other files, which might be overwritten; choose a new --out"
+                f"{folder} contains other files, which might be overwritten; choose a new out="
             )
 
 

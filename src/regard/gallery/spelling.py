@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import torch
 from einops import rearrange
-from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from regard._support.extras import needs_extra
 from regard.attention import MultiHeadAttention
 from regard.gallery.single_thread import single_thread
 from regard.models import (
@@ -35,6 +35,9 @@ class Digits(NamedTuple):
 
 def load_split() -> tuple[Digits, Digits]:
     """Return handwritten digits: the training and the test images."""
+    with needs_extra("gallery", "the images need"):
+        from sklearn.datasets import load_digits  # takes seconds
+
     images, labels = map(torch.tensor, load_digits(return_X_y=True))
     order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))
     images = images.view(-1, 8, 8).float() / 16

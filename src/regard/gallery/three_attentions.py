@@ -6,8 +6,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from regard.data import BOS, PAD, SPECIAL_TOKENS, pad_sequences
-from regard.decoding import translate
+from regard.data import BOS, EOS, PAD, SPECIAL_TOKENS, Tokenizer, pad_sequences
 from regard.demo import load_or_train
 from regard.gallery.plots import word_heatmap
 from regard.models import AttentionWeights, Seq2SeqModel
@@ -24,22 +23,24 @@ TITLES = {
 def draw() -> dict[str, Figure]:
     """Draw the attention of two sentences translated in one batch, the second one padded."""
     run = load_or_train(to="fr")
-    translations = translate(run.model, run.tokenizers, SENTENCES, run.settings.search)
+    translations = run.translate(SENTENCES)
     sources = run.tokenizers.source.encode_batch(SENTENCES)
-    targets = [[BOS, *best[0].tokens] for best in translations]
+    targets = [[BOS, *translation.tokens] for translation in translations]
+    outputs = [[*translation.tokens, EOS] for translation in translations]
     together = attention_weights(run.model, sources, targets)
     alone = attention_weights(run.model, sources[1:], targets[1:])
-    english, french = (
-        [
-            [piece.strip() for piece in tokenizer.convert_ids_to_tokens(row)]
-            for row in pad_sequences(rows)[0].tolist()
-        ]
-        for tokenizer, rows in zip(run.tokenizers, (sources, targets), strict=True)
-    )
-    figure = _maps(together, english, french)
+    english = _pieces(run.tokenizers.source, sources)
+    read, written = (_pieces(run.tokenizers.target, rows) for rows in (targets, outputs))
+    figure = _maps(together, english, read, written)
     change = largest_change(together, alone)
     set_titles(figure, None, f"padding changes no weight by more than {change:.0e}")
     return {"three": figure}
+
+
+def _pieces(tokenizer: Tokenizer, sequences: Sequence[list[int]]) -> list[list[str]]:
+    """Return the tokens of each row of a padded batch."""
+    rows = pad_sequences(sequences)[0].tolist()
+    return [[piece.strip() for piece in tokenizer.convert_ids_to_tokens(row)] for row in rows]
 
 
 @torch.inference_mode()
@@ -61,13 +62,22 @@ def largest_change(together: AttentionWeights, alone: AttentionWeights) -> float
     return largest
 
 
-def _maps(weights: AttentionWeights, english: list[list[str]], french: list[list[str]]) -> Figure:
-    """Draw a row of maps per sentence: the last layer, averaged over heads."""
+def _maps(
+    weights: AttentionWeights,
+    english: list[list[str]],
+    read: list[list[str]],
+    written: list[list[str]],
+) -> Figure:
+    """Draw a row of maps per sentence: the last layer, averaged over heads.
+
+    The decoder attends between the French words that it reads; rows of cross-attention are named by
+    the words that it writes.
+    """
     figure = new_figure(12.5, 8)
     panels = figure.subplots(len(english), len(TITLES))
     for sentence, row in enumerate(panels):
-        source, target = english[sentence], french[sentence]
-        words = [(source, source), (target, target), (target, source)]
+        source, target = english[sentence], read[sentence]
+        words = [(source, source), (target, target), (written[sentence], source)]
         for axes, (name, title), (queries, keys) in zip(row, TITLES.items(), words, strict=True):
             mean = getattr(weights, name)[-1][sentence].mean(dim=0)
             image = word_heatmap(axes, mean, queries, keys, title="" if sentence else title)

@@ -9,11 +9,10 @@ from regard.demo import find_cached, load_or_train
 from regard.runs import Run
 
 MODELS = ("bahdanau", "no_attention")
-MINUTES = 1.25  # of training each, on cores that other figures may share
 TRAIN = """
 import sys
 from regard.demo import load_or_train
-load_or_train("fr", sys.argv[1], float(sys.argv[2]))
+load_or_train("fr", sys.argv[1])
 """
 
 _processes: dict[str, "Popen[bytes]"] = {}
@@ -24,7 +23,7 @@ def load_with_and_without_attention() -> tuple[Run, Run]:
     _start_training()
     while _processes:
         _processes.popitem()[1].wait()
-    with_attention, without = (load_or_train("fr", model, MINUTES) for model in MODELS)
+    with_attention, without = (load_or_train("fr", model) for model in MODELS)
     return with_attention, without
 
 
@@ -45,6 +44,6 @@ def _start_training(quiet: bool = False) -> None:
     One that fails is trained again, with its error shown, when it is loaded.
     """
     for model in MODELS:
-        if model not in _processes and not find_cached("fr", model, MINUTES):
-            command = [sys.executable, "-c", TRAIN, model, str(MINUTES)]
+        if model not in _processes and not find_cached("fr", model):
+            command = [sys.executable, "-c", TRAIN, model]
             _processes[model] = Popen(command, stderr=DEVNULL if quiet else None)

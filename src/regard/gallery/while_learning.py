@@ -1,9 +1,7 @@
 """Attention during training: one head, from random weights to an alignment."""
 
-import json
 from collections.abc import Sequence
 from math import ceil
-from pathlib import Path
 from typing import NamedTuple
 
 from matplotlib.axes import Axes
@@ -12,7 +10,6 @@ from matplotlib.figure import Figure
 from regard.analysis import (
     AlignmentHead,
     best_alignment_head,
-    best_head_from_weights,
     word_level_cross_attention,
 )
 from regard.data.phrasebook import AlignedPair, load_phrasebook
@@ -39,18 +36,12 @@ class Frame(NamedTuple):
 
 def draw() -> dict[str, Figure | Animation]:
     """Draw the head that aligns best at the end of training, at each snapshot."""
-    run = _run_with_snapshots()
+    run = load_or_train(to="fr", snapshots=True)
     evaluated = load_phrasebook("fr", train=0).valid[:EVALUATED]
     gold = [phrase.links for phrase in evaluated]
     best = best_alignment_head([trace_pair(run, phrase) for phrase in evaluated], gold)
     frames = [_frame(step, past, best, evaluated) for step, past in _snapshots(run).items()]
     return {"frames": _draw_frames(frames, best), "animation": _animate(frames, best)}
-
-
-def _run_with_snapshots() -> Run:
-    """Return a translator trained with snapshots; one in an older demo folder may have none."""
-    run = load_or_train(to="fr")
-    return run if run.folder.snapshots else load_or_train(to="fr", near=Path("nowhere"))
 
 
 def _snapshots(run: Run) -> dict[int, Run]:
@@ -59,16 +50,14 @@ def _snapshots(run: Run) -> dict[int, Run]:
     snapshots = {
         step: load(path, checkpoint=snapshot) for step, snapshot in run.folder.snapshots.items()
     }
-    last = json.loads(run.folder.log.read_text().splitlines()[-1])["step"]
+    last = run.folder.read_log()[-1]["step"]
     return {**snapshots, last: run}
 
 
 def _frame(step: int, run: Run, best: AlignmentHead, evaluated: Sequence[AlignedPair]) -> Frame:
-    weights, _, _ = word_level_cross_attention(trace_pair(run, example_pair()), best.row)
-    others = [
-        word_level_cross_attention(trace_pair(run, phrase), best.row)[0] for phrase in evaluated
-    ]
-    errors = best_head_from_weights(others, [phrase.links for phrase in evaluated]).values
+    weights, _, _ = word_level_cross_attention(trace_pair(run, example_pair()))
+    traces = [trace_pair(run, phrase) for phrase in evaluated]
+    errors = best_alignment_head(traces, [phrase.links for phrase in evaluated]).values
     return Frame(step, weights[best.layer, best.head], errors)
 
 
@@ -76,6 +65,7 @@ def _draw_frames(frames: Sequence[Frame], best: AlignmentHead) -> Figure:
     """Draw all frames, then the error curves of all heads."""
     rows = ceil((len(frames) + 1) / COLUMNS)
     figure = new_figure(2.7 * COLUMNS, 2.9 * rows)
+    figure.set_layout_engine("constrained", h_pad=0.12)  # titles stand clear of the maps above
     panels = figure.subplots(rows, COLUMNS, squeeze=False).ravel()
     for axes in panels[len(frames) + 1 :]:
         axes.set_axis_off()

@@ -66,7 +66,7 @@ def _rows(
 
 def _frame(axes: Axes, title: str) -> Axes:
     """Prepare axes with a grid of 4 × 4 patches."""
-    axes.set_title(title, fontweight="bold")
+    axes.set_title(title)
     axes.set(xticks=[1.5, 3.5, 5.5], yticks=[1.5, 3.5, 5.5], xticklabels=[], yticklabels=[])
     axes.grid(color=GREY, linewidth=0.3)
     axes.tick_params(length=0)
