@@ -44,7 +44,7 @@ def build_model(width: int, layers: int) -> Transformer:
     config = ModelConfig(
         width=width, layers=layers, heads=HEADS, ffn_width=4 * width, norm="pre", dropout=0.0
     )
-    model = build(config, (VOCAB_SIZE, VOCAB_SIZE)).eval()
+    model = build(config, VOCAB_SIZE).eval()
     assert isinstance(model, Transformer)
     return model
 

@@ -10,9 +10,8 @@ import argparse
 import json
 import shlex
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from regard import presets
 from regard.config import RunConfig
@@ -21,6 +20,7 @@ from regard.decoding import translate
 from regard.evaluation import corpus_scores, is_chinese
 from regard.runs import Run, RunFolder, load
 from regard.training import train
+from regard.training.arguments import ALIGNMENT_LOSS_WEIGHT
 from regard.training.defaults import defaults_for_size
 from train import SMOKE_SETTINGS, write_smoke_data
 
@@ -52,35 +52,37 @@ def row(run: Run, source: Path, reference: Path) -> str:
 
 def training_seconds(folder: RunFolder) -> float:
     """Return how long the run was trained, by its log."""
-    entries = (json.loads(line) for line in folder.log.read_text(encoding="utf-8").splitlines())
-    return max((entry["seconds"] for entry in entries if "seconds" in entry), default=0.0)
+    return max((entry["seconds"] for entry in folder.read_log() if "seconds" in entry), default=0.0)
 
 
 def command(run: Run) -> str:
     """Return the command that trains such a run: files by name, the nearest preset, the rest."""
     _, origin = run.folder.read_settings()
-    names = [Path(name).name for name in origin["texts"]]
-    corpora = len(origin["fingerprints"])  # training and, if given, validation pairs
-    pairs, valid = names[: len(names) // corpora], names[len(names) // corpora :]
+    valid, alignments = origin["valid"], origin["alignments"]
+    pairs = origin["texts"][: len(origin["texts"]) - len(valid) - bool(alignments)]
+    base = RunConfig.from_dict(defaults_for_size(origin["pairs"]))
+    if alignments:  # as --alignments does
+        base = base.update({"train": {"alignment_loss_weight": ALIGNMENT_LOSS_WEIGHT}})
     known = {None: {}, **{name: presets.read(name) for name in presets.names()}}
     differences = {
-        name: list(_differences(origin["pairs"], preset, run.settings))
+        name: list(_differences(base.update(preset), run.settings))
         for name, preset in known.items()
     }
     nearest = min(differences, key=lambda name: len(differences[name]))
-    words = ["regard", "train", *pairs]
-    words += [word for name in valid for word in ("--valid", name)]
+    words = ["regard", "train", *(Path(name).name for name in pairs)]
+    words += [word for name in valid for word in ("--valid", Path(name).name)]
+    words += ["--alignments", Path(alignments).name] if alignments else []
     words += ["--preset", nearest] if nearest else []
     words += [word for setting in differences[nearest] for word in ("--set", setting)]
     return shlex.join([*words, "--out", run.name])
 
 
-def _differences(num_pairs: int, preset: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
-    """Yield the assignments that remain after the defaults by size and a preset."""
-    base = RunConfig.from_dict(defaults_for_size(num_pairs)).update(preset).to_dict()
+def _differences(base: RunConfig, config: RunConfig) -> Iterator[str]:
+    """Yield the assignments that turn one configuration into another."""
+    known = base.to_dict()
     for section, settings in config.to_dict().items():
         for key, value in settings.items():
-            if value != base[section][key]:
+            if value != known[section][key]:
                 text = "none" if value is None else json.dumps(value)  # JSON values are TOML
                 yield f"{section}.{key}={text}"
 
@@ -91,7 +93,7 @@ def smoke() -> None:
         folder = Path(name)
         write_smoke_data(folder)
         files = [folder / "train.en.gz", folder / "train.de.gz"]
-        run = train(files, folder / "run", updates=[SMOKE_SETTINGS, SMOKE_STEPS])
+        run = train(files, folder / "run", settings=[SMOKE_SETTINGS, SMOKE_STEPS])
         print(row(run, *files))
 
 

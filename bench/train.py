@@ -65,7 +65,8 @@ from regard.config import ModelConfig, RunConfig
 from regard.data import Corpus, EncodedPairs
 from regard.runs import RunFolder
 from regard.training import TrainingData
-from regard.training.setup import open_data, prepare_data, scan_corpus
+from regard.training.preparation import open_data, prepare_data
+from regard.training.setup import scan_corpus
 from turns import Turn, Worker
 
 HERE = Path(__file__).parent
@@ -160,8 +161,8 @@ def start_workers(
     ready = prepare(work / "recipe", data, recipe(updates))
     shutil.copytree(work / "recipe", work / "same")
     same = recipe(updates, inner_dropout=ready.config.model.dropout)
-    origin = RunFolder(work / "recipe").read_settings()[1]
-    RunFolder(work / "same").write_settings(same, origin)
+    known = RunFolder(work / "recipe")
+    RunFolder(work / "same").write_settings(same, known.read_settings()[1], known.read_id())
     vocab_size = len(ready.tokenizers.target)
     write_joeynmt_data(ready.train, vocab_size, ready.config, work / "joeynmt")
     workers = {}

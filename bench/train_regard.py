@@ -19,7 +19,7 @@ from regard.training.distributed import Distributed, init_distributed
 from regard.training.loop import TrainingLoop
 from regard.training.objective import Objective
 from regard.training.optim import build_optimizer
-from regard.training.setup import open_data
+from regard.training.preparation import open_data
 from turns import Turns
 
 

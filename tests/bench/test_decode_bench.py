@@ -1,4 +1,4 @@
-"""The decoding benchmark runs at tiny size; CTranslate2 itself is not needed."""
+"""The benchmarks of decoding and of its engines run at tiny size."""
 
 import os
 import re
@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-BENCH = Path(__file__).parents[2] / "bench" / "decode.py"
+BENCH = Path(__file__).parents[2] / "bench"
 
 
 @pytest.mark.train
 def test_decoding_benchmark_prints_a_row_per_search():
     pytest.importorskip("transformers", reason="transformers is not installed")
     done = subprocess.run(
-        [sys.executable, str(BENCH), "--smoke"],
+        [sys.executable, str(BENCH / "decode.py"), "--smoke"],
         capture_output=True,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
@@ -25,3 +25,17 @@ def test_decoding_benchmark_prints_a_row_per_search():
     for line, search in zip(lines[2:4], ("greedy", "beam 5"), strict=True):
         assert re.fullmatch(rf"\| {search} \| \d+ \| [\d.–]+ \| \d+\.\d \| (\d+%|–) \|", line)
     assert re.fullmatch(r"16 output tokens take \d+\.\d × as long as 2\.", lines[-2])
+
+
+@pytest.mark.train
+def test_engine_benchmark_compares_words_and_speed_of_every_engine():
+    output = subprocess.run(
+        [sys.executable, str(BENCH / "engines.py"), "--smoke"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    for search in ("greedy", "beam size 5"):
+        assert f"| {search} | ctranslate2 | 100 % |" in output
+        for engine in ("torch", "ctranslate2", "ctranslate2 int8", "direct", "Hugging Face"):
+            assert re.search(rf"\| {search} \| {engine} \| \d+ \| [\d.]+ \| [\d.]+ \|", output)

@@ -18,4 +18,5 @@ def test_load_benchmark_reports_responses_latency_and_clean_exit(tiny_run):
     assert "## The explorer: 3 clients, 1 s" in result.stdout
     assert "| status 200 |" in result.stdout
     assert "Latency of 200: p50 " in result.stdout
+    assert "Latency of the page: p50 " in result.stdout
     assert "exit code 0 after SIGTERM" in result.stdout

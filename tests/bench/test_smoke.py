@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from regard.attention import SCORE_NAMES
+
 BENCH = Path(__file__).parents[2] / "bench"
 
 pytestmark = pytest.mark.train
@@ -46,3 +48,41 @@ def test_architectures_benchmark_agrees_for_known_architectures():
     output = run_bench("families.py", "bert", "gpt2")
     assert "| agrees | 2 |" in output
     assert "CHANGED OUTPUT: none" in output
+
+
+def test_processes_benchmark_compares_two_processes_with_one():
+    assert re.search(
+        r"\| defaults \| \d+ \| \d+ \| \d+\.\d\d \|", run_bench("processes.py", "--smoke")
+    )
+
+
+def test_translation_benchmark_compares_two_processes_with_one():
+    output = run_bench("translate_processes.py", "--smoke")
+    assert "20 sentences; outputs equal" in output
+    assert len(re.findall(r"\| (?:one|two) process.* \| \d+ \| \d+\.\d\d \|", output)) == 3
+
+
+def test_no_score_has_larger_errors_than_sdpa_in_half_precision():
+    output = run_bench("half_precision.py", "--length", "48")
+    rows = re.findall(r"\| (\w+) \| (\w+) \| (\w+) \| .* \| (\d+\.\d\d) \|", output)
+    assert {row[:3] for row in rows} == {
+        (score, dtype, scores)
+        for score in SCORE_NAMES
+        for dtype in ("bfloat16", "float16")
+        for scores in ("ordinary", "saturated")
+    }
+    assert [row for row in rows if float(row[3]) > 1] == []
+
+
+def test_capture_peers_benchmark_leaves_the_output_of_the_model_unchanged():
+    output = run_bench(
+        "capture_peers.py", "--tokens", "16", "--layers", "2", "--width", "64", "--rounds", "1"
+    )
+    rows = {row.split(" | ")[0]: row for row in output.splitlines()[2:]}
+    assert {"| plain", "| regard", "| Hugging Face"} <= set(rows)
+    assert "| identical |" in rows["| regard"]
+
+
+def test_page_size_benchmark_prints_a_row_per_length():
+    output = run_bench("page_size.py", "--tokens", "8", "16", "--layers", "1", "--heads", "2")
+    assert re.findall(r"^\| (\d+) \| \d\.\d\d ", output, re.MULTILINE) == ["8", "16"]

@@ -2,21 +2,27 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from helpers.tiny_corpus import TINY, tiny_pairs, write_tsv
+from regard.cli import app
+from regard.training import train
 
 BENCH = Path(__file__).parents[2] / "bench"
 
 pytestmark = pytest.mark.train
 
 
-def run_smoke(script, *options):
-    """Run a benchmark with --smoke; return what it prints."""
+def run_script(script, *options):
+    """Run a benchmark; return what it prints."""
     done = subprocess.run(
-        [sys.executable, str(BENCH / script), "--smoke", *options],
+        [sys.executable, str(BENCH / script), *map(str, options)],
         capture_output=True,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
@@ -26,7 +32,7 @@ def run_smoke(script, *options):
 
 
 def test_training_benchmark_prints_a_row_per_trainer():
-    lines = run_smoke("train.py", "--cores", "1").splitlines()
+    lines = run_script("train.py", "--smoke", "--cores", "1").splitlines()
     rows = [line for line in lines if line.startswith("| regard, ")]
     assert [row.split(" | ")[0] for row in rows] == [
         "| regard, same dropout, 1 × 1",
@@ -44,7 +50,7 @@ def test_training_benchmark_without_data_is_refused():
 
 
 def test_quality_benchmark_prints_bleu_and_the_command_that_reproduces_it():
-    head, _, row = run_smoke("quality.py").splitlines()
+    head, _, row = run_script("quality.py", "--smoke").splitlines()
     assert head.startswith("| run | BLEU | signature |")
     assert re.match(r"\| run \| \d+\.\d\d", row)
     (command,) = re.findall(r"`(regard train .*?)`", row)
@@ -52,3 +58,23 @@ def test_quality_benchmark_prints_bleu_and_the_command_that_reproduces_it():
     for setting in ("model.width=16", "train.steps=3", "search.beam_size=1"):
         assert f"--set {setting}" in command
     assert command.endswith("--out run")
+
+
+def test_printed_command_of_a_run_with_alignments_names_the_same_run(tmp_path, monkeypatch):
+    pairs = write_tsv(tmp_path / "pairs.tsv")
+    links = tmp_path / "links.txt"
+    links.write_text("0-0 1-2 2-1 3-3 4-4 5-5\n" * len(tiny_pairs()))
+    valid = [tmp_path / "valid.en", tmp_path / "valid.fr"]
+    valid[0].write_text("the cat sees the dog\n")
+    valid[1].write_text("le chat voit le chien\n")
+    updates = [TINY, {"train": {"steps": 2}}]
+    out = tmp_path / "run"
+    train(pairs, out, valid=valid, alignments=links, settings=updates, echo=lambda line: None)
+
+    printed = run_script("quality.py", out, *valid)
+    (command,) = re.findall(r"`(regard train .*?)`", printed)
+    assert "alignment_loss_weight" not in command  # the option sets it
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, shlex.split(command)[1:])
+    assert result.exit_code == 0, result.output
+    assert "run is already finished" in result.stderr

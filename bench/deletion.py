@@ -1,0 +1,83 @@
+"""Deletion curves: does removing the tokens that a method attributes most hurt the model most?
+
+For sentences of the phrasebook, the source tokens are ranked by each method, the first k are
+removed, and the log-probability of the model's own translation is measured again. A method is
+useful if that falls more than after removing k random tokens.
+
+    python bench/deletion.py [--sentences 100] [--removed 3]
+"""
+
+import argparse
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from regard import Run, Trace, load
+from regard.analysis import METHODS
+from regard.data import BOS, EOS, pad_sequences
+from regard.data.phrasebook import load_phrasebook
+
+RANDOM_DRAWS = 10
+
+
+@torch.inference_mode()
+def log_probability(run: Run, source: Sequence[int], target: Sequence[int]) -> float:
+    """Return the log-probability of target tokens and the end token."""
+    padded, lengths = pad_sequences([list(source)])
+    states = run.model(padded, lengths, torch.tensor([[BOS, *target]]))
+    log_probs = run.model.logits(states[0]).log_softmax(-1)
+    return float(log_probs.gather(1, torch.tensor([*target, EOS])[:, None]).sum())
+
+
+def source_attribution(trace: Trace) -> np.ndarray:
+    """Return one number per source token: all maps over the source, from all rows and heads."""
+    maps = [m for m in trace.maps if m.kind == "cross" and m.keys == "source"]
+    signs = [-1 if m.name.endswith("against the output") else 1 for m in maps]
+    return np.sum([sign * m.weights.sum((0, 1)) for sign, m in zip(signs, maps, strict=True)], 0)
+
+
+def drops(
+    run: Run, source: str, removed: int, methods: Sequence[str], seed: int
+) -> dict[str, list[float]]:
+    """Return how much log-probability is lost after 1, 2, … removed tokens, by method."""
+    ids = run.tokenizers.source.encode(source)
+    target = run.translate(source).tokens
+    full = log_probability(run, ids, target)
+
+    def lost(order: Sequence[int]) -> list[float]:
+        kept = [[t for n, t in enumerate(ids) if n not in order[:k]] for k in range(1, removed + 1)]
+        return [full - log_probability(run, tokens, target) for tokens in kept]
+
+    generator = np.random.default_rng(seed)
+    randoms = [lost(generator.permutation(len(ids)).tolist()) for _ in range(RANDOM_DRAWS)]
+    curves = {"random": np.mean(randoms, axis=0).tolist()}
+    for method in methods:
+        scores = source_attribution(run.attribute(source, target, method=method, steps=16))
+        curves[method] = lost(np.argsort(-scores, kind="stable").tolist())
+    return curves
+
+
+def main() -> None:
+    """Print a table of all methods."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sentences", type=int, default=100)
+    parser.add_argument("--removed", type=int, default=3)
+    options = parser.parse_args()
+    run = load("demo-model")
+    pairs = load_phrasebook("fr", train=0).test
+    sources = [p.source for p in pairs if len(run.tokenizers.source.encode(p.source)) > 5]
+    curves = [
+        drops(run, source, options.removed, METHODS, seed)
+        for seed, source in enumerate(sources[: options.sentences])
+    ]
+    print(f"log-probability lost (nats), mean of {len(curves)} sentences")
+    for name in curves[0]:
+        mean = np.mean([c[name] for c in curves], axis=0)
+        wins = np.mean([c[name][0] > c["random"][0] for c in curves])
+        cells = " | ".join(f"{x:.1f}" for x in mean)
+        print(f"| {name} | {cells} | {wins:.0%} |")
+
+
+if __name__ == "__main__":
+    main()
