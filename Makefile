@@ -37,15 +37,22 @@ gallery: $(VENV)/.gallery  ## draw every figure of the chapter, as an offline si
 # on hosts that report AMX but forbid it, bfloat16 products crash without this
 check test slow: export ONEDNN_MAX_CPU_ISA := AVX512_CORE_BF16
 
+# pytest caches the tests that it rewrites, and jaxtyping the modules, as bytecode: half of the start
+check test slow: export PYTHONDONTWRITEBYTECODE :=
+
 PYTEST := $(RUN) -m pytest -n 2 -q --durations=25
+# shapes and types of every call are checked while the tests run, which doubles their time
+TYPECHECK := --jaxtyping-packages=regard,beartype.beartype
+
+MARKED := browser or compile or server or train or slow
 
 check: $(VENV)/.dev lint  ## lint, types and the quick tests
-	$(call step,tests,$(PYTEST) -m "not (browser or compile or train or slow)",see above)
+	$(call step,tests,$(PYTEST) --dist loadfile -m "not ($(MARKED))" tests,see above)
 
 test: $(VENV)/.dev browser typescript lint  ## lint, types and every test but the slow ones
 	@command -v $(CXX) >/dev/null \
 		|| $(call fail,no C++ compiler: torch.compile needs $(CXX). Install g++ or set CXX)
-	$(call step,tests,$(PYTEST) -m "not slow",see above)
+	$(call step,tests,$(PYTEST) $(TYPECHECK) -m "not slow",see above)
 
 lint: $(VENV)/.dev
 	$(call step,format,$(RUN) -m ruff format --check .,to fix it: $(RUN) -m ruff format .)
@@ -53,7 +60,7 @@ lint: $(VENV)/.dev
 	$(call step,types,$(RUN) -m mypy,see above)
 
 slow: $(VENV)/.dev browser  ## run the tests that take minutes
-	$(call step,slow tests,$(RUN) -m pytest -q -m slow --durations=25,see above)
+	$(call step,slow tests,$(RUN) -m pytest $(TYPECHECK) -q -m slow --durations=25,see above)
 
 has_browser := { command -v chromium || command -v google-chrome; } >/dev/null
 install_browser := apt-get -qq update; DEBIAN_FRONTEND=noninteractive apt-get -yqq install chromium
@@ -82,6 +89,7 @@ bench: $(VENV)/.bench  ## benchmarks against peers
 	@$(RUN) bench/attention.py
 	@$(RUN) bench/decode.py
 	@$(RUN) bench/explore.py
+	@$(RUN) bench/serve.py
 	@[ -z "$(DATA)" ] \
 		|| $(RUN) bench/train.py --data "$(DATA)" $(if $(JOEYNMT),--joeynmt "$(JOEYNMT)")
 

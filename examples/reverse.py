@@ -44,7 +44,7 @@ def main() -> None:
         width=48, layers=1, heads=1, ffn_width=64, dropout=0.0, positions="learned"
     )
     vocab_size = FIRST_WORD + len(WORDS)
-    model = build(config, (vocab_size, vocab_size))
+    model = build(config, vocab_size)
     train(model)
     model.eval()
     source, lengths = random_sentences(1), torch.tensor([LENGTH])

@@ -20,7 +20,7 @@ def main(page: Path = Path("watched.html")) -> None:
     with regard.watch(model) as capture:
         model(source, target)
     print(capture)
-    regard.viz.save_page(capture.trace(SOURCE, TARGET), page)
+    capture.trace(SOURCE, TARGET).save_page(page)
     print(f"\nEvery layer and head: {page}")
 
 

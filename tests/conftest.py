@@ -44,7 +44,7 @@ def tiny_model(request):
     from regard.models import build
 
     settings = ModelConfig(width=12, layers=1, heads=3, ffn_width=8, **request.param)
-    model = build(settings, (9, 9)).eval()
+    model = build(settings, 9).eval()
     for parameter in model.parameters():
         parameter.data *= 2
     source = torch.randint(4, 9, (3, 6))
@@ -63,7 +63,7 @@ def tiny_run(tmp_path_factory):
     try:
         updates = [TINY, {"train": {"snapshots": True, "steps": 60}}]
         named = tiny_corpus("phrasebook fr", models.dataset_id("fr"))
-        train(named, path, updates=updates, echo=lambda line: None)
+        train(named, path, settings=updates, echo=lambda line: None)
     finally:
         jaxtyping.config.update("jaxtyping_disable", False)
     return path

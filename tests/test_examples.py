@@ -3,7 +3,10 @@
 import importlib.util
 import json
 import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 import torch
@@ -47,6 +50,7 @@ def test_kernel_regression_example_learns_the_best_bandwidth(run):
     assert learned < fixed < average
 
 
+@pytest.mark.train
 def test_reverse_example_learns_antidiagonal_attention(run):
     output = run("reverse")
     heard, said = re.search(r"^(.*)  ->  (.*)$", output, flags=re.MULTILINE).groups()
@@ -62,6 +66,41 @@ def test_watch_example_writes_a_page(run, tmp_path):
     assert "decoder.layers.1.multihead_attn" in output and "3 × 5" in output
     page = (tmp_path / "watched.html").read_text()
     assert page.startswith("<!DOCTYPE html>") and '"chat"' in page
+
+
+class RecordingWriter:
+    """Takes the place of TensorBoard's SummaryWriter."""
+
+    instances: ClassVar[list["RecordingWriter"]] = []
+
+    def __init__(self, folder, purge_step=None):
+        self.folder, self.purge_step = folder, purge_step
+        self.scalars, self.calls = [], []
+        self.instances.append(self)
+
+    def add_scalar(self, name, value, step):
+        self.scalars.append((name, value, step))
+
+    def flush(self):
+        self.calls.append("flush")
+
+    def close(self):
+        self.calls.append("close")
+
+
+@pytest.mark.train
+def test_tensorboard_example_logs_every_step_and_validation(run, monkeypatch, tmp_path):
+    module = SimpleNamespace(SummaryWriter=RecordingWriter)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
+    assert run("tensorboard_logger") == "tensorboard --logdir tensorboard-run\n"
+    (writer,) = RecordingWriter.instances
+    steps = {name: [s for n, _, s in writer.scalars if n == name] for name, _, _ in writer.scalars}
+    every = list(range(1, 41))
+    assert steps == {"loss/training": every, "learning rate": every, "loss/validation": [20, 40]}
+    losses = [value for name, value, _ in writer.scalars if name == "loss/training"]
+    assert losses[-1] < losses[0]
+    assert writer.purge_step == 1 and writer.calls == ["flush", "flush", "close"]
+    assert (tmp_path / "tensorboard-run" / "README.md").exists()
 
 
 def test_notebook_runs(capsys):

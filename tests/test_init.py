@@ -1,4 +1,5 @@
 import ast
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -26,9 +27,13 @@ def test_public_name_resolves_to_its_package(name):
     assert getattr(regard, name) is getattr(home, name)
 
 
-def test_subpackages_resolve_without_import():
-    code = "import regard; print([getattr(regard, p).__name__ for p in regard._SUBPACKAGES])"
-    assert python(code).stdout == f"{[f'regard.{p}' for p in regard._SUBPACKAGES]}\n"
+def test_names_and_subpackages_resolve_without_import_and_names_once():
+    once, packages = python(
+        "import regard; regard.look; print('look' in vars(regard)); "
+        "print([getattr(regard, p).__name__ for p in regard._SUBPACKAGES])"
+    ).stdout.splitlines()
+    assert once == "True"
+    assert packages == str([f"regard.{p}" for p in regard._SUBPACKAGES])
 
 
 def test_type_checking_imports_match_the_exports():
@@ -43,10 +48,17 @@ def test_dir_lists_public_names():
     assert len(dir(regard)) == len(set(dir(regard)))
 
 
-def test_public_name_is_resolved_once():
-    assert python("import regard; regard.look; print('look' in vars(regard))").stdout == "True\n"
-
-
 def test_unknown_name_raises_attribute_error():
     found = python("import regard; regard.atend")
     assert "module 'regard' has no attribute 'atend'. Did you mean: 'attend'?" in found.stderr
+
+
+@pytest.mark.parametrize("name", sorted(regard._EXPORTS))
+def test_public_name_has_an_example_and_its_arguments_documented(name):
+    """Examples run as doctests; `look` and `weights` take the arguments of `attend`."""
+    value = getattr(regard, name)
+    text = inspect.getdoc(value)
+    assert ">>> " in text
+    if inspect.isfunction(value) and name not in ("look", "weights"):
+        assert "Args:" in text and "Raises:" in text
+        assert any(section in text for section in ("Returns:", "Yields:")) or name == "show"

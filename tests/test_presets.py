@@ -15,7 +15,7 @@ def test_names_are_sorted():
 def test_preset_has_valid_settings(name):
     config = RunConfig.from_dict(presets.read(name))
     assert config != RunConfig()
-    build(config.model, (11, 11))
+    build(config.model, 11)
 
 
 @pytest.mark.parametrize("name", presets.names())
