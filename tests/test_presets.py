@@ -21,9 +21,9 @@ def test_preset_has_valid_settings(name):
 @pytest.mark.parametrize("name", presets.names())
 def test_first_line_says_what_a_preset_is_for(name):
     assert presets.text(name).startswith("# ")
-    assert presets.summary(name).endswith(".")
-    assert not presets.summary(name).startswith("#")
-    assert f"{name:20} {presets.summary(name)}" in presets.table().splitlines()
+    assert presets.describe(name).endswith(".")
+    assert not presets.describe(name).startswith("#")
+    assert f"{name:20} {presets.describe(name)}" in presets.table().splitlines()
 
 
 @pytest.mark.parametrize("name", presets.names())
@@ -40,7 +40,7 @@ def test_copy_never_overwrites_a_file(tmp_path):
     assert (tmp_path / "multi30k.toml").read_text() == "mine"
 
 
-@pytest.mark.parametrize("function", [presets.text, presets.read, presets.summary])
+@pytest.mark.parametrize("function", [presets.text, presets.read, presets.describe])
 def test_unknown_preset_suggests_the_nearest(function):
     with pytest.raises(RegardError, match="no preset is called 'multi30'.*mean 'multi30k'"):
         function("multi30")

@@ -19,7 +19,7 @@ from regard.cli import app
 from regard.config import RunConfig, read_toml
 from regard.data import read_pairs
 from regard.errors import RegardError
-from regard.explorer import RunRegistry, TraceRegistry, WorkerPool, create_app
+from regard.explorer import RequestPool, RunRegistry, TraceRegistry, create_app
 from regard.runs import RunFolder
 from regard.training.preparation import open_data
 from regard.training.setup import check_config
@@ -116,7 +116,7 @@ def attack_file(tmp_path):
 
 @pytest.fixture(scope="module")
 def client():
-    app = create_app(RunRegistry([]), TraceRegistry([]), WorkerPool(workers=1))
+    app = create_app(RunRegistry([]), TraceRegistry([]), RequestPool(workers=1))
     with TestClient(app, raise_server_exceptions=False) as client:
         client.post("/api/traces/open", content=b"{}")  # imports what it needs
         yield client
@@ -213,7 +213,7 @@ def test_log_is_refused(name, attacked_run):
     message, path, size = attacked_run(name)
     assert_refused(message, size, RunFolder(path).read_log)
     registry = RunRegistry([path])
-    app = create_app(registry, TraceRegistry([]), WorkerPool(workers=1))
+    app = create_app(registry, TraceRegistry([]), RequestPool(workers=1))
     with TestClient(app, raise_server_exceptions=False) as client, watchdog():
         response = client.get(f"/api/runs/{registry.names[0]}/log")
         error_message(response, response.status_code)

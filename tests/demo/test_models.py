@@ -33,7 +33,7 @@ def test_model_is_trained_once_and_cached(trained_folders):
     assert find_cached(**TINY) == first.folder.path
     again = load_or_train(**TINY)
     assert trained_folders == [first.folder.path] and again.folder == first.folder
-    assert first.folder.path.is_relative_to(models.cache_folder())
+    assert first.folder.path.is_relative_to(models.version_cache_folder())
 
 
 def test_cached_models_are_keyed_by_what_they_were_trained_with(trained_folders, monkeypatch):

@@ -9,10 +9,10 @@ from starlette.testclient import TestClient
 from helpers.explorer import serve_in_thread
 from regard.data import phrasebook
 from regard.explorer import (
+    RequestPool,
     RunRegistry,
     ServerAddress,
     TraceRegistry,
-    WorkerPool,
     create_app,
     gold_alignments,
     secure_app,
@@ -58,7 +58,7 @@ def make_client():
     """Return a function that builds a client of the app, like a browser on the same machine."""
 
     def make(*runs, traces=(), token=None, **options):
-        app = create_app(RunRegistry(runs), TraceRegistry(traces), WorkerPool(workers=2))
+        app = create_app(RunRegistry(runs), TraceRegistry(traces), RequestPool(workers=2))
         return TestClient(
             secure_app(app, ServerAddress("127.0.0.1", PORT), token, **options),
             base_url=f"http://127.0.0.1:{PORT}",

@@ -6,7 +6,7 @@ import pytest
 import torch
 from starlette.exceptions import HTTPException
 
-from regard.explorer import RunRegistry, TraceRegistry, WorkerPool, create_app, inference
+from regard.explorer import RequestPool, RunRegistry, TraceRegistry, create_app, inference
 from regard.explorer.cancellation import Cancelled
 
 WAIT_SECONDS = 120  # until a test that hangs fails
@@ -22,7 +22,7 @@ async def time_limit():
 
 @pytest.fixture
 def pool():
-    return WorkerPool(workers=2)
+    return RequestPool(workers=2)
 
 
 async def stay_connected():
@@ -78,7 +78,7 @@ async def test_http_exception_of_the_work_is_raised_unchanged(pool):
 
 
 async def test_full_queue_is_503_with_retry_after_until_it_drains():
-    pool, proceed, results = WorkerPool(workers=1, queue_size=1), threading.Event(), []
+    pool, proceed, results = RequestPool(workers=1, queue_size=1), threading.Event(), []
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(
             collect, results, pool.run, lambda _: proceed.wait(WAIT_SECONDS), stay_connected
@@ -94,7 +94,7 @@ async def test_full_queue_is_503_with_retry_after_until_it_drains():
 
 
 async def test_pool_without_queue_accepts_as_many_requests_as_workers():
-    pool, proceed, results = WorkerPool(workers=2, queue_size=0), threading.Event(), []
+    pool, proceed, results = RequestPool(workers=2, queue_size=0), threading.Event(), []
     async with anyio.create_task_group() as tasks:
         for _ in range(2):
             tasks.start_soon(
@@ -108,7 +108,7 @@ async def test_pool_without_queue_accepts_as_many_requests_as_workers():
 
 
 async def test_no_more_work_runs_at_once_than_there_are_workers():
-    pool, lock, running, peak = WorkerPool(workers=2), threading.Lock(), [], []
+    pool, lock, running, peak = RequestPool(workers=2), threading.Lock(), [], []
 
     def work(_):
         with lock:
@@ -125,7 +125,7 @@ async def test_no_more_work_runs_at_once_than_there_are_workers():
 
 
 async def test_queued_work_of_a_disconnected_client_never_runs():
-    pool, proceed, results, begun = WorkerPool(1, queue_size=1), threading.Event(), [], []
+    pool, proceed, results, begun = RequestPool(1, queue_size=1), threading.Event(), [], []
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(
             collect, results, pool.run, lambda _: proceed.wait(WAIT_SECONDS), stay_connected
@@ -164,7 +164,7 @@ async def test_work_of_a_disconnected_client_is_cancelled(pool):
 
 
 async def test_missed_deadline_is_503_and_cancels_the_work():
-    pool = WorkerPool(workers=1, timeout_seconds=0.05)
+    pool = RequestPool(workers=1, timeout_seconds=0.05)
     with pytest.raises(HTTPException, match="longer than 0.05 seconds") as error:
         await pool.run(run_until_cancelled, stay_connected)
     assert (error.value.status_code, error.value.headers) == (503, {"Retry-After": "5"})
@@ -172,7 +172,7 @@ async def test_missed_deadline_is_503_and_cancels_the_work():
 
 
 async def test_deadline_includes_the_time_in_the_queue():
-    pool, proceed, results = WorkerPool(1, timeout_seconds=0.05), threading.Event(), []
+    pool, proceed, results = RequestPool(1, timeout_seconds=0.05), threading.Event(), []
     async with anyio.create_task_group() as tasks:
         for _ in range(2):
             tasks.start_soon(
@@ -184,7 +184,7 @@ async def test_deadline_includes_the_time_in_the_queue():
 
 
 async def test_abandoned_work_keeps_its_worker_until_it_ends():
-    pool, proceed = WorkerPool(1, queue_size=0, timeout_seconds=0.05), threading.Event()
+    pool, proceed = RequestPool(1, queue_size=0, timeout_seconds=0.05), threading.Event()
     with pytest.raises(HTTPException, match="longer than"):
         await pool.run(lambda _: proceed.wait(WAIT_SECONDS), stay_connected)
     with pytest.raises(HTTPException, match="busy"):
@@ -212,7 +212,7 @@ async def test_full_queue_answers_503_and_other_routes_still_respond(make_http_c
         responses.append(await client.post("/api/translate", json=body))
 
     async with (
-        make_http_client(WorkerPool(workers=1, queue_size=1)) as client,
+        make_http_client(RequestPool(workers=1, queue_size=1)) as client,
         anyio.create_task_group() as tasks,
     ):
         for _ in range(5):

@@ -23,7 +23,7 @@ QUICK = ("kernel_regression", "five_tokens")
 def built(tmp_path_factory):
     """A site of two figures, and its log."""
     out, log = tmp_path_factory.mktemp("site") / "gallery", []
-    assert site.build(out, QUICK, log=log.append) == out / "index.html"
+    assert site.build_site(out, QUICK, log=log.append) == out / "index.html"
     return out, log
 
 
@@ -119,8 +119,8 @@ def test_offline_browser_shows_every_picture(built, chromium):
 
 
 def test_drawing_one_figure_keeps_the_others(tmp_path, stubbed):
-    site.build(tmp_path, ["scores", "complexity"], log=lambda _: None)
-    site.build(tmp_path, ["positions"], log=lambda _: None)
+    site.build_site(tmp_path, ["scores", "complexity"], log=lambda _: None)
+    site.build_site(tmp_path, ["positions"], log=lambda _: None)
     index = (tmp_path / "index.html").read_text("utf-8")
     places = [index.index(f'href="{name}.html"') for name in ("scores", "positions", "complexity")]
     assert places == sorted(places)
@@ -128,18 +128,18 @@ def test_drawing_one_figure_keeps_the_others(tmp_path, stubbed):
 
 
 def test_single_language_has_no_link_to_the_other(tmp_path, stubbed):
-    home = site.build(tmp_path, ["scores"], "zh", log=lambda _: None)
+    home = site.build_site(tmp_path, ["scores"], "zh", log=lambda _: None)
     assert home == tmp_path / "zh" / "index.html"
     assert not (tmp_path / "index.html").exists()
     assert "English" not in home.read_text("utf-8")
-    site.build(tmp_path, ["scores"], "en", log=lambda _: None)
+    site.build_site(tmp_path, ["scores"], "en", log=lambda _: None)
     assert "English" in home.read_text("utf-8")
     assert 'href="../scores.html"' in (tmp_path / "zh" / "scores.html").read_text("utf-8")
 
 
 def test_page_without_translation_has_no_language_link(tmp_path, stubbed):
-    site.build(tmp_path, ["scores"], log=lambda _: None)
-    site.build(tmp_path, ["positions"], "zh", log=lambda _: None)
+    site.build_site(tmp_path, ["scores"], log=lambda _: None)
+    site.build_site(tmp_path, ["positions"], "zh", log=lambda _: None)
     assert "English" not in (tmp_path / "zh" / "positions.html").read_text("utf-8")
     assert "English" in (tmp_path / "zh" / "scores.html").read_text("utf-8")
     assert not (tmp_path / "positions.html").exists()
@@ -154,15 +154,15 @@ def test_missing_fonts_cause_no_warnings_of_matplotlib(tmp_path, monkeypatch):
 
     monkeypatch.setattr(figure_page, "draw_figure", draw)
     log = []
-    site.build(tmp_path, ["scores"], log=log.append)
+    site.build_site(tmp_path, ["scores"], log=log.append)
     assert len(log) == 2 and log[-1].startswith("no installed font has ")
 
 
 def test_missing_fonts_are_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(figure_page, "draw_figure", lambda name: {"one": new_figure(1.0, 1.0)})
-    monkeypatch.setattr(figure_page, "missing_glyphs", lambda picture: "猫")
+    monkeypatch.setattr(figure_page, "missing_glyphs_in", lambda picture: "猫")
     log = []
-    site.build(tmp_path, ["scores", "complexity"], log=log.append)
+    site.build_site(tmp_path, ["scores", "complexity"], log=log.append)
     assert len(log) == 3
     assert log[-1].startswith("no installed font has '猫': these pictures are written as SVG only")
     assert "(scores, complexity)" in log[-1]
@@ -172,7 +172,7 @@ def test_missing_fonts_are_reported(tmp_path, monkeypatch):
 def test_foreign_index_page_is_not_overwritten(tmp_path, stubbed):
     (tmp_path / "index.html").write_text("mine")
     with pytest.raises(RegardError, match=r"index\.html is not part of a gallery"):
-        site.build(tmp_path, ["scores"])
+        site.build_site(tmp_path, ["scores"])
     assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
 
 
@@ -182,17 +182,17 @@ def test_folder_with_other_files_is_refused(tmp_path, stubbed, language):
     mine.parent.mkdir(parents=True)
     mine.write_text("mine")
     with pytest.raises(RegardError, match="contains other files, which might be overwritten"):
-        site.build(tmp_path, ["scores"], language)
+        site.build_site(tmp_path, ["scores"], language)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [mine]
 
 
 def test_language_folder_with_other_files_is_refused(tmp_path, stubbed):
-    site.build(tmp_path, ["scores"], "en", log=lambda _: None)
+    site.build_site(tmp_path, ["scores"], "en", log=lambda _: None)
     mine = tmp_path / "zh" / "pictures" / "scores" / "1-mine.png"
     mine.parent.mkdir(parents=True)
     mine.write_text("mine")
     with pytest.raises(RegardError, match="contains other files"):
-        site.build(tmp_path, ["scores"], log=lambda _: None)
+        site.build_site(tmp_path, ["scores"], log=lambda _: None)
     assert mine.read_text() == "mine"
 
 
@@ -206,16 +206,16 @@ def test_interrupted_build_can_be_resumed(tmp_path, stubbed, monkeypatch):
 
     monkeypatch.setattr(figure_page, "draw_figure", stopped)
     with pytest.raises(KeyboardInterrupt):
-        site.build(tmp_path, ["scores", "complexity"], log=lambda _: None)
+        site.build_site(tmp_path, ["scores", "complexity"], log=lambda _: None)
     monkeypatch.setattr(figure_page, "draw_figure", drawn)
-    site.build(tmp_path, ["scores", "complexity"], log=lambda _: None)
+    site.build_site(tmp_path, ["scores", "complexity"], log=lambda _: None)
     assert 'href="complexity.html"' in (tmp_path / "index.html").read_text("utf-8")
 
 
 def test_missing_package_is_reported_before_writing(tmp_path, stubbed, monkeypatch):
     monkeypatch.setitem(sys.modules, "pygments", None)
     with pytest.raises(RegardError, match="needs pygments, which is not installed"):
-        site.build(tmp_path / "gallery", ["scores"])
+        site.build_site(tmp_path / "gallery", ["scores"])
     assert not (tmp_path / "gallery").exists()
 
 
@@ -252,5 +252,5 @@ def test_translators_train_in_background_for_the_figure_that_needs_them(
         events.append("stopped")
 
     monkeypatch.setattr(site, "train_in_background", train_in_background)
-    site.build(tmp_path / "gallery", (name,), "en", log=lambda line: events.append("drawn"))
+    site.build_site(tmp_path / "gallery", (name,), "en", log=lambda line: events.append("drawn"))
     assert events == (["started", "drawn", "stopped"] if name == "bahdanau" else ["drawn"])

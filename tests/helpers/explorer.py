@@ -9,10 +9,10 @@ from contextlib import contextmanager
 import pytest
 
 from regard.explorer import (
+    RequestPool,
     RunRegistry,
     ServerAddress,
     TraceRegistry,
-    WorkerPool,
     create_app,
     secure_app,
 )
@@ -40,7 +40,7 @@ def serve_in_thread(runs, traces=(), token=None, max_connections=None):
         listener.bind(("127.0.0.1", 0))
         listener.listen()  # connections wait until the thread accepts them
         port = listener.getsockname()[1]
-        app = create_app(RunRegistry(runs), TraceRegistry(traces), WorkerPool(workers=2))
+        app = create_app(RunRegistry(runs), TraceRegistry(traces), RequestPool(workers=2))
         server = HTTPServer(
             uvicorn_config(secure_app(app, ServerAddress("127.0.0.1", port), token)),
             max_connections=max_connections,

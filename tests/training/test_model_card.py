@@ -4,7 +4,7 @@ from regard.config import RunConfig
 from regard.runs import RunFolder
 from regard.training import TrainState, ValidationResult
 from regard.training.model_card import model_card
-from regard.training.selection import Selection
+from regard.training.selection import SelectedParameters
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def folder(tmp_path):
 
 def write_card(folder, translations, references):
     state = TrainState(step=99, seconds=600.0, stop_reason="the last step was reached")
-    selection = Selection("step 9", ValidationResult(1.5))
+    selection = SelectedParameters("step 9", ValidationResult(1.5))
     return model_card(folder, state, selection, translations, references)
 
 

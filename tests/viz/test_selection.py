@@ -12,7 +12,7 @@ from regard.trace import (
     build_translation_trace,
     merge_subwords,
 )
-from regard.viz.selection import find_group, group_maps, head_weights, resolve_head, select_head
+from regard.viz.selection import find_group, group_maps, head_weights, label_head, resolve_head
 
 
 def test_maps_of_a_translation_are_grouped_as_encoder_decoder_and_cross(trace):
@@ -46,7 +46,7 @@ def test_cross_attention_is_the_default_group(trace):
 
 
 def test_selected_head_has_weights_labels_and_caption(trace):
-    matrix = select_head(trace, "cross", layer=1, head=0)
+    matrix = label_head(trace, "cross", layer=1, head=0)
     np.testing.assert_array_equal(matrix.weights, trace.layers("cross")[1].weights[0])
     assert matrix.queries == ("猫", "坐", "着", "</s>")
     assert matrix.keys == ("The", "cat", "sit", "s", "</s>")
@@ -54,7 +54,7 @@ def test_selected_head_has_weights_labels_and_caption(trace):
 
 
 def test_negative_layer_counts_from_the_end_and_a_head_goes_by_its_index(trace):
-    matrix = select_head(trace, "cross", layer=-1, head=3)
+    matrix = label_head(trace, "cross", layer=-1, head=3)
     assert matrix.caption.endswith("cross, layer 2, head 3")
     np.testing.assert_array_equal(matrix.weights, head_weights(trace.maps[-1], 1))
 
@@ -87,10 +87,10 @@ def test_unused_ranks_of_short_rows_hide_no_weight():
 
 def test_gold_links_outline_the_cells_between_pieces_of_both_words(trace):
     # cat - 猫, sits (two pieces) - 坐着 (two pieces)
-    assert select_head(trace).outlined == ((0, 1), (1, 2), (1, 3), (2, 2), (2, 3))
-    assert select_head(trace, "decoder").outlined == ()
+    assert label_head(trace).outlined == ((0, 1), (1, 2), (1, 3), (2, 2), (2, 3))
+    assert label_head(trace, "decoder").outlined == ()
     full = replace(trace, maps=trace.maps[:-1])
-    assert select_head(merge_subwords(full)).outlined == ((0, 1), (1, 2))
+    assert label_head(merge_subwords(full)).outlined == ((0, 1), (1, 2))
 
 
 @pytest.mark.parametrize(
@@ -104,12 +104,12 @@ def test_gold_links_outline_the_cells_between_pieces_of_both_words(trace):
 )
 def test_missing_head_is_refused_with_the_choices(trace, selection, message):
     with pytest.raises(RegardError, match=message):
-        select_head(trace, *selection)
+        label_head(trace, *selection)
 
 
 def test_trace_without_maps_is_refused(trace):
     with pytest.raises(RegardError, match="no attention maps, so there is nothing to draw"):
-        select_head(Trace(tokens=trace.tokens, maps=()))
+        label_head(Trace(tokens=trace.tokens, maps=()))
 
 
 def test_head_that_is_not_given_is_the_selected_one():

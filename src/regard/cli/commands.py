@@ -375,10 +375,10 @@ def gallery(
     ] = None,
 ) -> None:
     """Draw every figure of the chapter on attention, as an offline site."""
-    from regard.gallery.site import build
+    from regard.gallery.site import build_site
 
     with interruptible():
-        echo(str(build(out, only or (), lang)))
+        echo(str(build_site(out, only or (), lang)))
 
 
 @command()

@@ -168,7 +168,7 @@ def find_cached(
     return next((folder for folder in folders if _has_model(folder, to, model, steps)), None)
 
 
-def cache_folder() -> Path:
+def version_cache_folder() -> Path:
     """Return the folder of this version's cache."""
     return user_cache.cache_folder() / __version__
 
@@ -190,7 +190,7 @@ def _cached_run(to: str, model: str, steps: int | None) -> Path:
     digest = sha256(json.dumps(_settings(model, steps), sort_keys=True).encode())
     for suffix in ("en", to):
         digest.update(files("regard.data.phrasebook").joinpath(f"en-{to}.{suffix}.gz").read_bytes())
-    return cache_folder() / f"{to}-{model}-{digest.hexdigest()[:12]}"
+    return version_cache_folder() / f"{to}-{model}-{digest.hexdigest()[:12]}"
 
 
 def _is_readable(path: Path) -> bool:

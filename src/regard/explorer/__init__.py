@@ -13,8 +13,8 @@
    All but the login and the files are of the package `web`, which the translation server shares.
 3. `app.create_app`: FastAPI validates the JSON body as `schemas.TranslateRequest` and calls the
    route.
-4. `workers.WorkerPool.run` waits for one of a few worker threads; a full queue or a missed deadline
-   is 503 with Retry-After. When the client disconnects, the request's
+4. `workers.RequestPool.run` waits for one of a few worker threads; a full queue or a missed
+   deadline is 503 with Retry-After. When the client disconnects, the request's
    `cancellation.CancelToken` stops the work between two decoding steps.
 5. In the thread, `runs.RunRegistry.load` returns the model, from its cache or from disk, and
    `inference.translate_text` runs beam search and returns the translations with the
@@ -37,14 +37,14 @@ with needs_extra("explorer", "the explorer needs"):
     from regard.explorer.runs import RunRegistry
     from regard.explorer.server import serve
     from regard.explorer.traces import TraceRegistry
-    from regard.explorer.workers import WorkerPool
+    from regard.explorer.workers import RequestPool
     from regard.web import ServerAddress
 
 __all__ = [
+    "RequestPool",
     "RunRegistry",
     "ServerAddress",
     "TraceRegistry",
-    "WorkerPool",
     "create_app",
     "secure_app",
     "serve",

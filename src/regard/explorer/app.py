@@ -21,7 +21,7 @@ from regard.explorer.cancellation import CancelToken
 from regard.explorer.runs import RunRegistry
 from regard.explorer.schemas import LIMITS, MAX_NAME_CHARACTERS, Limits
 from regard.explorer.traces import TraceRegistry
-from regard.explorer.workers import WorkerPool
+from regard.explorer.workers import RequestPool
 from regard.web import ERROR_RESPONSES, install_error_handlers, render_api_docs
 
 Name = Annotated[str, Path(max_length=MAX_NAME_CHARACTERS)]
@@ -35,7 +35,7 @@ RunInPool = Callable[[Callable[[CancelToken], Any], Request], Awaitable[Response
 def create_app(
     runs: RunRegistry,
     traces: TraceRegistry,
-    workers: WorkerPool | None = None,
+    workers: RequestPool | None = None,
     limits: Limits = LIMITS,
 ) -> FastAPI:
     """Return the app that serves some runs and traces.
@@ -48,7 +48,7 @@ def create_app(
         workers: The pool in which models run; a new one if None.
         limits: Largest values of a request.
     """
-    pool = workers or WorkerPool()
+    pool = workers or RequestPool()
 
     async def run_in_pool(work: Callable[[CancelToken], Any], request: Request) -> Response:
         return _json_response(await pool.run(work, request.receive))

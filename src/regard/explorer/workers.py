@@ -23,8 +23,8 @@ MAX_QUEUED_REQUESTS = 16
 REQUEST_TIMEOUT_SECONDS = 30.0  # from arrival to response, time in the queue included
 
 
-class WorkerPool:
-    """Runs work in threads: a few at a time, a bounded number waiting, each with a deadline.
+class RequestPool:
+    """Worker threads for requests: a bounded queue, and a deadline for each request.
 
     Args:
         workers: How much work may run at the same time.
@@ -33,7 +33,7 @@ class WorkerPool:
 
     Example:
         >>> async def handle_request():
-        ...     pool = WorkerPool(workers=1)
+        ...     pool = RequestPool(workers=1)
         ...     return await pool.run(lambda token: "le chat", receive=anyio.sleep_forever)
         >>> anyio.run(handle_request)
         'le chat'

@@ -120,7 +120,7 @@ def save_pictures(pictures: Mapping[str, Picture], folder: Path) -> str:
         if isinstance(picture, Animation):
             contents = {".gif": _encode_gif(picture)}
         else:
-            glyphs = missing_glyphs(picture)
+            glyphs = missing_glyphs_in(picture)
             contents = _render(picture, (".svg",) if glyphs else (".svg", ".png"))
             missing += glyphs
         for suffix, content in contents.items():
@@ -147,7 +147,7 @@ def text_artists(picture: "matplotlib.figure.Figure") -> "list[matplotlib.text.T
     return cells + [text for text in picture.findobj(Text) if isinstance(text, Text)]
 
 
-def missing_glyphs(picture: "matplotlib.figure.Figure") -> str:
+def missing_glyphs_in(picture: "matplotlib.figure.Figure") -> str:
     """Return the characters of a picture that no installed font has."""
     return fonts.missing_glyphs(text.get_text() for text in text_artists(picture))
 

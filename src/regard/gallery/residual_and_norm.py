@@ -20,7 +20,7 @@ NAMES = {
 LINES = {"plain": "s-", "post": "o-", "pre": "^-"}
 
 
-class Layer(nn.Module):
+class LayerVariant(nn.Module):
     """Self-attention and feed-forward, each with the given residual and norm."""
 
     def __init__(self, variant: str) -> None:
@@ -48,7 +48,7 @@ def norms_by_depth(variant: str) -> tuple[Tensor, Tensor]:
 
 def _forward_and_backward(variant: str) -> tuple[Tensor, Tensor]:
     states = [torch.randn(4, 10, WIDTH, requires_grad=True)]
-    for layer in nn.ModuleList(Layer(variant) for _ in range(DEPTH)):
+    for layer in nn.ModuleList(LayerVariant(variant) for _ in range(DEPTH)):
         states.append(layer(states[-1]))
     target = torch.randn(4, 10, WIDTH)
     gradients = torch.autograd.grad((states[-1] * target).mean(), states)

@@ -18,7 +18,7 @@ from regard.gallery.translators import train_in_background
 STATIC = Path(__file__).parent / "static"
 
 
-def build(
+def build_site(
     out: Path,
     only: Collection[str] = (),
     language: str | None = None,

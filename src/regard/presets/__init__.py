@@ -41,14 +41,14 @@ def read(name: str) -> dict[str, Any]:
     return tomllib.loads(text(name))
 
 
-def summary(name: str) -> str:
+def describe(name: str) -> str:
     """Return the first line of a preset: what it is for."""
     return text(name).splitlines()[0].lstrip("# ")
 
 
 def table() -> str:
     """Return a line per preset: its name and what it is for."""
-    return "\n".join(f"{name:20} {summary(name)}" for name in names())
+    return "\n".join(f"{name:20} {describe(name)}" for name in names())
 
 
 def copy(name: str, folder: Path) -> Path:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from regard._support.progress import format_duration
 from regard.evaluation import bleu, exact_match, is_chinese, perplexity
 from regard.runs import RunFolder
-from regard.training.selection import Selection
+from regard.training.selection import SelectedParameters
 from regard.training.state import TrainState
 
 MAX_EXAMPLES = 5
@@ -39,7 +39,7 @@ All settings are in settings.json, all validations in log.jsonl.
 def model_card(
     folder: RunFolder,
     state: TrainState,
-    selection: Selection,
+    selection: SelectedParameters,
     translations: Sequence[str],
     references: Sequence[str],
 ) -> str:

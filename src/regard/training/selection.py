@@ -14,7 +14,7 @@ from regard.training.state import TrainState
 from regard.training.validation import ValidationResult, validate
 
 
-class Selection(NamedTuple):
+class SelectedParameters(NamedTuple):
     """The parameters that were selected."""
 
     name: str  # "step 8", or "average of steps 4 and 8"
@@ -27,7 +27,7 @@ def select_parameters(
     objective: Objective,
     state: TrainState,
     warn: Callable[[str], None],
-) -> Selection:
+) -> SelectedParameters:
     """Load the parameters that validate best into the model: the average or the best checkpoint."""
     candidates = _candidates(folder, data, state, warn)
     group = Distributed(device=next(objective.parameters()).device)  # the main process alone
@@ -39,7 +39,7 @@ def select_parameters(
     best = min(results, key=lambda name: results[name].metric)
     average = parameters.average(candidates[best], data.identity)
     parameters.load_into(objective.model, average, folder.checkpoints)
-    return Selection(best, results[best])
+    return SelectedParameters(best, results[best])
 
 
 def _candidates(

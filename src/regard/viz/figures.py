@@ -18,7 +18,7 @@ from regard.viz.heatmap import (
     set_titles,
 )
 from regard.viz.matrix import LabelledMatrix, escape_control
-from regard.viz.selection import caption, find_group, group_maps, resolve_head, select_head
+from regard.viz.selection import caption, find_group, group_maps, label_head, resolve_head
 from regard.viz.text_layout import truncate
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def plot_head(
     Raises:
         RegardError: if there is no such head, or matplotlib is not installed.
     """
-    matrix = select_head(trace, kind, layer, head, vmax, rows)
+    matrix = label_head(trace, kind, layer, head, vmax, rows)
     return plot_matrix(replace(matrix, caption=_with_gold_note(matrix.caption, [matrix])))
 
 
@@ -77,7 +77,7 @@ def plot_layer(
     """Plot all heads of one layer; the arguments are those of `plot_head`."""
     group, layer, _ = resolve_head(trace, kind, layer)
     heads = group.maps[layer].heads
-    matrices = [select_head(trace, group.name, layer, head, vmax, rows) for head in heads]
+    matrices = [label_head(trace, group.name, layer, head, vmax, rows) for head in heads]
     panels = [matrices[n : n + HEADS_PER_ROW] for n in range(0, len(matrices), HEADS_PER_ROW)]
     titles = [f"head {head}" for head in heads]
     note = _with_gold_note(caption(trace, group.name, layer), matrices)
@@ -90,7 +90,7 @@ def plot_all_heads(
     """Plot all layers and heads of one attention as thumbnails, one row per layer."""
     group = find_group(trace, kind)
     rows = [
-        [select_head(trace, group.name, layer, head, vmax) for head in layer_map.heads]
+        [label_head(trace, group.name, layer, head, vmax) for head in layer_map.heads]
         for layer, layer_map in enumerate(group.maps)
     ]
     titles = [f"{layer}.{head}" for layer, m in enumerate(group.maps) for head in m.heads]
@@ -112,7 +112,7 @@ def plot_translation(
     groups = group_maps(trace)[:3]
     if not groups:
         raise RegardError("the trace has no attention maps, so there is nothing to draw")
-    matrices = [select_head(trace, group.name, layer, head, vmax, rows) for group in groups]
+    matrices = [label_head(trace, group.name, layer, head, vmax, rows) for group in groups]
     titles = [matrix.caption.removeprefix(f"{trace.model} · ") for matrix in matrices]
     note = _with_gold_note(trace.model, matrices)
     return _plot_panels([matrices], titles, trace.title, note, _panel_inches(matrices))

@@ -11,7 +11,7 @@ from regard.trace import Array, PatchImage, Rows, Trace
 from regard.viz.fonts import font_families
 from regard.viz.heatmap import new_figure, set_titles
 from regard.viz.matrix import LabelledMatrix
-from regard.viz.selection import group_maps, resolve_head, select_head
+from regard.viz.selection import group_maps, label_head, resolve_head
 from regard.viz.text_layout import truncate
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def plot_over_image(
             f"the keys of {attention_map.name} are {attention_map.keys!r}, which has no image; the "
             f"trace has images of: {', '.join(trace.images) or 'none'}"
         )
-    matrix = select_head(trace, group.name, layer, head, rows=rows)
+    matrix = label_head(trace, group.name, layer, head, rows=rows)
     chosen = _choose_queries(queries, len(matrix.queries))
     columns = min(PANELS_PER_ROW, len(chosen))
     num_rows = ceil(len(chosen) / columns)

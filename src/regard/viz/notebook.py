@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from regard.errors import RegardError
 from regard.trace import Rows, Trace
 from regard.viz.page import NOTEBOOK_HEIGHT_PIXELS, render_page
-from regard.viz.selection import select_head
+from regard.viz.selection import label_head
 from regard.viz.terminal import render_head
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _view(
     trace: Trace, kind: str | None, layer: int | None, head: int | None, rows: Rows, height: int
 ) -> Any:
     """Return a live widget, or without anywidget the page in a frame."""
-    select_head(trace, kind, layer, head, rows=rows)  # raise here, not while it is displayed
+    label_head(trace, kind, layer, head, rows=rows)  # raise here, not while it is displayed
     if find_spec("anywidget") is None:
         _mention_widget()
         return TraceView(trace, kind, layer, head, height, rows)

@@ -70,7 +70,7 @@ def find_group(trace: Trace, name: str | None = None) -> MapGroup:
     raise unknown_name("attention of this trace", name, groups)
 
 
-def select_head(
+def label_head(
     trace: Trace,
     kind: str | None = None,
     layer: int | None = None,
@@ -78,7 +78,7 @@ def select_head(
     vmax: float | None = None,
     rows: Rows = "output",
 ) -> LabelledMatrix:
-    """Select one head.
+    """Return one head as a matrix with labels.
 
     Args:
         trace: the trace.

@@ -27,7 +27,7 @@ from regard.viz.matrix import (
     format_weight,
     label_matrix,
 )
-from regard.viz.selection import select_head
+from regard.viz.selection import label_head
 from regard.viz.text_layout import centre, pad, stack_characters, truncate
 
 NUMBER_COLUMNS = 6  # a cell that shows " 0.33 "
@@ -75,7 +75,7 @@ def render_head(
     Raises:
         RegardError: if there is no such head.
     """
-    matrix = select_head(trace, kind, layer, head, vmax, rows)
+    matrix = label_head(trace, kind, layer, head, vmax, rows)
     width = width or get_terminal_size().columns
     label_columns = max(map(cell_len, matrix.queries)) + 1
     fits = label_columns + SQUARE_COLUMNS * len(matrix.keys) <= width
@@ -101,7 +101,7 @@ def render_links(
     count: int = MAX_LINKS,
 ) -> str:
     """List the largest weights of one head, largest first: query, key, weight and positions."""
-    return _render_links(select_head(trace, kind, layer, head, rows=rows), count)
+    return _render_links(label_head(trace, kind, layer, head, rows=rows), count)
 
 
 def _heading(matrix: LabelledMatrix) -> str:
