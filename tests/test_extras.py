@@ -2,7 +2,9 @@
 
 import importlib
 import re
+import subprocess
 import sys
+import textwrap
 import tomllib
 from pathlib import Path
 
@@ -15,7 +17,18 @@ from regard.cli import app
 from regard.errors import RegardError
 from regard.trace import build_translation_trace
 
-PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
+ROOT = Path(__file__).parents[1]
+PYPROJECT = ROOT / "pyproject.toml"
+BLOCK_EXTRAS = f"""
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {sorted(set().union(*PACKAGES.values()))}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Blocker())
+"""
 
 
 @pytest.fixture
@@ -119,3 +132,12 @@ def test_words_without_matplotlib_prints_everything_and_how_to_get_the_picture(u
 def test_extras_are_those_of_the_package():
     extras = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
     assert set(PACKAGES) == set(extras) - {"bench", "dev"}
+
+
+def test_workflow_imports_every_module_without_extras():
+    workflow = (ROOT / ".github" / "workflows" / "test.yml").read_text()
+    (script,) = re.findall(r"<<'PYTHON'\n(.*?)\n *PYTHON\n", workflow, flags=re.DOTALL)
+    code = BLOCK_EXTRAS + textwrap.dedent(script)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert {"regard.runs.run", "regard.viz.page"} <= set(done.stdout.split())
