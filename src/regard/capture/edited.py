@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from regard.capture.calls import CapturedCall
+from regard.capture.calls import CapturedCall, QueryKeyVectors
 from regard.capture.calls.base import Shape
 
 EditedWeights = dict[int, Tensor]
@@ -64,3 +64,7 @@ class EditedCall:
     def fully_masked_keys(self) -> Tensor | None:
         """Return the keys (batch, key) masked for all queries; None if there is no mask."""
         return self._call.fully_masked_keys()
+
+    def vectors(self) -> QueryKeyVectors | None:
+        """Return the queries and keys of the call, from which edited weights do not follow."""
+        return self._call.vectors()

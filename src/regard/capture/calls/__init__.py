@@ -1,26 +1,32 @@
 """Captured attention calls, one class per way in which PyTorch code computes attention.
 
 All follow the `CapturedCall` protocol: they hold the call's inputs and recompute any block of its
-weights. To recognise another mechanism, add a class here and create it in `regard.capture.mode`.
+weights. `vectors.py` has the queries and keys of a call. To recognise another mechanism, add a
+class here and create it in `regard.capture.mode`.
 
     SDPACall             torch.nn.functional.scaled_dot_product_attention
     FlexCall             torch.nn.attention.flex_attention
     RegardCall           regard's own attention, of any score
     MaterializedWeights  softmax(...) @ values written out in the model
+    KernelCall           fused kernels that transformers runs through its AttentionInterface
     SlidingWindowCall    any of them over a cache that has dropped its first keys
 """
 
 from regard.capture.calls.base import CapturedCall, to_four_axes
 from regard.capture.calls.flex import FlexCall
+from regard.capture.calls.kernel import KernelCall
 from regard.capture.calls.materialized import MaterializedWeights
 from regard.capture.calls.regard import RegardCall, capture_regard_call
 from regard.capture.calls.sdpa import SDPACall
 from regard.capture.calls.sliding_window import SlidingWindowCall
+from regard.capture.calls.vectors import QueryKeyVectors
 
 __all__ = [
     "CapturedCall",
     "FlexCall",
+    "KernelCall",
     "MaterializedWeights",
+    "QueryKeyVectors",
     "RegardCall",
     "SDPACall",
     "SlidingWindowCall",

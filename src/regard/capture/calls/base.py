@@ -5,6 +5,8 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from regard.capture.calls.vectors import QueryKeyVectors
+
 Shape = tuple[int, int, int, int]
 
 
@@ -34,6 +36,10 @@ class CapturedCall(Protocol):
 
     def fully_masked_keys(self) -> Tensor | None:
         """Return the keys (batch, key) masked for all queries; None if there is no mask."""
+        ...
+
+    def vectors(self) -> QueryKeyVectors | None:
+        """Return the queries and keys that the scores are dot products of; None if not known."""
         ...
 
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from regard._support.precision import upcast
 from regard.capture.calls.base import Shape, masked_softmax, round_like_autocast
+from regard.capture.calls.vectors import QueryKeyVectors
 from regard.capture.mask_analysis import is_causal_sampled, visible_to_any
 
 
@@ -62,6 +63,10 @@ class FlexCall:
             return self._visible(slice(start, stop)).any(2).any(1)
 
         return ~visible_to_any(visible, self.shape[2])
+
+    def vectors(self) -> QueryKeyVectors:
+        """Return the queries and keys; what `score_mod` adds is not part of them."""
+        return QueryKeyVectors(self.queries, self.keys, self._scale)
 
     def _sees_from(self, row: int, key: int) -> bool:
         return bool(self._visible(slice(row, row + 1))[..., key:].any())

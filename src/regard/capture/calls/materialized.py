@@ -4,6 +4,7 @@ from torch import Tensor
 
 from regard._support.precision import upcast
 from regard.capture.calls.base import Shape
+from regard.capture.calls.vectors import QueryKeyVectors
 from regard.capture.mask_analysis import fully_masked_keys, is_causal
 
 
@@ -16,6 +17,7 @@ class MaterializedWeights:
         offset: position of the first query; by default the queries are at the end of the keys.
         has_mask: whether a mask was applied, so that keys without any weight count as masked.
         extra_keys: keys at the end that are no positions.
+        vectors: queries and keys that the model computed the scores from, if known.
     """
 
     heads_independent = True
@@ -28,9 +30,10 @@ class MaterializedWeights:
         *,
         has_mask: bool = False,
         extra_keys: int = 0,
+        vectors: QueryKeyVectors | None = None,
     ) -> None:
         batch, heads, queries, keys = weights.shape
-        self._weights, self._has_mask = weights, has_mask
+        self._weights, self._has_mask, self._vectors = weights, has_mask, vectors
         self.values, self.raw_keys = values, values
         self.shape: Shape = (batch, heads, queries, keys)
         self.extra_keys = extra_keys
@@ -53,3 +56,7 @@ class MaterializedWeights:
     def fully_masked_keys(self) -> Tensor | None:
         """Return the keys (batch, key) without any weight; None if there was no mask."""
         return fully_masked_keys(self._weights != 0) if self._has_mask else None
+
+    def vectors(self) -> QueryKeyVectors | None:
+        """Return the queries and keys; None if the product they come from was not followed."""
+        return self._vectors

@@ -9,8 +9,10 @@ from regard._support.precision import upcast
 from regard.attention import AttentionCall
 from regard.attention.backends import dense
 from regard.attention.backends.folding import fold
+from regard.attention.call import stack_groups, unstack_groups
 from regard.capture.calls.base import CapturedCall, Shape, round_like_autocast, to_four_axes
 from regard.capture.calls.sdpa import SDPACall
+from regard.capture.calls.vectors import QueryKeyVectors
 from regard.capture.isolation import side_effect_free_copy
 from regard.capture.mask_analysis import as_boolean, is_causal_sampled, visible_to_any
 from regard.masks import AttentionShape
@@ -78,6 +80,18 @@ class RegardCall:
             return rows.expand(*shape.batch, keys).reshape(batch, heads, keys).any(1)
 
         return ~visible_to_any(visible, queries)
+
+    def vectors(self) -> QueryKeyVectors | None:
+        """Return the queries and keys of a dot product; None for any other score."""
+        call = self._call
+        if not call.score.is_dot_product:
+            return None
+        form = fold(call, stack_groups(call.queries, call.groups), None)
+        if form is None:
+            return None
+        queries, keys, scale, _ = form.absorb_key_bias()
+        queries = unstack_groups(queries, call.groups)
+        return QueryKeyVectors(to_four_axes(queries), to_four_axes(keys), scale)
 
     def _visible(self, shape: AttentionShape) -> Tensor:
         """Return which keys the rows of a shape may attend to, as far as mask and bias go."""

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from regard._support.precision import upcast
 from regard.capture.calls.base import Shape, masked_softmax, round_like_autocast, to_four_axes
+from regard.capture.calls.vectors import QueryKeyVectors
 from regard.capture.head_layout import HeadLayout
 from regard.capture.mask_analysis import apply_mask, as_tensor, fully_masked_keys, is_causal
 
@@ -62,14 +63,14 @@ class SDPACall:
         start, stop, _ = rows.indices(self.shape[2])
         num_keys = self.visible_keys(stop)
         queries, keys = self._select(batch, heads, slice(start, stop), num_keys)
-        scores = torch.matmul(queries * self.scale, keys.transpose(-2, -1))
+        scores = self._score(queries, keys)
         if self.mask is not None:
             mask = self.mask[batch, :, start:stop, :num_keys]
             scores = apply_mask(scores, mask if mask.shape[1] == 1 else mask[:, heads])
         if self._causal_flag and num_keys > start + 1:
             later = scores.new_ones(stop - start, num_keys, dtype=torch.bool).triu_(start + 1)
             scores.masked_fill_(later, -torch.inf)
-        return masked_softmax(scores, has_mask=self.mask is not None)
+        return self._normalise(scores, heads)
 
     def fully_masked_keys(self) -> Tensor | None:
         """Return the keys (batch, key) masked for all queries; None if there is no mask."""
@@ -81,6 +82,19 @@ class SDPACall:
         masked = torch.ones(batch, keys, dtype=torch.bool, device=self.keys.device)
         masked[:, :queries] = False
         return masked
+
+    def vectors(self) -> QueryKeyVectors:
+        """Return the queries and keys."""
+        return QueryKeyVectors(self.queries, self.keys, self.scale)
+
+    def _score(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """Return scores (batch, head, row, key) before the mask."""
+        return torch.matmul(queries * self.scale, keys.transpose(-2, -1))
+
+    def _normalise(self, scores: Tensor, heads: list[int]) -> Tensor:
+        """Return the softmax of masked scores of some heads, which may be overwritten."""
+        del heads
+        return masked_softmax(scores, has_mask=self.mask is not None)
 
     def _select(
         self, batch: slice, heads: list[int], rows: slice, num_keys: int

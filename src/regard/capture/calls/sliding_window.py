@@ -5,6 +5,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from regard.capture.calls.base import CapturedCall, Shape
+from regard.capture.calls.vectors import QueryKeyVectors
 
 
 class SlidingWindowCall:
@@ -39,6 +40,11 @@ class SlidingWindowCall:
         if masked is None:
             masked = torch.zeros(batch, keys, dtype=torch.bool, device="cpu")
         return pad(masked, (self._dropped, 0), value=True)
+
+    def vectors(self) -> QueryKeyVectors | None:
+        """Return the queries and keys, with zeros in place of dropped keys."""
+        vectors = self._call.vectors()
+        return None if vectors is None else vectors.pad_front(self._dropped)
 
     def _pad_front(self, rows: Tensor | None) -> Tensor | None:
         return None if rows is None else pad(rows, (0, 0, self._dropped, 0))
