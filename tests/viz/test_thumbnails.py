@@ -13,6 +13,7 @@ def test_every_head_is_drawn_and_the_selected_one_is_marked():
     trace = build_translation_trace("abc", "xyz", cross=[[FLAT, FLAT], [ALIGNED, FLAT]], model="m")
     assert render_all_heads(trace, colour="plain", width=40).splitlines() == [
         "m · cross: layer.head, * selected",
+        "writing ↓  reading →",
         "",
         "0.0        0.1",
         "|------|   |------|",
@@ -40,6 +41,12 @@ def test_lines_fit_the_width_where_one_map_does(colour, width):
         width, one_map
     )
     assert all(f"0.{head}" in text for head in range(7))
+
+
+def test_heading_says_what_a_row_is():
+    trace = build_translation_trace("abc", "xyz", cross=[[FLAT]], decoder_input="<xy")
+    assert render_all_heads(trace, rows="output").splitlines()[1] == "writing ↓  reading →"
+    assert render_all_heads(trace, rows="input").splitlines()[1] == "decoder input ↓  reading →"
 
 
 def test_unknown_kind_is_an_error():

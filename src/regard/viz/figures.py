@@ -18,7 +18,14 @@ from regard.viz.heatmap import (
     set_titles,
 )
 from regard.viz.matrix import LabelledMatrix, escape_control
-from regard.viz.selection import caption, find_group, group_maps, label_head, resolve_head
+from regard.viz.selection import (
+    axis_titles,
+    caption,
+    find_group,
+    group_maps,
+    label_head,
+    resolve_head,
+)
 from regard.viz.text_layout import truncate
 
 if TYPE_CHECKING:
@@ -85,19 +92,24 @@ def plot_layer(
 
 
 def plot_all_heads(
-    trace: Trace, kind: str | None = None, *, vmax: float | None = None
+    trace: Trace,
+    kind: str | None = None,
+    *,
+    rows: Rows = "output",
+    vmax: float | None = None,
 ) -> "matplotlib.figure.Figure":
     """Plot all layers and heads of one attention as thumbnails, one row per layer."""
     group = find_group(trace, kind)
-    rows = [
-        [label_head(trace, group.name, layer, head, vmax) for head in layer_map.heads]
+    panels = [
+        [label_head(trace, group.name, layer, head, vmax, rows) for head in layer_map.heads]
         for layer, layer_map in enumerate(group.maps)
     ]
     titles = [f"{layer}.{head}" for layer, m in enumerate(group.maps) for head in m.heads]
     smallest, largest = THUMBNAIL_INCHES
-    side = min(largest, max(smallest, ALL_HEADS_INCHES / max(map(len, rows))))
-    note = f"{caption(trace, group.name)}: layer.head"
-    return _plot_panels(rows, titles, trace.title, note, side, has_labels=False)
+    side = min(largest, max(smallest, ALL_HEADS_INCHES / max(map(len, panels))))
+    axes = "  ".join(axis_titles(group.maps[0], rows))
+    note = f"{caption(trace, group.name)}: layer.head · {axes}"
+    return _plot_panels(panels, titles, trace.title, note, side, has_labels=False)
 
 
 def plot_translation(

@@ -3,11 +3,11 @@
 from functools import reduce
 from shutil import get_terminal_size
 
-from regard.trace import Array, Trace
+from regard.trace import Array, Rows, Trace
 from regard.viz.colour import ColourDepth, colour_scale, resolve_depth, shade
 from regard.viz.half_blocks import draw_lines, max_pool
 from regard.viz.matrix import escape_control
-from regard.viz.selection import caption, find_group, head_weights, resolve_head
+from regard.viz.selection import axis_titles, caption, find_group, head_weights, resolve_head
 from regard.viz.text_layout import display_width, side_by_side
 
 MAX_SIDE = 24  # rows and columns of a map; larger ones are pooled
@@ -19,6 +19,7 @@ def render_all_heads(
     trace: Trace,
     kind: str | None = None,
     *,
+    rows: Rows = "output",
     vmax: float | None = None,
     colour: str | None = None,
     width: int | None = None,
@@ -30,12 +31,14 @@ def render_all_heads(
     Args:
         trace: the trace.
         kind: "encoder", "decoder", "cross", …; by default cross-attention, else the first.
+        rows: "output" if rows of a decoder's cross-attention are the words written there, "input"
+            if they are the words read there.
         vmax: weight at the end of the colour scale; 1 by default.
         colour: "24-bit", "256" or "plain"; by default what the terminal supports.
         width: columns to fill; by default those of the terminal.
 
     Raises:
-        RegardError: if there is no such attention.
+        RegardError: if there is no such attention, or `rows` is neither.
     """
     group, selected_layer, selected_head = resolve_head(trace, find_group(trace, kind).name)
     depth, end = resolve_depth(colour), vmax or 1.0
@@ -47,7 +50,11 @@ def render_all_heads(
             name = f"{layer}.{head}{SELECTED if is_selected else ''}"
             maps.append(_thumbnail(name, head_weights(attention_map, position) / end, depth))
         blocks += _join(maps, width or get_terminal_size().columns)
-    heading = f"{escape_control(caption(trace, group.name))}: layer.head, {SELECTED} selected"
+    trace.row_tokens(group.maps[0], rows)  # raises if `rows` is unknown
+    heading = (
+        f"{escape_control(caption(trace, group.name))}: layer.head, {SELECTED} selected\n"
+        f"{'  '.join(axis_titles(group.maps[0], rows))}"
+    )
     has_overflow = any(
         m.weights is not None and bool(m.weights.max(initial=0) > end + 1e-6) for m in group.maps
     )
