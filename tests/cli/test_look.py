@@ -122,6 +122,22 @@ def test_all_heads_in_the_terminal_and_as_a_picture(run, tmp_path):
     assert lines == [f"wrote {tmp_path / 'all.png'}"]
 
 
+def test_all_heads_say_which_words_name_the_rows(run):
+    lines, _ = selected(run, "--all", "--rows", "input")
+    assert "decoder input ↓  reading →" in lines
+
+
+def test_look_warns_of_text_unlike_the_training_data(run):
+    done = CliRunner().invoke(app, ["look", str(run), "🙂🙂 🎉 صباح", "--target", TEXTS[1]])
+    assert done.exit_code == 0, done.output
+    assert done.stderr == (
+        "warning: most characters of 1 sentence are not in the model's vocabulary, such as "
+        "'🙂🙂 🎉 صباح'\n"
+    )
+    done = CliRunner().invoke(app, ["look", str(run), TEXTS[0], "--target", TEXTS[1]])
+    assert done.stderr == ""
+
+
 def test_open_shows_the_page_in_a_browser(run, tmp_path, monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", lambda uri: opened.append(uri) or True)

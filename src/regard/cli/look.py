@@ -9,6 +9,7 @@ from typing import NamedTuple, cast, get_args
 from regard.analysis import select_head
 from regard.capture import trace_hf
 from regard.cli.hf_models import load_hf_model
+from regard.cli.translate import warn_of_input
 from regard.errors import RegardError
 from regard.runs import load
 from regard.trace import Rows, Trace, merge_subwords
@@ -34,8 +35,13 @@ class HeadSelection(NamedTuple):
 
 
 def trace_run(path: Path, sentence: str, target: str | None = None) -> Trace:
-    """Trace a run that translates a sentence, or is teacher-forced to a given target."""
-    return load(path).trace(sentence, target)
+    """Trace a run that translates a sentence, or is teacher-forced to a given target.
+
+    Warns on stderr if the sentence is unlike the training data.
+    """
+    run = load(path)
+    warn_of_input(run, [sentence])
+    return run.trace(sentence, target)
 
 
 def trace_hf_model(name: str, text: str, target: str | None = None) -> Trace:
@@ -68,7 +74,7 @@ def draw(
     if not paths:
         untitled = replace(trace, title="")  # the title is the first line already
         drawn = (
-            render_all_heads(trace, kind)
+            render_all_heads(trace, kind, rows=row_names)
             if all_heads
             else render_head(untitled, *selection, rows=row_names)
         )
@@ -78,7 +84,7 @@ def draw(
             save_page(trace, path, *selection, rows=row_names)
         else:
             figure = (
-                plot_all_heads(trace, kind)
+                plot_all_heads(trace, kind, rows=row_names)
                 if all_heads
                 else plot_head(trace, *selection, rows=row_names)
             )

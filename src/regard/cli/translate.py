@@ -47,7 +47,7 @@ def _one_line(text: str, is_terminal: bool) -> str:
     return escape_control(line) if is_terminal else line
 
 
-def warn_of_input(run: Run, sentences: Sequence[str], known: set[str]) -> None:
+def warn_of_input(run: Run, sentences: Sequence[str], known: set[str] | None = None) -> None:
     """Warn on stderr of sentences that are unlike the training data; once of each kind.
 
     Args:
@@ -55,6 +55,7 @@ def warn_of_input(run: Run, sentences: Sequence[str], known: set[str]) -> None:
         sentences: some of the sentences.
         known: kinds that were warned of before; new ones are added.
     """
+    known = set() if known is None else known
     max_length = run.settings.data.max_length
     for kind, text in input_warnings(run.tokenizers.source, sentences, max_length).items():
         if kind not in known:
