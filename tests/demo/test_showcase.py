@@ -115,7 +115,7 @@ def test_advice_names_the_other_language_and_the_other_model(to, model):
     "arguments, message",
     [
         ({"to": "de"}, "no language of the phrasebook is called 'de'"),
-        ({"model": "lstm"}, "no model of the demo is called 'lstm'"),
+        ({"model": "lstm"}, r"called 'lstm'\. Choose from: bahdanau, transformer\.$"),
         ({"model": "no_attention"}, "model must have attention to show, but 'no_attention'"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Collection
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -173,10 +174,10 @@ def version_cache_folder() -> Path:
     return user_cache.cache_folder() / __version__
 
 
-def check_names(to: str, model: str) -> None:
+def check_names(to: str, model: str, models: Collection[str] = MODELS.keys()) -> None:
     """Raise RegardError if a language or a model is unknown."""
-    if model not in MODELS:
-        raise unknown_name("model of the demo", model, MODELS)
+    if model not in models:
+        raise unknown_name("model of the demo", model, models)
     if to not in LANGUAGES:
         raise unknown_name("language of the phrasebook", to, LANGUAGES)
 

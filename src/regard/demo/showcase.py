@@ -11,7 +11,7 @@ from regard._support.progress import format_duration
 from regard.analysis import AlignmentHead, best_alignment_head, word_level_cross_attention
 from regard.data import WordSpans
 from regard.data.phrasebook import AlignedPair, Language, load_phrasebook
-from regard.demo.models import LANGUAGES, STEPS, check_names, train_demo
+from regard.demo.models import LANGUAGES, MODELS, STEPS, check_names, train_demo
 from regard.errors import RegardError
 from regard.evaluation import bleu, exact_match, is_chinese
 from regard.runs import Run, trace_translation
@@ -27,6 +27,7 @@ from regard.viz import (
 if TYPE_CHECKING:
     import matplotlib.figure
 
+MODELS_WITH_ATTENTION = MODELS.keys() - {"no_attention"}
 SHOWN_TRANSLATIONS = 5
 ALIGNMENT_PAIRS = 100  # validation pairs on which the head to show is chosen
 EXAMPLE_WORDS = (7, 11)  # least and greatest length of the sentence to show
@@ -54,12 +55,12 @@ def run_demo(
     Raises:
         RegardError: if the language or the model is unknown, or the model has no attention.
     """
-    check_names(to, model)
     if model == "no_attention":
         raise RegardError(
             "model must have attention to show, but 'no_attention' has none; choose 'transformer' "
             "or 'bahdanau'"
         )
+    check_names(to, model, MODELS_WITH_ATTENTION)
     book = load_phrasebook(cast(Language, to))
     echo(
         f"Training a translator from English to {LANGUAGES[to]} on {len(book.train):,} sentence "
