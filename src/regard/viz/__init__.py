@@ -4,7 +4,7 @@ Functions named `render_*` return text or HTML, functions named `plot_*` a matpl
 them read a `Trace` (or one plain matrix) and know no model. `selection.py` picks a head of a trace
 as a `LabelledMatrix`, which `terminal.py`, `half_blocks.py`, `heatmap.py` and `figures.py` draw.
 `head_map.py` draws one number per head, layers × heads, `image_overlay.py` a head over an
-image.
+image, and `neuron_view.py` the queries and keys behind weights, of a captured record.
 `page.py` puts the trace and the JavaScript modules of `static/` into one HTML file; the explorer
 serves the same modules. `notebook.py` has `show`, and `widget.py` the live view of a notebook, an
 anywidget of the same modules. Matplotlib and anywidget are imported only when they are used.
@@ -33,6 +33,7 @@ from regard.viz.matrix import (
     escape_control,
     label_matrix,
 )
+from regard.viz.neuron_view import plot_neuron_view
 from regard.viz.notebook import TraceView, show
 from regard.viz.page import STATIC_FOLDER, page_payload, render_page, save_page
 from regard.viz.selection import find_group, resolve_head
@@ -63,6 +64,7 @@ __all__ = [
     "plot_head_map_difference",
     "plot_heatmap",
     "plot_layer",
+    "plot_neuron_view",
     "plot_over_image",
     "plot_translation",
     "render_all_heads",
