@@ -264,7 +264,7 @@ def _count_heads(model: nn.Module, batch: Any, modules: str) -> dict[str, int]:
     heads: dict[str, int] = {}
 
     def count(attention: EditableAttention) -> None:
-        heads[attention.place.name] = attention.shape[1]
+        heads[attention.location.name] = attention.shape[1]
 
     with torch.no_grad(), edit(model) as edits:
         edits[modules].apply(Observe(count))

@@ -17,7 +17,7 @@ from regard.capture.edited import EditedWeights
 from regard.errors import RegardError
 
 
-class Place(NamedTuple):
+class CallLocation(NamedTuple):
     """Where an attention call is: its module, kind and the position of its first query."""
 
     name: str
@@ -29,7 +29,7 @@ class EditableAttention:
     """An attention call whose weights and context can be replaced head by head.
 
     Attributes:
-        place: its module, kind and the position of the first query.
+        location: its module, kind and the position of the first query.
         shape: (batch, head, query, key).
         context: the result, in the model's layout.
         edited: by head, the weights (batch, query, key) that were replaced.
@@ -37,13 +37,13 @@ class EditableAttention:
 
     def __init__(
         self,
-        place: Place,
+        location: CallLocation,
         call: CapturedCall,
         context: Tensor,
         elements: Tensor | None,
         edited: EditedWeights,
     ) -> None:
-        self.place, self.shape, self.context = place, call.shape, context
+        self.location, self.shape, self.context = location, call.shape, context
         self.edited = dict(edited)
         self._call = call
         self._elements = elements  # (batch, head, query, value): indices into the context
@@ -87,8 +87,8 @@ class EditableAttention:
     def _context_elements(self) -> Tensor:
         if self._elements is None:
             raise RegardError(
-                f"{self.place.name} sums its heads in the product with values, so that the context "
-                "of one head cannot be replaced; change its weights instead"
+                f"{self.location.name} sums its heads in the product with values, so that the "
+                "context of one head cannot be replaced; change its weights instead"
             )
         return self._elements
 
@@ -98,14 +98,14 @@ class WrittenOutAttention(EditableAttention):
 
     def __init__(
         self,
-        place: Place,
+        location: CallLocation,
         call: CapturedCall,
         context: Tensor,
         edited: EditedWeights,
         product: "Product",
     ) -> None:
         elements = product.context_elements(context)
-        super().__init__(place, call, context, elements, edited)
+        super().__init__(location, call, context, elements, edited)
         self._product = product
 
     def _original_weights(self, heads: list[int]) -> Tensor:

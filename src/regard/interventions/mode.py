@@ -23,8 +23,8 @@ from regard.capture.mode import FUSED_FUNCTIONS, CaptureMode, function_name, ten
 from regard.capture.mode_stack import push_below
 from regard.errors import RegardError
 from regard.interventions.editable import (
+    CallLocation,
     EditableAttention,
-    Place,
     Product,
     WrittenOutAttention,
     scatter,
@@ -81,7 +81,7 @@ class EditMode(CaptureMode):
     def __init__(self, names: ModuleNames, edits: Edits, model: str) -> None:
         super().__init__(names, Capture(model))
         self._edits = edits
-        self._place: Place | None = None  # of the call that was recognised last
+        self._location: CallLocation | None = None  # of the call that was recognised last
         self._call: CapturedCall | None = None
         self._decoder_offset = 0  # position of the queries of the latest self-attention
 
@@ -101,29 +101,31 @@ class EditMode(CaptureMode):
         if self._paused():
             return func(*args, **(kwargs or {}))
         out = super().__torch_function__(func, types, args, kwargs)
-        place, call = self._take_recognised()
-        if place is None or call is None:
+        location, call = self._take_recognised()
+        if location is None or call is None:
             return out
         with uncaptured():
             positional, rest = tensors_by_position(args, kwargs or {})
             name = function_name(func)
             if name in FUSED_FUNCTIONS:
-                return self._edit_fused(place, name, positional, rest, out)
-            return self._edit_product(place, call, func, positional, rest, out)
+                return self._edit_fused(location, name, positional, rest, out)
+            return self._edit_product(location, call, func, positional, rest, out)
 
     def on_regard_call(self, call: AttentionCall, run: Callable[[], object]) -> object:
         """Run a call of regard's own attention, and edit its result."""
         score = side_effect_free_copy(call.score)  # with the state that it has before the call
         result = super().on_regard_call(call, run)
-        place, recognised = self._take_recognised()
-        if place is None or recognised is None:
+        location, recognised = self._take_recognised()
+        if location is None or recognised is None:
             return result
         with uncaptured(), call.preserve_rng():
             context = result[0] if isinstance(result, tuple) else result
             assert isinstance(context, Tensor), "attention returns a context"
             again = capture_regard_call(replace(call, score=score))
             elements = _elements(context).reshape(*again.shape[:3], -1)
-            attention = EditableAttention(place, again, context, elements, edited_weights(context))
+            attention = EditableAttention(
+                location, again, context, elements, edited_weights(context)
+            )
             self._apply(attention)
             if not isinstance(result, tuple):
                 return attention.context
@@ -148,11 +150,11 @@ class EditMode(CaptureMode):
             # in cross-attention a single query is that of the self-attention before it
             is_step = kind == "cross" and call.shape[2] == 1
             offset = self._decoder_offset if kind == "causal" or is_step else 0
-            self._place, self._call = Place(name, kind, offset), call
+            self._location, self._call = CallLocation(name, kind, offset), call
 
-    def _take_recognised(self) -> tuple[Place | None, CapturedCall | None]:
-        recognised = self._place, self._call
-        self._place = self._call = None
+    def _take_recognised(self) -> tuple[CallLocation | None, CapturedCall | None]:
+        recognised = self._location, self._call
+        self._location = self._call = None
         return recognised
 
     @contextmanager
@@ -168,19 +170,24 @@ class EditMode(CaptureMode):
                 raise RegardError(f"cannot edit {site.module_name}: {error}") from error
 
     def _edit_fused(
-        self, place: Place, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
+        self,
+        location: CallLocation,
+        name: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        out: Any,
     ) -> Any:
         call = self._fused_call(name, args, kwargs)
         context = out[0] if isinstance(out, tuple) else out
         layout = self._lineage.head_layout(args[0])
         elements = to_four_axes(layout.split(_elements(context)))
-        attention = EditableAttention(place, call, context, elements, edited_weights(context))
+        attention = EditableAttention(location, call, context, elements, edited_weights(context))
         self._apply(attention)
         return (attention.context, *out[1:]) if isinstance(out, tuple) else attention.context
 
     def _edit_product(
         self,
-        place: Place,
+        location: CallLocation,
         call: CapturedCall,
         func: Callable[..., Any],
         args: tuple[Any, ...],
@@ -190,16 +197,16 @@ class EditMode(CaptureMode):
         located = self._softmax_tracker.locate(function_name(func), args, kwargs)
         if located is None:
             raise RegardError(
-                f"{place.name} multiplies weights with values element by element and sums later, "
-                "which cannot be edited; write the product as a matmul or einsum"
+                f"{location.name} multiplies weights with values element by element and sums "
+                "later, which cannot be edited; write the product as a matmul or einsum"
             )
         product = Product(func, args, kwargs, *located)
-        attention = WrittenOutAttention(place, call, out, edited_weights(out), product)
+        attention = WrittenOutAttention(location, call, out, edited_weights(out), product)
         self._apply(attention)
         return attention.context
 
     def _apply(self, attention: EditableAttention) -> None:
-        for matching in self._edits.matching(attention.place.name):
+        for matching in self._edits.matching(attention.location.name):
             matching.apply(attention)
         if attention.edited:
             detached = {head: weights.detach() for head, weights in attention.edited.items()}

@@ -42,10 +42,10 @@ class Ablate:
         elif self._reference is None:
             self._average_positions(attention, heads)
         else:
-            means = self._reference.get(attention.place.name)
+            means = self._reference.get(attention.location.name)
             if means is None:
                 raise RegardError(
-                    f"reference has no mean of {attention.place.name}; it has "
+                    f"reference has no mean of {attention.location.name}; it has "
                     + ", ".join(self._reference)
                 )
             context = attention.head_context(heads)
@@ -61,7 +61,7 @@ class Ablate:
         context = attention.head_context(heads)
         if context.shape[2] == 1:
             raise RegardError(
-                f"{attention.place.name} was called with one position, as in a generation step, "
+                f"{attention.location.name} was called with one position, as in a generation step, "
                 "so that a mean over positions is no ablation; give reference="
             )
         attention.set_head_context(heads, context.mean(2, keepdim=True).expand_as(context))
@@ -79,7 +79,7 @@ class Block:
     def apply(self, attention: EditableAttention, heads: list[int]) -> None:
         """Change some heads of a call."""
         _, _, num_queries, num_keys = attention.shape
-        positions = range(attention.place.offset, attention.place.offset + num_queries)
+        positions = range(attention.location.offset, attention.location.offset + num_queries)
         queries = positions if self._queries is None else self._queries
         rows = [n - positions.start for n in queries if n in positions]
         keys = range(num_keys) if self._keys is None else self._keys
@@ -113,15 +113,15 @@ class SetWeights:
         """Change some heads of a call."""
         weights = attention.weights(heads)
         if isinstance(self._pattern, str):
-            new = named_pattern(self._pattern, weights, attention.place.offset)
+            new = named_pattern(self._pattern, weights, attention.location.offset)
         elif isinstance(self._pattern, Tensor):
             new = _select_block(self._pattern, attention, heads)
         else:
             new = self._pattern(weights)
         if new.shape != weights.shape:
             raise RegardError(
-                f"set_weights must give {attention.place.name} weights (batch, head, query, key) "
-                f"of the shape {tuple(weights.shape)}, but gave {tuple(new.shape)}"
+                f"set_weights must give {attention.location.name} weights (batch, head, query, "
+                f"key) of the shape {tuple(weights.shape)}, but gave {tuple(new.shape)}"
             )
         attention.set_weights(heads, new.to(weights))
 
@@ -160,7 +160,7 @@ class Gate:
         context = attention.head_context(heads)
         factor: Tensor | float = 1.0
         if isinstance(self._factors, Mapping):
-            factor = self._factors[attention.place.name][heads].view(1, -1, 1, 1).to(context)
+            factor = self._factors[attention.location.name][heads].view(1, -1, 1, 1).to(context)
         else:
             factor = self._factors
         attention.set_head_context(heads, context * factor)
@@ -209,7 +209,7 @@ def _select_block(given: Tensor, attention: EditableAttention, heads: list[int])
     batch, num_heads, queries, keys = attention.shape
     full = given[(None,) * (4 - given.ndim)] if given.ndim < 4 else given
     full = full[:, heads] if full.shape[1] == num_heads else full
-    start = attention.place.offset
+    start = attention.location.offset
     if full.shape[2] > queries:
         full = full[:, :, start : start + queries]
     return full[..., :keys].expand(batch, len(heads), *full.shape[2:3], -1)

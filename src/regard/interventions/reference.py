@@ -34,7 +34,7 @@ def reference_means(model: nn.Module, batches: Iterable[Any]) -> dict[str, Tenso
 
     def add(attention: EditableAttention) -> None:
         context = attention.head_context(list(range(attention.shape[1]))).detach().double()
-        name, count = attention.place.name, context.shape[0] * context.shape[2]
+        name, count = attention.location.name, context.shape[0] * context.shape[2]
         sums[name] = sums.get(name, 0) + context.sum((0, 2))
         counts[name] = counts.get(name, 0) + count
 
