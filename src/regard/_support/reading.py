@@ -89,7 +89,7 @@ def bounded_lines(readline: Callable[[int], bytes], name: object) -> Iterator[by
     """Yield the lines of a file, which end at line feeds.
 
     Args:
-        readline: method of the file, which reads a line or at most so many bytes of it.
+        readline: method of the file, which reads a line, but at most as many bytes as its argument.
         name: what to call the file in errors.
 
     Raises:

@@ -31,7 +31,7 @@ METHODS = (
 class _Pass(NamedTuple):
     """One watched pass of a model, with its graph."""
 
-    seen: GradientCapture
+    gradient_capture: GradientCapture
     embedded: EmbeddedInputs
     scores: Tensor  # (row,): what is attributed
 
@@ -112,7 +112,7 @@ def attribute(
     arguments = to_arguments(inputs)
     with torch.inference_mode(False), torch.enable_grad():
         result = _run(model, EmbeddedInputs(arguments), target, batch_index)
-        capture = result.seen.capture
+        capture = result.gradient_capture.capture
         _check_complete(capture, arguments)
         trace = capture.trace(
             tokens,
@@ -144,9 +144,9 @@ def attribute(
 
 def _run(model: nn.Module, embedded: EmbeddedInputs, target: Target, batch_index: int) -> _Pass:
     args, kwargs = embedded.arguments
-    with embedded, watch_gradients(model) as seen:
+    with embedded, watch_gradients(model) as capture:
         output = model(*args, **kwargs)
-    return _Pass(seen, embedded, select_scores(output, target, batch_index))
+    return _Pass(capture, embedded, select_scores(output, target, batch_index))
 
 
 def _check_complete(capture: Capture, arguments: Arguments) -> None:
@@ -182,7 +182,7 @@ def _row_list(attention_map: AttentionMap) -> str:
 
 
 def _gradients(trace: Trace, result: _Pass, score: Tensor, batch_index: int) -> list[Array]:
-    gradients = [x[batch_index].double().numpy() for x in result.seen.gradients(score)]
+    gradients = [x[batch_index].double().numpy() for x in result.gradient_capture.gradients(score)]
     for attention_map, gradient in zip(trace.maps, gradients, strict=True):
         if gradient.shape != attention_map.shape:
             raise RegardError(f"{attention_map.name} continues keys of before; attribute one pass")

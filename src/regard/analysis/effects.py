@@ -139,10 +139,10 @@ def head_importance(
         >>> import torch, regard
         >>> model = regard.MultiHeadAttention(12, heads=3)
         >>> batches = [torch.randn(2, 5, 12) for _ in range(2)]
-        >>> found = head_importance(
+        >>> importance = head_importance(
         ...     model, batches, lambda output, batch: output.square().mean(), progress=False
         ... )
-        >>> found.ablation.values.shape, found.gradient.values.shape
+        >>> importance.ablation.values.shape, importance.gradient.values.shape
         ((1, 3), (1, 3))
     """
     batches = list(batches)
@@ -281,8 +281,8 @@ def _gate_gradients(
         with torch.enable_grad(), edit(model) as edits:
             edits[modules].gate(gates)
             value = metric(call_model(model, batch), batch)
-            found = torch.autograd.grad(value, list(gates.values()))
-        for name, gradient in zip(gates, found, strict=True):
+            gradients = torch.autograd.grad(value, list(gates.values()))
+        for name, gradient in zip(gates, gradients, strict=True):
             sizes[name] += gradient.abs() / len(batches)
     return {(name, head): float(sizes[name][head]) for name, head in _cells(heads)}
 
@@ -296,11 +296,13 @@ def _cells(heads: dict[str, int]) -> list[tuple[str, int]]:
     return [(name, head) for name, count in heads.items() for head in range(count)]
 
 
-def _effects(heads: dict[str, int], found: dict[tuple[str, int], float], label: str) -> HeadEffects:
+def _effects(
+    heads: dict[str, int], effects: dict[tuple[str, int], float], label: str
+) -> HeadEffects:
     values = np.full((len(heads), max(heads.values())), np.nan)
     for row, name in enumerate(heads):
         for head in range(heads[name]):
-            values[row, head] = found[name, head]
+            values[row, head] = effects[name, head]
     return HeadEffects(tuple(heads), values, label)
 
 

@@ -61,14 +61,14 @@ def check_corpus(paths: Sequence[Path], test: Sequence[Path] | None = None) -> I
     for path in (*paths, *(test or ())):
         check_rereadable(path)
     findings: dict[str, _Count] = {}
-    seen: set[bytes] = set()
+    known_pairs: set[bytes] = set()
     lengths = Counter[tuple[int, int]]()
     scripts = Counter[str](), Counter[str]()
     test_sources = {_digest(pair.source) for pair in read_pairs(test)} if test else set()
     for line, pair in enumerate(track(read_pairs(paths), "pairs checked"), 1):
-        for finding in _findings(pair, seen, test_sources):
+        for finding in _findings(pair, known_pairs, test_sources):
             findings.setdefault(finding, _Count()).add(line)
-        seen.add(_digest(pair.source, pair.target))
+        known_pairs.add(_digest(pair.source, pair.target))
         lengths[_count_words(pair.source), _count_words(pair.target)] += 1
         for counts, text in zip(scripts, (pair.source, pair.target), strict=True):
             counts.update(map(_script, filter(str.isalpha, text[:MAX_SCRIPT_SAMPLE])))
@@ -86,12 +86,12 @@ def check_corpus(paths: Sequence[Path], test: Sequence[Path] | None = None) -> I
     yield f"training would drop {count(dropped, 'pair')} and use {used:,}"
 
 
-def _findings(pair: Pair, seen: set[bytes], test_sources: set[bytes]) -> Iterator[str]:
+def _findings(pair: Pair, known_pairs: set[bytes], test_sources: set[bytes]) -> Iterator[str]:
     """Yield what is odd about a pair."""
     source, target = _count_words(pair.source), _count_words(pair.target)
     if reason := rejection_reason(pair, source, target, DataConfig()):
         yield f"{reason.replace('tokens', 'words')}{DROPPED}"
-    if _digest(pair.source, pair.target) in seen:
+    if _digest(pair.source, pair.target) in known_pairs:
         yield "duplicate pair"
     if _digest(pair.source) in test_sources:
         yield "source also in the test pairs"

@@ -33,7 +33,7 @@ def train_tokenizer(texts: Iterable[str], kind: Kind = "bpe", vocab_size: int = 
         The tokenizer.
 
     Raises:
-        RegardError: if `vocab_size` leaves no room besides special tokens and bytes.
+        RegardError: if `vocab_size` does not exceed the number of special tokens and bytes.
 
     Example:
         >>> tokenizer = train_tokenizer(["the cat", "the dog"], "words", vocab_size=300)

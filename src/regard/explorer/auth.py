@@ -37,7 +37,7 @@ SECRET_BYTES = 24
 LOGIN_LINK_SECONDS = 60.0
 MAX_LOGIN_BYTES = 4096
 
-Problem = Literal["none", "wrong-token", "used-link"]
+LoginProblem = Literal["none", "wrong-token", "used-link"]
 """Why a browser sees the login page."""
 
 
@@ -163,7 +163,7 @@ class LoginPage:
             "Referrer-Policy": "same-origin",
         }
 
-    def response(self, problem: Problem) -> Response:
+    def response(self, problem: LoginProblem) -> Response:
         """Return the page with 401; the problem selects a message."""
         html = self._html.replace('data-problem="none"', f'data-problem="{escape(problem)}"')
         return HTMLResponse(html, 401, self._headers)
@@ -179,7 +179,7 @@ def _is_navigation(scope: Scope, headers: Headers) -> bool:
     return is_page and scope["method"] == "GET" and "text/html" in headers.get("accept", "")
 
 
-def _problem(scope: Scope) -> Problem:
+def _problem(scope: Scope) -> LoginProblem:
     query = _query(scope)
     if "login" in query:
         return "used-link"

@@ -66,7 +66,10 @@ def _draw_shares(traces: Sequence[Trace]) -> Figure:
 
 def _shares(traces: Sequence[Trace], kind: Kind) -> Array:
     """Return the mean share of the weight by (position, layer, head)."""
-    found = [[head_statistics(one, look) for look in one.layers(kind)] for one in traces]
-    shares = [[[getattr(layer, place) for layer in one] for one in found] for place in POSITIONS]
+    statistics = [[head_statistics(trace, m) for m in trace.layers(kind)] for trace in traces]
+    shares = [
+        [[getattr(layer, position) for layer in layers] for layers in statistics]
+        for position in POSITIONS
+    ]
     means: Array = np.mean(shares, axis=1)
     return means

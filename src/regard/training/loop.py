@@ -168,7 +168,7 @@ class TrainingLoop:
         return is_last or interruptions > 0
 
     def _updates(self) -> Iterator[Update]:
-        """Yield the batches of each optimizer step, from where the state stands, for ever."""
+        """Yield the batches of each optimizer step, endlessly, starting at the current state."""
         config, state = self.config, self.state
         while True:
             batches = batch_by_length(self.pairs, config.batch_tokens, config.seed, state.epoch)

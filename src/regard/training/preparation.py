@@ -31,7 +31,7 @@ from regard.training.setup import check_memory
 
 DUPLICATE_SOURCE = "source also among the held-out pairs"
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,8 @@ def prepare_data(
 
 
 def _load_or_make(
-    path: Path, load: Callable[[], Made], make: Callable[[], Made], echo: Callable[[str], None]
-) -> Made:
+    path: Path, load: Callable[[], Result], make: Callable[[], Result], echo: Callable[[str], None]
+) -> Result:
     """Load what an earlier start made; make it if it is missing or damaged."""
     if path.exists():
         try:

@@ -4,7 +4,7 @@ torch's own rendezvous reads what is in the store. After an elastic restart (`--
 store still holds the addresses of the processes before, and the new ones connect to those. Here
 every start of the processes agrees on an identifier first, and uses keys of its own.
 
-    rank r      hello/r             who it is, with a random identifier
+    rank r      hello/r             its host and settings, with a random identifier
     rank 0      round               a new identifier for this start, and all it has read in hello/r
     rank r      ready/ROUND/r       if its own hello is in the round
     rank 0      result/ROUND        once all are ready: the hosts and addresses, or a difference
@@ -37,7 +37,7 @@ from regard.training.network import first_line, source_address
 JOIN_TIMEOUT = timedelta(minutes=10)  # as torchrun waits: the command is typed on every host
 AGENT_TIMEOUT = timedelta(minutes=1)  # where torchrun itself runs the store already
 POLL_SECONDS = 0.05
-NOTE_SECONDS = 10.0  # after which a line names who is missing
+NOTE_SECONDS = 10.0  # after which a line names the missing processes
 
 COMPARED = {
     "world_size": "number of processes",
@@ -49,7 +49,7 @@ COMPARED = {
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What a process says of itself."""
+    """Host, address and versions of a process, which it announces to the others."""
 
     identifier: str
     host: str
@@ -116,7 +116,7 @@ def handshake(
         rank: of this process.
         hello: of this process.
         timeout: how long to wait for the others.
-        note: receives a line, in rank 0, that names who is missing after a while.
+        note: receives a line, in rank 0, that names the missing processes after a while.
 
     Raises:
         SharedError: the processes differ; all of them raise it.
@@ -140,7 +140,9 @@ def _lead(
     others = range(1, hello.world_size)
     identifier, announced, is_noted = "", None, False
     while True:
-        hellos = {rank: Hello(**said) for rank in others if (said := _read(store, f"hello/{rank}"))}
+        hellos = {
+            rank: Hello(**fields) for rank in others if (fields := _read(store, f"hello/{rank}"))
+        }
         if hellos != announced:
             identifier, announced = secrets.token_hex(8), hellos
             identifiers = {rank: other.identifier for rank, other in hellos.items()}

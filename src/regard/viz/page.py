@@ -103,7 +103,7 @@ def page_payload(trace: Trace) -> dict[str, Any]:
     """Return a trace as JSON-serializable data, with as many weights and bits as a page carries.
 
     The data also name the head that `analysis.select_head` selects in each kind of attention, at
-    which a viewer opens if it is not told another one.
+    which a viewer opens by default.
     """
     selected = {"selected_heads": select_heads(trace)}
     count = sum(m.weights.size for m in trace.maps if m.weights is not None)
