@@ -33,4 +33,5 @@ def test_card_has_data_training_and_metrics(folder):
 def test_markup_in_translations_is_escaped(folder):
     translations = ["<script>|*bold*"]
     card = write_card(folder, translations, translations)
+    assert " on 1 pair |" in card
     assert "| \\<script\\>\\|\\*bold\\* |" in card

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from regard._support.plural import count
 from regard._support.progress import format_duration
 from regard.evaluation import bleu, exact_match, is_chinese, perplexity
 from regard.runs import RunFolder
@@ -14,15 +15,15 @@ MARKDOWN = "\\`*_[]<>|#"  # characters to escape
 TEMPLATE = """\
 # {name}
 
-A translation model, trained with regard on {texts} ({pairs:,} pairs).
+A translation model, trained with regard on {texts} ({pairs}).
 
 | | |
 |---|---|
-| model | {kind}, {layers} layers, width {width} |
-| trained | {steps:,} steps, {time}; {stop_reason} |
+| model | {kind}, {layers}, width {width} |
+| trained | {steps}, {time}; {stop_reason} |
 | parameters | {selection} |
 | validation loss | {loss:.4f} per token (perplexity {perplexity:.2f}) |
-| validation BLEU | {bleu:.2f} on {translated:,} pairs |
+| validation BLEU | {bleu:.2f} on {translated} |
 | exact match | {exact:.1%} |
 
     regard translate {path} "a sentence"
@@ -49,11 +50,11 @@ def model_card(
         name=folder.path.resolve().name,
         path=folder.path,
         texts=", ".join(origin["texts"]),
-        pairs=origin["pairs"],
+        pairs=count(origin["pairs"], "pair"),
         kind=config.model.kind,
-        layers=config.model.layers,
+        layers=count(config.model.layers, "layer"),
         width=config.model.width,
-        steps=state.step,
+        steps=count(state.step, "step"),
         time=format_duration(state.seconds),
         stop_reason=state.stop_reason,
         selection=selection.name,
@@ -61,7 +62,7 @@ def model_card(
         perplexity=perplexity(selection.result.loss),
         bleu=bleu(translations, references, chinese=is_chinese(references)),
         exact=exact_match(translations, references),
-        translated=len(translations),
+        translated=count(len(translations), "pair"),
     )
     examples = zip(translations[:MAX_EXAMPLES], references[:MAX_EXAMPLES], strict=True)
     return card + "".join(f"| {_escape(text)} | {_escape(ref)} |\n" for text, ref in examples)
