@@ -25,6 +25,8 @@ from timing import median_ratio, time_interleaved
 Lines = Iterator[str]
 SIZES = ((8, 8, 128, 64), (2, 8, 1024, 64), (1, 8, 4096, 64))
 SMOKE_SIZES = ((2, 2, 16, 8),)
+ADDITIVE_SIZE = (4, 256, 256)  # batch, queries and keys, width
+ADDITIVE_MEMORY_LENGTH = 16384
 MULTIHEAD_SIZES = ((32, 32, 256, 4), (8, 128, 512, 8), (2, 1024, 512, 8), (1, 4096, 512, 8))
 
 
@@ -87,8 +89,10 @@ def _core_with_weights(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]
 
 def additive(seconds: float, out: Path) -> Lines:
     """Additive attention relative to the textbook's broadcast (goals: 4 ×, 12 ×; 2 ×, 5 ×)."""
-    score = Additive(256)
-    inputs = [x.requires_grad_() for x in vectors(4, 256, 256)]
+    batch, n, width = ADDITIVE_SIZE if seconds else (2, 5, 12)
+    score = Additive(width)
+    inputs = [x.requires_grad_() for x in vectors(batch, n, width)]
+    compile = torch.compile if seconds else partial(torch.compile, backend="eager")
 
     def textbook(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         a, b = score.project_queries(q), score.project_keys(k)
@@ -99,13 +103,14 @@ def additive(seconds: float, out: Path) -> Lines:
         return torch.autograd.grad(run(*inputs).square().sum(), (*inputs, *score.parameters()))
 
     variants = {"textbook": textbook, "regard": partial(attend, score=score)}
-    variants |= {f"{name}, compiled": torch.compile(run) for name, run in tuple(variants.items())}
+    variants |= {f"{name}, compiled": compile(run) for name, run in tuple(variants.items())}
     forward = {name: partial(torch.no_grad()(run), *inputs) for name, run in variants.items()}
     forward_times = time_interleaved(forward, 2 * seconds)
     both_times = time_interleaved(
         {name: partial(forward_and_backward, run) for name, run in variants.items()}, 3 * seconds
     )
-    yield "| 4×256×256 pairs, width 256 | forward ms | speed-up | with backward ms | speed-up |"
+    size = f"{batch}×{n}×{n} pairs, width {width}"
+    yield f"| {size} | forward ms | speed-up | with backward ms | speed-up |"
     yield "|---|---|---|---|---|"
     for name in variants:
         cells = (
@@ -118,10 +123,12 @@ def additive(seconds: float, out: Path) -> Lines:
 def additive_memory(seconds: float, out: Path) -> Lines:
     """Additive attention over 16384 × 16384 pairs, hidden width 64 (goal: under 1024 MiB)."""
 
-    def make() -> Callable[[], Tensor]:
-        return torch.no_grad()(partial(attend, *vectors(1, 16384, 64), score=Additive(64)))
+    n = ADDITIVE_MEMORY_LENGTH if seconds else 16
 
-    duration, peak = cost(make)
+    def make() -> Callable[[], Tensor]:
+        return torch.no_grad()(partial(attend, *vectors(1, n, 64), score=Additive(64)))
+
+    duration, peak = cost(make, min(seconds, 1.0))
     yield f"{duration:.1f} s, peak {peak:.0f} MiB"
 
 
@@ -132,7 +139,7 @@ def multihead(seconds: float, out: Path) -> Lines:
     """
     yield "| batch × n × width, heads | eval | eval with autograd | train | projections alone |"
     yield "|---|---|---|---|---|"
-    for batch, n, width, heads in MULTIHEAD_SIZES:
+    for batch, n, width, heads in MULTIHEAD_SIZES if seconds else ((2, 5, 12, 3),):
         theirs = nn.MultiheadAttention(width, heads, batch_first=True)
         ours = MultiHeadAttention.from_torch(theirs)
         x = torch.randn(batch, n, width)
@@ -174,9 +181,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "out")
     parser.add_argument("--only", nargs="+", choices=names, default=names)
     parser.add_argument("--quick", action="store_true", help="shorter sequences, fewer rounds")
-    parser.add_argument(
-        "--smoke", action="store_true", help="tiny inputs, once; for fused, weights"
-    )
+    parser.add_argument("--smoke", action="store_true", help="tiny inputs, a few rounds")
     arguments = parser.parse_args()
     seconds = 0.0 if arguments.smoke else 0.3 if arguments.quick else 4.0
     arguments.out.mkdir(parents=True, exist_ok=True)

@@ -232,7 +232,7 @@ def compare(model: Transformer, sources: Sequence[Tensor], beam_size: int, secon
     # against the faster of CTranslate2's two ways
     ratios = [median_ratio(times, name, "regard") for name in times if "ctranslate2" in name]
     faster = f"{min(ratios):.2f}" if ratios else "–"
-    search = "greedy" if beam_size == 1 else f"beam {beam_size}"
+    search = "greedy" if beam_size == 1 else f"beam size {beam_size}"
     speed = len(sources) / min(times["regard"])
     marian_ratio = median_ratio(times, "marian", "regard")
     return f"| {search} | {speed:.0f} | {faster} | {marian_ratio:.1f} | {identical} |"

@@ -45,16 +45,20 @@ def drops(
     target = run.translate(source).tokens
     full = log_probability(run, ids, target)
 
-    def lost(order: Sequence[int]) -> list[float]:
-        kept = [[t for n, t in enumerate(ids) if n not in order[:k]] for k in range(1, removed + 1)]
-        return [full - log_probability(run, tokens, target) for tokens in kept]
+    def log_prob_drops(order: Sequence[int]) -> list[float]:
+        remaining = [
+            [t for n, t in enumerate(ids) if n not in order[:k]] for k in range(1, removed + 1)
+        ]
+        return [full - log_probability(run, tokens, target) for tokens in remaining]
 
     generator = np.random.default_rng(seed)
-    randoms = [lost(generator.permutation(len(ids)).tolist()) for _ in range(RANDOM_DRAWS)]
+    randoms = [
+        log_prob_drops(generator.permutation(len(ids)).tolist()) for _ in range(RANDOM_DRAWS)
+    ]
     curves = {"random": np.mean(randoms, axis=0).tolist()}
     for method in methods:
         scores = source_attribution(run.attribute(source, target, method=method, steps=16))
-        curves[method] = lost(np.argsort(-scores, kind="stable").tolist())
+        curves[method] = log_prob_drops(np.argsort(-scores, kind="stable").tolist())
     return curves
 
 

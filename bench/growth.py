@@ -12,6 +12,7 @@ from regard.attention import attend
 LAYERS = ("dense", "fused", "blockwise", "GRU", "convolution")
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192, 16384)
 QUICK_LENGTH = 2048  # the greatest when there is less than a second
+SMOKE_LENGTHS = (16, 32)  # when there is no time at all
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#555555")
 MEASURES = (("time, ms", 1e3), ("peak memory, MiB", 1.0))  # with the unit's factor
 
@@ -22,7 +23,12 @@ Costs = dict[tuple[str, int], tuple[float, float]]
 def growth(seconds: float, out: Path) -> Iterator[str]:
     """Measure layers of width 64: self-attention on three backends, a GRU, a convolution."""
     lengths = [n for n in LENGTHS if seconds >= 1 or n <= QUICK_LENGTH]
-    costs = {(name, n): cost(_layer_factory(name, n)) for name in LAYERS for n in lengths}
+    lengths = lengths if seconds else list(SMOKE_LENGTHS)
+    costs = {
+        (name, n): cost(_layer_factory(name, n), min(seconds, 1.0))
+        for name in LAYERS
+        for n in lengths
+    }
     for index, (title, unit) in enumerate(MEASURES):
         yield f"| {title} | " + " | ".join(f"n = {n}" for n in lengths) + " |"
         yield "|---" * (len(lengths) + 1) + "|"

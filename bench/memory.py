@@ -11,14 +11,14 @@ FORK = multiprocessing.get_context("fork")
 BYTES_PER_MIB = 2**20
 
 
-def cost(build: Callable[[], Callable[[], object]]) -> tuple[float, float]:
+def cost(build: Callable[[], Callable[[], object]], seconds: float = 1.0) -> tuple[float, float]:
     """Return the seconds and the peak MiB of one call of the function that `build` returns.
 
-    The first call, which includes torch's one-time set-up, counts for memory only. Both are NaN if
-    the process ran out of memory.
+    The first call, which includes torch's one-time set-up, counts for memory only; further ones are
+    timed for some seconds, and the fastest counts. Both are NaN if the process ran out of memory.
     """
     receiver, sender = FORK.Pipe(duplex=False)
-    child = FORK.Process(target=_measure, args=(build, sender))
+    child = FORK.Process(target=_measure, args=(build, seconds, sender))
     child.start()
     sender.close()
     try:
@@ -29,14 +29,14 @@ def cost(build: Callable[[], Callable[[], object]]) -> tuple[float, float]:
     return measured
 
 
-def _measure(build: Callable[[], Callable[[], object]], sender: Connection) -> None:
+def _measure(build: Callable[[], Callable[[], object]], seconds: float, sender: Connection) -> None:
     run = build()
     before = _kilobytes("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # reset the high-water mark
     run()
     peak = (_kilobytes("VmHWM") - before) * 1024 / BYTES_PER_MIB
     best = float("inf")
-    end = time.perf_counter() + 1.0
+    end = time.perf_counter() + seconds
     while best == float("inf") or time.perf_counter() < end:
         start = time.perf_counter()
         run()

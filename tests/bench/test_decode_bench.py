@@ -22,7 +22,7 @@ def test_decoding_benchmark_prints_a_row_per_search():
     )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    for line, search in zip(lines[2:4], ("greedy", "beam 5"), strict=True):
+    for line, search in zip(lines[2:4], ("greedy", "beam size 5"), strict=True):
         assert re.fullmatch(rf"\| {search} \| \d+ \| [\d.–]+ \| \d+\.\d \| (\d+%|–) \|", line)
     assert re.fullmatch(r"16 output tokens take \d+\.\d × as long as 2\.", lines[-2])
 

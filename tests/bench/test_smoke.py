@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from regard.analysis import METHODS
 from regard.attention import SCORE_NAMES
 
 BENCH = Path(__file__).parents[2] / "bench"
@@ -36,6 +37,25 @@ def test_attention_benchmark_compares_every_score_and_mask_with_sdpa(tmp_path):
         for score in ("scaled_dot", "gaussian", "cosine", "bilinear")
     }
     assert output.strip() in (tmp_path / "attention.md").read_text(encoding="utf-8")
+
+
+def test_attention_benchmark_measures_every_section(tmp_path):
+    output = run_bench("attention.py", "--smoke", "--out", str(tmp_path))
+    growth, memory, _, weights, additive, multihead = re.split("^## .*\n", output, flags=re.M)[1:]
+    for layer in ("dense", "fused", "blockwise", "GRU", "convolution"):
+        assert len(re.findall(rf"^\| {layer} \| [\d.e-]+ \| [\d.e-]+ \|$", growth, re.M)) == 2
+    assert (tmp_path / "growth.png").read_bytes().startswith(b"\x89PNG")
+    assert re.search(r"^\d+\.\d s, peak \d+ MiB$", memory, re.M)
+    assert re.search(r"^\| 2×2×16×8 \| \d+\.\d\d \| \d+\.\d \|$", weights, re.M)
+    for name in ("textbook", "regard", "textbook, compiled", "regard, compiled"):
+        assert re.search(rf"^\| {name} \| [\d.]+ \| [\d.]+ × \| [\d.]+ \| ", additive, re.M)
+    assert re.search(r"^\| 2×5×12, 3 (\| \d+\.\d\d × ){4}\|$", multihead, re.M)
+
+
+def test_deletion_benchmark_prints_a_row_per_method():
+    output = run_bench("deletion.py", "--sentences", "2", "--removed", "2")
+    rows = re.findall(r"^\| (\w+) \| -?\d+\.\d \| -?\d+\.\d \| \d+% \|$", output, re.M)
+    assert rows == ["random", *METHODS]
 
 
 def test_capture_benchmark_reports_time_and_memory_for_both_masks():

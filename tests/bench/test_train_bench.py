@@ -19,13 +19,13 @@ BENCH = Path(__file__).parents[2] / "bench"
 pytestmark = pytest.mark.train
 
 
-def run_script(script, *options):
+def run_script(script, *options, **environment):
     """Run a benchmark; return what it prints."""
     done = subprocess.run(
         [sys.executable, str(BENCH / script), *map(str, options)],
         capture_output=True,
         text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -41,6 +41,64 @@ def test_training_benchmark_prints_a_row_per_trainer():
     for row in rows:
         assert re.fullmatch(r"\| [^|]+ \| [1-9]\d* \| – \| \d+\.\d% \| \d+% \|", row)
     assert lines[-1].endswith(" MFLOP.")
+
+
+JOEYNMT = {
+    "__init__": "",
+    "batch": """
+class Batch:
+    ntokens = 7
+    trg = type("Tokens", (), {"numel": lambda self: 8})()
+""",
+    "config": """
+from types import SimpleNamespace
+
+def parse_global_args(config):
+    return SimpleNamespace(
+        config=config, model_dir=config["model_dir"], device="cpu", autocast={}, seed=0,
+        train=config["training"], test=config["testing"],
+    )
+
+def set_validation_args(test):
+    return test
+""",
+    "prediction": """
+import torch
+
+def prepare(args, rank, mode):
+    data = args.config["data"]
+    with open(f"{data['train']}.{data['src']['lang']}") as file:
+        assert file.readline().strip()
+    return torch.nn.Linear(2, 3), object(), None, None
+""",
+    "training": """
+from joeynmt.batch import Batch
+
+class TrainManager:
+    def __init__(self, **arguments):
+        assert arguments["train_args"]["batch_type"] == "token"
+
+    def _train_step(self, batch):
+        return 0.0, 1
+
+    def train_and_validate(self, train_data, valid_data):
+        while True:
+            self._train_step(Batch())
+""",
+}
+"""Modules with the functions of JoeyNMT 2.3 that the benchmark calls."""
+
+
+def test_training_benchmark_takes_turns_with_joeynmt(tmp_path):
+    package = tmp_path / "joeynmt"
+    package.mkdir()
+    for name, code in JOEYNMT.items():
+        (package / f"{name}.py").write_text(code)
+    path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+    options = ("--smoke", "--cores", "1", "--joeynmt", sys.executable)
+    output = run_script("train.py", *options, PYTHONPATH=path)
+    row = r"^\| JoeyNMT \| [1-9]\d* \| 1\.00 \| 12\.5% \| \d+% \|$"
+    assert re.search(row, output, re.MULTILINE), output
 
 
 def test_training_benchmark_without_data_is_refused():
