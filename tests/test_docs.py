@@ -120,8 +120,8 @@ def settings_rows(section):
         default = getattr(section, name)
         shown = "not set" if default is None else f"`{json.dumps(default)}`"
         choices = ", ".join(re.findall(r'"(.*?)"', kind))
-        told = " · ".join(part for part in (meaning, choices) if part)
-        yield f"| `{name}` | {shown} | {told} |"
+        description = " · ".join(part for part in (meaning, choices) if part)
+        yield f"| `{name}` | {shown} | {description} |"
 
 
 @pytest.mark.parametrize("name", ["data", "model", "train", "search"])
@@ -138,13 +138,13 @@ def test_settings_page_has_the_defaults_by_size():
     page = (ROOT / "docs" / "settings.md").read_text()
     table = page.split("## Defaults by size")[1]
     lines = [line.strip("| ").split(" | ") for line in table.splitlines() if line[:2] == "| "]
-    told = {name.strip("`"): tuple(cells) for name, *cells in lines}
+    table_rows = {name.strip("`"): tuple(cells) for name, *cells in lines}
     limits = (f"under {limit:,} pairs" for limit, _ in DEFAULTS_BY_SIZE[:-1])
-    assert told == {"name": (*limits, "more"), **dict(defaults_by_size())}
+    assert table_rows == {"name": (*limits, "more"), **dict(defaults_by_size())}
 
 
 def defaults_by_size():
-    """Give each setting that depends on the size, and its values as the page writes them."""
+    """Yield each setting that depends on the size, and its values as the page writes them."""
     sizes = [
         {f"{part}.{key}": value for part, keys in sections.items() for key, value in keys.items()}
         for _, sections in DEFAULTS_BY_SIZE

@@ -53,8 +53,8 @@ def test_kernel_regression_example_learns_the_best_bandwidth(run):
 @pytest.mark.train
 def test_reverse_example_learns_antidiagonal_attention(run):
     output = run("reverse")
-    heard, said = re.search(r"^(.*)  ->  (.*)$", output, flags=re.MULTILINE).groups()
-    assert said.split() == heard.split()[::-1]
+    source, output_words = re.search(r"^(.*)  ->  (.*)$", output, flags=re.MULTILINE).groups()
+    assert output_words.split() == source.split()[::-1]
     rows = [line.split()[1:] for line in output.splitlines() if line.split()[:1] != ["step"]]
     numbers = [[float(n) for n in row if re.fullmatch(r"[01]\.\d\d|0", n)] for row in rows]
     table = torch.tensor([row for row in numbers if len(row) == 5])
@@ -69,7 +69,7 @@ def test_watch_example_writes_a_page(run, tmp_path):
 
 
 class RecordingWriter:
-    """Takes the place of TensorBoard's SummaryWriter."""
+    """Stands in for TensorBoard's SummaryWriter."""
 
     instances: ClassVar[list["RecordingWriter"]] = []
 

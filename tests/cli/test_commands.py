@@ -210,7 +210,7 @@ def test_traces_option_writes_one_trace_per_line(tiny_run, tmp_path):
     traces = [Trace.from_json(line) for line in path.read_text().splitlines()]
     assert ["".join(trace.tokens["source"].pieces).strip() for trace in traces] == list(given)
     assert [trace.title.partition(" → ")[0] for trace in traces] == list(given)
-    assert {look.kind for look in traces[0].maps} == {"self", "causal", "cross"}
+    assert {m.kind for m in traces[0].maps} == {"self", "causal", "cross"}
     assert traces[1].maps == ()
 
 
@@ -258,9 +258,9 @@ def test_bad_input_is_reported_in_one_line(pairs, tmp_path):
 def test_doctor_reports_skipped_pairs(tmp_path):
     path = tmp_path / "odd.tsv"
     path.write_text("a cat\tun chat\n\tvide\na cat\tun chat\n", encoding="utf-8")
-    told = run("doctor", str(path)).stdout
-    assert "3 pairs in" in told and "1 × duplicate pair (line 3)" in told
-    assert "training would drop 1 pair and use 2" in told
+    report = run("doctor", str(path)).stdout
+    assert "3 pairs in" in report and "1 × duplicate pair (line 3)" in report
+    assert "training would drop 1 pair and use 2" in report
 
 
 def test_presets_list_show_and_copy(tmp_path):

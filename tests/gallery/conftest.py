@@ -52,8 +52,8 @@ def translators(tmp_path_factory):
 
 
 @pytest.fixture
-def kept(translators, monkeypatch):
-    """Let the figures draw the small Transformer, and judge it by a few phrases."""
+def small_transformer(translators, monkeypatch):
+    """Let the figures use the small Transformer, evaluated on a few phrases."""
     for figure in ("cross_attention", "self_attention", "three_attentions", "while_learning"):
         monkeypatch.setattr(
             f"regard.gallery.{figure}.load_or_train", lambda **_: translators["transformer"]

@@ -49,31 +49,38 @@ def test_example_is_correctly_translated_and_reordered(phrases):
 def test_crossings_counts_crossing_one_to_one_links():
     swapped = AlignedPair("", "", (), (), ((0, 0), (1, 2), (2, 1), (3, 3)))
     assert crossings(swapped) == 1
-    # word 0 of the source has two counterparts, which says nothing of places
+    # word 0 of the source has two counterparts, which does not determine an order
     assert crossings(swapped._replace(links=((0, 0), (0, 3), (1, 2), (2, 1)))) == 1
     assert crossings(swapped._replace(links=((0, 2), (1, 1), (2, 0)))) == 3
 
 
 def test_bars_show_metrics_overall_and_by_length(phrases, monkeypatch):
-    wanted = [phrase.target for phrase in phrases]
-    texts = {"with attention": [*wanted[:4], "Le chat."], "without": [*wanted[:1], *wanted[:4]]}
+    references = [phrase.target for phrase in phrases]
+    texts = {
+        "with attention": [*references[:4], "Le chat."],
+        "without": [*references[:1], *references[:4]],
+    }
     monkeypatch.setattr(bahdanau, "LENGTH_GROUPS", 2)
-    drawn = {one.get_title(): one for one in _comparison({}, phrases[:5], texts).axes}
-    for number, said in enumerate(texts.values()):
-        parts = [(said, wanted[:5]), (said[:3], wanted[:3]), (said[3:], wanted[3:5])]
-        judges = {"BLEU": bleu, "exact match, %": lambda *x: 100 * exact_match(*x)}
-        for title, judge in judges.items():
-            heights = [bar.get_height() for bar in drawn[title].containers[number]]
-            assert heights == pytest.approx([judge(*part) for part in parts])
+    axes = {one.get_title(): one for one in _comparison({}, phrases[:5], texts).axes}
+    for number, outputs in enumerate(texts.values()):
+        parts = [
+            (outputs, references[:5]),
+            (outputs[:3], references[:3]),
+            (outputs[3:], references[3:5]),
+        ]
+        metrics = {"BLEU": bleu, "exact match, %": lambda *x: 100 * exact_match(*x)}
+        for title, metric in metrics.items():
+            heights = [bar.get_height() for bar in axes[title].containers[number]]
+            assert heights == pytest.approx([metric(*part) for part in parts])
             assert len(set(heights)) > 1
 
 
 def test_shown_translations_are_the_models_own(pictures, phrases, translators):
     (panel,) = (one for one in pictures["with-and-without"].axes if not one.get_title())
-    said = [text.get_text() for text in panel.texts][1::2]
-    shown = next(phrase for phrase in phrases if phrase.source == said[0])
-    assert said[1] == shown.target
-    for name, text in zip(("bahdanau", "no_attention"), said[2:], strict=True):
+    texts = [text.get_text() for text in panel.texts][1::2]
+    shown = next(phrase for phrase in phrases if phrase.source == texts[0])
+    assert texts[1] == shown.target
+    for name, text in zip(("bahdanau", "no_attention"), texts[2:], strict=True):
         run = translators[name]
         ((best, *_),) = translate(run.model, run.tokenizers, [shown.source], run.settings.search)
         assert text == best.text

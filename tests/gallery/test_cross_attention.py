@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 
 
 @pytest.fixture
-def pictures(kept):
+def pictures(small_transformer):
     return cross_attention.draw()
 
 
@@ -28,9 +28,9 @@ def test_every_map_outlines_the_gold_alignment(pictures):
         assert outlined(axes) == set(example_pair().links)
 
 
-def test_maps_hold_word_level_weights_of_the_model(pictures, kept):
+def test_maps_hold_word_level_weights_of_the_model(pictures, small_transformer):
     maps = [np.asarray(axes.images[0].get_array()) for axes in pictures["every-head"].axes[:4]]
-    stack, _, _ = word_level_cross_attention(trace_pair(kept, example_pair()))
+    stack, _, _ = word_level_cross_attention(trace_pair(small_transformer, example_pair()))
     np.testing.assert_allclose(maps, stack.reshape(4, *stack.shape[2:]), rtol=1e-5)
     assert np.stack(maps).sum(-1) == pytest.approx(1.0, abs=1e-5)
 

@@ -25,9 +25,9 @@ def test_learned_bandwidth_has_the_lowest_error_and_matches_the_text():
     models = fitted_models()
     errors = [(model.predict(x) - truth(x)).square().mean().item() for model in models.values()]
     assert errors == sorted(errors, reverse=True)
-    told = (models["learned"].bandwidth, errors[1], errors[2])
+    expected = (models["learned"].bandwidth, errors[1], errors[2])
     for text in figure_page.load_page("kernel_regression").texts.values():
-        assert all(f"{number:.2f}" in " ".join(text.notice) for number in told)
+        assert all(f"{number:.2f}" in " ".join(text.notice) for number in expected)
 
 
 def test_average_is_constant_and_kernels_vanish_beyond_the_bandwidth(pictures):

@@ -43,14 +43,14 @@ pytestmark = [
 
 
 @pytest.fixture
-def every_letter(monkeypatch):
-    """Let there be fonts for all letters, as far as words are chosen by it."""
+def every_glyph(monkeypatch):
+    """Report fonts for all characters, so that labels are translated."""
     monkeypatch.setattr("regard.gallery.localize.missing_glyphs", lambda texts: "")
 
 
 @pytest.fixture
-def drawn(translators, kept, every_letter, monkeypatch):
-    """Draw any figure by a model of a second's training."""
+def draw(translators, small_transformer, every_glyph, monkeypatch):
+    """Return the function that draws a figure, with models trained for a second."""
     both = translators["bahdanau"], translators["no_attention"]
     monkeypatch.setattr(bahdanau, "load_with_and_without_attention", lambda: both)
     monkeypatch.setattr(bahdanau, "EVALUATED", 6)
@@ -63,7 +63,7 @@ def figures_of(pictures):
     return [figure for one in pictures.values() for figure in getattr(one, "frames", [one])]
 
 
-def written(pictures):
+def texts_of(pictures):
     for figure in figures_of(pictures):
         figure.draw_without_rendering()  # ticks are written when they are drawn
     return [label.get_text() for figure in figures_of(pictures) for label in text_artists(figure)]
@@ -75,22 +75,22 @@ def words_of(texts):
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_chinese_pictures_have_no_english_labels_and_no_unused_translations(name, drawn):
-    found, pictures = figure_page.load_page(name), drawn(name)
-    words = found.texts["zh"].translations
-    before = written(pictures)
+def test_chinese_pictures_have_no_english_labels_and_no_unused_translations(name, draw):
+    page, pictures = figure_page.load_page(name), draw(name)
+    words = page.texts["zh"].translations
+    before = texts_of(pictures)
     localize_pictures(pictures, words)
-    after = written(pictures)
+    after = texts_of(pictures)
     assert [localize(text, words) for text in before] == after
     assert not {text for text in after if localize(text, words) != text}
-    sentences = words_of(spoken(pictures)) if name in SENTENCES else set()
+    sentences = words_of(sentences_of(pictures)) if name in SENTENCES else set()
     assert words_of(after) - sentences <= LATIN.get(name, set())
-    texts = [*before, *re.findall("<mtext>([^<]+)", found.formula)]
-    assert idle(words, texts) <= MODEL_DEPENDENT.get(name, set())
+    texts = [*before, *re.findall("<mtext>([^<]+)", page.formula)]
+    assert unused_translations(words, texts) <= MODEL_DEPENDENT.get(name, set())
 
 
-def spoken(pictures):
-    """List the words of the sentences that a figure shows: they stay."""
+def sentences_of(pictures):
+    """Yield the sentences that a figure shows, which are not translated."""
     for figure in figures_of(pictures):
         yield figure.get_suptitle()
         for axes in figure.axes:
@@ -98,25 +98,27 @@ def spoken(pictures):
                 yield from (label.get_text() for label in axes.get_yticklabels())
                 yield from (label.get_text() for label in axes.get_xticklabels())
             if not axes.axison:
-                yield from (text.get_text() for text in axes.texts[1::2])  # who said, and what
+                yield from (
+                    text.get_text() for text in axes.texts[1::2]
+                )  # alternately a model's name and its output
 
 
-def idle(words, texts):
-    """Name the phrases without which all would be said the same."""
+def unused_translations(words, texts):
+    """Return the phrases whose translations change none of the texts."""
 
-    def needed(phrase):
-        others = {one: said for one, said in words.items() if one != phrase}
+    def is_needed(phrase):
+        others = {p: translation for p, translation in words.items() if p != phrase}
         return any(localize(text, words) != localize(text, others) for text in texts)
 
-    return {phrase for phrase in words if not needed(phrase)}
+    return {phrase for phrase in words if not is_needed(phrase)}
 
 
 def test_translations_are_consistent_between_figures():
-    said = {}
+    translations = {}
     for name in FIGURES:
         for phrase, words in figure_page.load_page(name).texts["zh"].translations.items():
-            said.setdefault(phrase, set()).add(words)
-    differing = {phrase for phrase, ways in said.items() if len(ways) > 1}
+            translations.setdefault(phrase, set()).add(words)
+    differing = {phrase for phrase, variants in translations.items() if len(variants) > 1}
     assert differing <= {"gaussian"}  # a kernel here, a score there
 
 
@@ -146,7 +148,7 @@ def film():
     return Animation([frame], [100])
 
 
-def test_animation_is_localized_with_fonts(every_letter):
+def test_animation_is_localized_with_fonts(every_glyph):
     moving = film()
     localize_pictures({"one": moving}, WORDS)
     assert moving.frames[0].texts[0].get_text() == "平坦"

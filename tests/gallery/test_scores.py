@@ -37,11 +37,12 @@ def test_dot_product_deviation_grows_with_sqrt_width_unless_scaled(pictures):
 
 
 def test_unscaled_softmax_saturates_with_width(pictures):
-    (dot, scaled), (steep, kept) = (
+    (dot, scaled), (dot_gradient, scaled_gradient) = (
         [line.get_ydata() for line in pictures["width"].axes[panel].lines] for panel in (1, 2)
     )
     assert dot[-1] > 0.9 > 0.3 > scaled[-1]
-    assert steep[-1] < 0.25 * steep[0] and kept[-1] >= kept[0]
+    assert dot_gradient[-1] < 0.25 * dot_gradient[0]
+    assert scaled_gradient[-1] >= scaled_gradient[0]
 
 
 def test_jacobian_norm_matches_autograd():

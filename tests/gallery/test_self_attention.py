@@ -9,7 +9,7 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 
 
 @pytest.fixture
-def pictures(kept):
+def pictures(small_transformer):
     return self_attention.draw()
 
 
@@ -35,8 +35,10 @@ def test_decoder_is_causal_and_encoder_is_not(pictures):
         assert not any(patch.get_hatch() for patch in axes.patches)
 
 
-def test_bars_show_mean_weight_shares(pictures, kept):
-    traces = [trace_pair(kept, phrase) for phrase in load_phrasebook("fr", train=0).valid[:4]]
+def test_bars_show_mean_weight_shares(pictures, small_transformer):
+    traces = [
+        trace_pair(small_transformer, phrase) for phrase in load_phrasebook("fr", train=0).valid[:4]
+    ]
     for axes, kind in zip(pictures["head-roles"].axes, ("self", "causal"), strict=True):
         before, itself, after, rest = (
             [bar.get_width() for bar in bars] for bars in axes.containers

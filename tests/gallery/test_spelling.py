@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 
 
 @pytest.fixture(scope="module")
-def held():
+def held_out():
     return load_split()[1]
 
 
@@ -26,29 +26,29 @@ def speller():
 
 
 def test_train_and_test_images_are_disjoint():
-    learned, held = load_split()
-    assert len(learned.labels) + len(held.labels) == 1797
-    assert sorted(set(held.labels.tolist())) == list(range(10))
-    assert all(part.min() == 0 and part.max() == 1 for part in (learned.images, held.images))
-    seen = {image.numpy().tobytes() for image in learned.images}
-    assert not any(image.numpy().tobytes() in seen for image in held.images)
+    training, held_out = load_split()
+    assert len(training.labels) + len(held_out.labels) == 1797
+    assert sorted(set(held_out.labels.tolist())) == list(range(10))
+    assert all(part.min() == 0 and part.max() == 1 for part in (training.images, held_out.images))
+    known = {image.numpy().tobytes() for image in training.images}
+    assert not any(image.numpy().tobytes() in known for image in held_out.images)
 
 
-def test_trained_speller_beats_chance(speller, held):
-    names, _ = speller.spell(held.images)
-    assert accuracy(names, held.labels) > 0.5  # a tenth by chance
-    assert accuracy([NAMES[digit] for digit in held.labels.tolist()], held.labels) == 1.0
+def test_trained_speller_beats_random_guessing(speller, held_out):
+    names, _ = speller.spell(held_out.images)
+    assert accuracy(names, held_out.labels) > 0.5  # 0.1 if guessed at random
+    assert accuracy([NAMES[digit] for digit in held_out.labels.tolist()], held_out.labels) == 1.0
 
 
-def test_without_image_all_names_are_equal(speller, held):
-    names, _ = speller.spell(held.images, visible_letters=0)
+def test_without_image_all_names_are_equal(speller, held_out):
+    names, _ = speller.spell(held_out.images, visible_letters=0)
     assert len(set(names)) == 1
 
 
-def test_weights_over_patches_sum_to_one(speller, held):
-    _, looks = speller.spell(held.images[:5])
-    assert looks.shape == (5, 4, MAX_LENGTH, 16)
-    assert looks.sum(-1).allclose(torch.tensor(1.0))
+def test_weights_over_patches_sum_to_one(speller, held_out):
+    _, weights = speller.spell(held_out.images[:5])
+    assert weights.shape == (5, 4, MAX_LENGTH, 16)
+    assert weights.sum(-1).allclose(torch.tensor(1.0))
 
 
 def test_decoder_is_causal():
@@ -67,9 +67,9 @@ def test_patch_has_two_by_two_pixels():
     image = torch.rand(1, 8, 8)
     other = image.clone()
     other[:, 2:4, 4:6] += 1  # the patch in row 1, column 2
-    seen = []
-    model.patch.register_forward_hook(lambda module, given, result: seen.append(given[0]))
+    known = []
+    model.patch.register_forward_hook(lambda module, given, result: known.append(given[0]))
     for one in (image, other):
         model(one, torch.zeros(1, 1, dtype=torch.long))
-    changed = (seen[0] != seen[1]).any(-1)[0]
+    changed = (known[0] != known[1]).any(-1)[0]
     assert changed.nonzero().flatten().tolist() == [1 * 4 + 2]

@@ -29,7 +29,7 @@ def test_padding_changes_no_weights(translators):
     assert largest_change(together, attention_weights(model, [[276, 286]], TARGETS[1:])) > 1e-3
 
 
-def test_hatched_cells_are_padding_or_future(kept, monkeypatch):
+def test_hatched_cells_are_padding_or_future(small_transformer, monkeypatch):
     # a model that has learned little may say as much of both
     monkeypatch.setattr(three_attentions, "SENTENCES", ("The cat sits on the mat.", "A dog."))
     panels = three_attentions.draw()["three"].axes[:6]

@@ -5,51 +5,51 @@ from regard.gallery.translators import load_with_and_without_attention, train_in
 
 
 @pytest.fixture
-def told(monkeypatch, unchecked):
-    """Note what is started, waited for and taken; only bahdanau's is there at first."""
-    notes = []
+def events(monkeypatch, unchecked):
+    """Record which trainings are started, awaited and stopped; no translator is cached."""
+    events = []
 
-    class Started:
+    class RecordedProcess:
         def __init__(self, command, stderr):
             self.model = command[-1]
-            notes.append(("start", self.model))
+            events.append(("start", self.model))
 
         def wait(self):
-            notes.append(("wait", self.model))
+            events.append(("wait", self.model))
 
         def terminate(self):
-            notes.append(("stop", self.model))
+            events.append(("stop", self.model))
 
-    monkeypatch.setattr(translators, "Popen", Started)
+    monkeypatch.setattr(translators, "Popen", RecordedProcess)
     monkeypatch.setattr(translators, "load_or_train", lambda to, model: f"{to} {model}")
     monkeypatch.setattr(translators, "find_cached", lambda to, model: None)
-    return notes
+    return events
 
 
-def test_missing_translators_are_trained_in_parallel(told):
+def test_missing_translators_are_trained_in_parallel(events):
     assert load_with_and_without_attention() == ("fr bahdanau", "fr no_attention")
-    assert [note[0] for note in told] == ["start", "start", "wait", "wait"]
-    assert {note[1] for note in told} == {"bahdanau", "no_attention"}
+    assert [event[0] for event in events] == ["start", "start", "wait", "wait"]
+    assert {event[1] for event in events} == {"bahdanau", "no_attention"}
 
 
-def test_cached_translators_are_not_trained_again(told, monkeypatch, tmp_path):
-    there = {"bahdanau": tmp_path, "no_attention": None}
-    monkeypatch.setattr(translators, "find_cached", lambda to, model: there[model])
+def test_cached_translators_are_not_trained_again(events, monkeypatch, tmp_path):
+    cached = {"bahdanau": tmp_path, "no_attention": None}
+    monkeypatch.setattr(translators, "find_cached", lambda to, model: cached[model])
     load_with_and_without_attention()
-    assert told == [("start", "no_attention"), ("wait", "no_attention")]
+    assert events == [("start", "no_attention"), ("wait", "no_attention")]
 
 
-def test_background_training_is_awaited_when_loading(told):
+def test_background_training_is_awaited_when_loading(events):
     with train_in_background():
-        assert [note[0] for note in told] == ["start", "start"]
+        assert [event[0] for event in events] == ["start", "start"]
         load_with_and_without_attention()
-    assert [note[0] for note in told] == ["start", "start", "wait", "wait"]
+    assert [event[0] for event in events] == ["start", "start", "wait", "wait"]
 
 
-def test_unused_background_training_is_stopped(told):
+def test_unused_background_training_is_stopped(events):
     with pytest.raises(KeyboardInterrupt), train_in_background():
         raise KeyboardInterrupt
-    assert sorted(note[:2] for note in told if note[0] == "stop") == [
+    assert sorted(event[:2] for event in events if event[0] == "stop") == [
         ("stop", "bahdanau"),
         ("stop", "no_attention"),
     ]

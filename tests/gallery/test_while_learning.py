@@ -10,7 +10,7 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 
 
 @pytest.fixture
-def pictures(kept):
+def pictures(small_transformer):
     return while_learning.draw()
 
 
@@ -19,10 +19,13 @@ def test_frames_are_ordered_by_step_and_end_with_the_run(pictures):
     assert [title.split(":")[0] for title in titles] == ["step 0", "step 25", "step 30"]
 
 
-def test_each_frame_holds_weights_of_its_snapshot(pictures, kept):
+def test_each_frame_holds_weights_of_its_snapshot(pictures, small_transformer):
     maps = [np.asarray(axes.images[0].get_array()) for axes in pictures["frames"].axes[:3]]
-    snapshots = kept.folder.snapshots.values()
-    runs = [*(load(kept.folder.path, checkpoint=path) for path in snapshots), kept]
+    snapshots = small_transformer.folder.snapshots.values()
+    runs = [
+        *(load(small_transformer.folder.path, checkpoint=path) for path in snapshots),
+        small_transformer,
+    ]
     for drawn, run in zip(maps, runs, strict=True):
         assert drawn.sum(-1) == pytest.approx(1.0, abs=1e-5)
         stack, _, _ = word_level_cross_attention(trace_pair(run, example_pair()))
@@ -47,12 +50,12 @@ def test_animation_shows_every_frame_and_holds_the_last(pictures):
         assert (moving.images[0].get_array() == still.images[0].get_array()).all()
 
 
-def test_run_with_snapshots_is_requested(kept, monkeypatch):
+def test_run_with_snapshots_is_requested(small_transformer, monkeypatch):
     requests = []
 
     def record(**request):
         requests.append(request)
-        return kept
+        return small_transformer
 
     monkeypatch.setattr(while_learning, "load_or_train", record)
     while_learning.draw()

@@ -87,7 +87,7 @@ def run_training(tsv, out, point=None, number=-1, counts=None, seconds=None):
         point: one of `POINTS`, at whose call `number` the process kills itself.
         number: of the call; -1 never kills.
         counts: file for the number of calls.
-        seconds: kill the process from outside after so many seconds since its folder exists.
+        seconds: kill the process from outside this long after its folder exists.
     """
     process = _server.Process(target=_run, args=(tsv, out, point, number, counts))
     process.start()

@@ -27,11 +27,11 @@ def test_trace_has_every_layer_and_head_with_rows_that_sum_to_one(model_and_toke
     source, target = trace.tokens["source"], trace.tokens["target"]
     assert "".join(source.pieces).strip() == SOURCE
     assert (trace.model, trace.title) == ("toy", "a title")
-    kinds = {look.kind for look in trace.maps}
+    kinds = {m.kind for m in trace.maps}
     is_transformer = isinstance(model_and_tokenizers[0], Transformer)
     assert kinds == ({"self", "causal", "cross"} if is_transformer else {"cross"})
-    for look in trace.maps:
-        np.testing.assert_allclose(look.weights.sum(-1), 1.0, atol=1e-5)
+    for attention_map in trace.maps:
+        np.testing.assert_allclose(attention_map.weights.sum(-1), 1.0, atol=1e-5)
     assert len(target) == len(TARGET) + 2  # a space before the text, and the end
 
 
@@ -60,8 +60,8 @@ def test_row_of_a_token_is_the_decoding_step_that_writes_it(model_and_tokenizers
         read = torch.tensor([[1, *tokens[:written]]])
         with torch.no_grad():
             _, weights = model.forward_with_weights(source, torch.tensor([source.shape[1]]), read)
-        for look, expected in zip(trace.layers("cross"), weights.cross, strict=True):
-            np.testing.assert_allclose(look.weights[:, written], expected[0, :, -1], atol=1e-5)
+        for m, expected in zip(trace.layers("cross"), weights.cross, strict=True):
+            np.testing.assert_allclose(m.weights[:, written], expected[0, :, -1], atol=1e-5)
 
 
 def test_title_is_the_sentence_and_its_translation(model_and_tokenizers):

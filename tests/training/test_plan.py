@@ -86,7 +86,7 @@ def test_warning_names_the_planned_and_the_needed_steps_once():
 
 
 class Clock:
-    """A clock that only advances when told to."""
+    """A clock that the test advances."""
 
     def __init__(self):
         self.now = 1e6
