@@ -104,6 +104,15 @@ def extract_alignment(
 
     Raises:
         RegardError: if the trace has no cross-attention.
+
+    Example:
+        >>> from regard.trace import build_translation_trace
+        >>> weights = [[0.1, 0.8, 0.1], [0.2, 0.1, 0.7]]
+        >>> trace = build_translation_trace(
+        ...     ["the", "white", "cat"], ["blanc", "chat"], cross=[[weights]]
+        ... )
+        >>> sorted(extract_alignment(trace, symmetric=False))
+        [(1, 0), (2, 1)]
     """
     weights, source, target = word_level_cross_attention(trace, rows=rows)
     if layer is not None:
@@ -132,6 +141,14 @@ def word_level_cross_attention(
 
     Raises:
         RegardError: if the trace has no cross-attention.
+
+    Example:
+        >>> from regard.trace import build_translation_trace
+        >>> source = TokenList(("the", "ca", "t"), words=(0, 1, 1))
+        >>> trace = build_translation_trace(source, ["chat"], cross=[[[[0.25, 0.5, 0.25]]]])
+        >>> weights, sources, targets = word_level_cross_attention(trace)
+        >>> weights.tolist(), sources, targets
+        ([[[[0.25, 0.75]]]], [0, 1], [0])
     """
     words = merge_subwords(_group_rows_by_input(trace) if rows == "input" else trace)
     layers = [m for m in words.maps if m.kind == "cross" and m.keys == "source"]

@@ -73,6 +73,13 @@ def weight_by_value_norm(trace: Trace) -> Trace:
 
     Raises:
         RegardError: if a map lacks full weights or value norms.
+
+    Example:
+        >>> from regard.trace import build_translation_trace
+        >>> trace = build_translation_trace(["<s>", "cat"], ["chat"], cross=[[[[0.75, 0.25]]]])
+        >>> with_norms = replace(trace.maps[0], value_norms=np.array([[0.1, 2.7]]))
+        >>> weight_by_value_norm(replace(trace, maps=(with_norms,))).maps[0].weights.round(2)
+        array([[[0.1, 0.9]]])
     """
     return replace(trace, maps=tuple(map(_weight_by_value_norm, trace.maps)))
 
@@ -105,6 +112,14 @@ def head_similarity(
 
     Raises:
         RegardError: if maps are between different token lists, or are summaries.
+
+    Example:
+        >>> from regard.trace import build_translation_trace
+        >>> straight, crossed = [[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]
+        >>> trace = build_translation_trace("ab", "xy", cross=[[straight, straight, crossed]])
+        >>> similarities, names = head_similarity(trace)
+        >>> similarities.tolist(), names[2]
+        ([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], 'cross.0 head 2')
     """
     chosen = trace.maps if maps is None else maps
     axes = {(m.queries, m.keys) for m in chosen}

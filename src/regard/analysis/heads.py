@@ -40,6 +40,17 @@ def head_statistics(trace: Trace, attention_map: AttentionMap) -> HeadStatistics
     Args:
         trace: the trace that has the map, for its token lists.
         attention_map: one of the trace's maps.
+
+    Returns:
+        Statistics and roles of its heads.
+
+    Example:
+        >>> from regard.trace import build_translation_trace
+        >>> previous, uniform = [[1.0, 0.0], [1.0, 0.0]], [[0.5, 0.5], [0.5, 0.5]]
+        >>> trace = build_translation_trace(["a", "b"], ["x"], encoder=[[previous, uniform]])
+        >>> statistics = head_statistics(trace, trace.maps[0])
+        >>> statistics.sink.tolist(), statistics.normalized_entropy.round(2).tolist()
+        ([1.0, 0.5], [0.0, 1.0])
     """
     rows = trace.tokens[attention_map.queries].non_padding
     if attention_map.weights is not None:

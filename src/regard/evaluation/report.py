@@ -67,7 +67,18 @@ class EvaluationReport:
         return None if self.alignment is None else self.alignment.error_rate
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all metrics as JSON represents them."""
+        """Return all metrics as a JSON-serializable dict.
+
+        Returns:
+            "bleu" and "chrf" with name, value, interval and signature; "exact_match", "perplexity",
+            and "alignment", which is None without gold alignments.
+
+        Example:
+            >>> bleu = MetricScore("BLEU", 41.5, 1.25, "nrefs:1")
+            >>> chrf = MetricScore("chrF", 62.0, None, "nrefs:1")
+            >>> EvaluationReport(bleu, chrf, exact_match=0.25, perplexity=3.5).to_dict()["bleu"]
+            {'name': 'BLEU', 'value': 41.5, 'interval': 1.25, 'signature': 'nrefs:1'}
+        """
         return {
             "bleu": self.bleu_score._asdict(),
             "chrf": self.chrf_score._asdict(),

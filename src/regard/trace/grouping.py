@@ -51,8 +51,21 @@ def collapse_special(trace: Trace) -> Trace:
     Attention sinks then take one column instead of several. Gold links to collapsed pieces are
     dropped.
 
+    Args:
+        trace: the trace.
+
+    Returns:
+        A new trace.
+
     Raises:
         RegardError: if a map is a summary; only full weights can be collapsed.
+
+    Example:
+        >>> from regard.trace import build_translation_trace
+        >>> source = TokenList(("<s>", "cat", "</s>"), special=(0, 2))
+        >>> trace = build_translation_trace(source, ["chat"], cross=[[[[0.25, 0.5, 0.25]]]])
+        >>> collapse_special(trace).tokens["source"].pieces
+        ('cat', '⋯')
     """
     groups = {name: _visible_groups(tokens) for name, tokens in trace.tokens.items()}
     tokens = {name: _collapse_tokens(tokens) for name, tokens in trace.tokens.items()}

@@ -59,7 +59,21 @@ class Trace:
         check_images(self.images, self.tokens)
 
     def layers(self, kind: Kind, queries: str | None = None) -> tuple[AttentionMap, ...]:
-        """Return the maps of one kind, in order; only those of one token list if it is named."""
+        """Return the maps of one kind, in order.
+
+        Args:
+            kind: "self", "causal" or "cross".
+            queries: only maps whose rows are of this token list.
+
+        Returns:
+            The maps, one for each layer.
+
+        Example:
+            >>> eye = [[[1.0, 0.0], [0.0, 1.0]]]
+            >>> trace = build_translation_trace(["the", "cat"], ["le", "chat"], cross=[eye, eye])
+            >>> [layer.name for layer in trace.layers("cross")]
+            ['cross.0', 'cross.1']
+        """
         return tuple(m for m in self.maps if m.kind == kind and queries in (None, m.queries))
 
     def row_tokens(self, attention_map: AttentionMap, rows: Rows = "output") -> TokenList:
@@ -104,26 +118,80 @@ class Trace:
 
     @classmethod
     def from_dict(cls, record: Any) -> "Trace":
-        """Build a trace from what `to_dict` returned; raise RegardError if it is malformed."""
+        """Build a trace from what `to_dict` returned.
+
+        Args:
+            record: the dict, as `json.loads` returns it.
+
+        Returns:
+            The trace.
+
+        Raises:
+            RegardError: if it is malformed, or of another format version.
+
+        Example:
+            >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
+            >>> Trace.from_dict(trace.to_dict()).tokens == trace.tokens
+            True
+        """
         from regard.trace.serialization import from_dict
 
         return from_dict(record)
 
     def to_json(self) -> str:
-        """Return the trace as JSON."""
+        """Return the trace as JSON.
+
+        Returns:
+            One line, the content of a trace file.
+
+        Example:
+            >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
+            >>> import json
+            >>> list(json.loads(trace.to_json())["tokens"])
+            ['source', 'target']
+        """
         from regard.trace.serialization import to_json
 
         return to_json(self)
 
     @classmethod
     def from_json(cls, text: str) -> "Trace":
-        """Build a trace from JSON; raise RegardError if it is malformed."""
+        """Build a trace from JSON.
+
+        Args:
+            text: what `to_json` returned, or the content of a trace file.
+
+        Returns:
+            The trace.
+
+        Raises:
+            RegardError: if it is malformed, or of another format version.
+
+        Example:
+            >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
+            >>> Trace.from_json(trace.to_json()).maps[0].weights.tolist()
+            [[[0.25, 0.75]]]
+        """
         from regard.trace.serialization import from_json
 
         return from_json(text)
 
     def save(self, path: Path | str) -> None:
-        """Write the trace to a file, compressed with gzip if the name ends in .gz."""
+        """Write the trace to a file, which `regard.load_trace` reads.
+
+        Args:
+            path: the file; compressed with gzip if its name ends in .gz.
+
+        Raises:
+            RegardError: if it cannot be written.
+
+        Example:
+            >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
+            >>> trace.save("cat.json.gz")
+            >>> from regard.trace import load_trace
+            >>> load_trace("cat.json.gz").tokens["target"].pieces
+            ('chat',)
+        """
         from regard.trace.file import save_trace
 
         save_trace(self, Path(path))
@@ -259,8 +327,16 @@ def build_translation_trace(
         model: what computed it.
         gold: links (source word, target word) of a reference alignment.
 
+    Returns:
+        The trace.
+
     Raises:
         RegardError: if the number of tokens does not fit the weights.
+
+    Example:
+        >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
+        >>> trace.maps[0].name, trace.maps[0].queries, trace.maps[0].keys
+        ('cross.0', 'target', 'source')
     """
     tokens = {"source": _token_list(source), "target": _token_list(target)}
     inputs = None if decoder_input is None else "decoder_input"

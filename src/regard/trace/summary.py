@@ -22,6 +22,13 @@ def summarize(trace: Trace, top: int = TOP_KEYS) -> Trace:
 
     Returns:
         A new trace.
+
+    Example:
+        >>> from regard.trace import build_translation_trace
+        >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
+        >>> summary = summarize(trace, top=1).maps[0].summary
+        >>> summary.top_keys.tolist(), summary.top_weights.tolist()
+        ([[[1]]], [[[0.75]]])
     """
     return replace(trace, maps=tuple(_summarize_map(m, top) for m in trace.maps))
 

@@ -66,8 +66,16 @@ def plot_head(
         vmax: weight at the end of the colour scale; by default 1, or the largest weight if that is
             below 0.5.
 
+    Returns:
+        A figure, which a notebook displays and `savefig` or `save_figure` writes.
+
     Raises:
         RegardError: if there is no such head, or matplotlib is not installed.
+
+    Example:
+        >>> from regard.trace import build_translation_trace
+        >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
+        >>> plot_head(trace, "cross", layer=0, head=0).savefig("head.png")
     """
     matrix = label_head(trace, kind, layer, head, vmax, rows)
     return plot_matrix(replace(matrix, caption=_with_gold_note(matrix.caption, [matrix])))
@@ -81,7 +89,28 @@ def plot_layer(
     rows: Rows = "output",
     vmax: float | None = None,
 ) -> "matplotlib.figure.Figure":
-    """Plot all heads of one layer; the arguments are those of `plot_head`."""
+    """Plot all heads of one layer.
+
+    Args:
+        trace: the trace.
+        kind: as for `plot_head`.
+        layer: as for `plot_head`; by default that of the head that `analysis.select_head` selects.
+        rows: as for `plot_head`.
+        vmax: as for `plot_head`.
+
+    Returns:
+        A figure with one map for each head.
+
+    Raises:
+        RegardError: if there is no such layer, or matplotlib is not installed.
+
+    Example:
+        >>> from regard.trace import build_translation_trace
+        >>> heads = [[[0.25, 0.75]], [[0.5, 0.5]]]
+        >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[heads])
+        >>> [axes.get_title() for axes in plot_layer(trace, "cross", 0).axes[:2]]
+        ['head 0', 'head 1']
+    """
     group, layer, _ = resolve_head(trace, kind, layer)
     heads = group.maps[layer].heads
     matrices = [label_head(trace, group.name, layer, head, vmax, rows) for head in heads]
@@ -98,7 +127,27 @@ def plot_all_heads(
     rows: Rows = "output",
     vmax: float | None = None,
 ) -> "matplotlib.figure.Figure":
-    """Plot all layers and heads of one attention as thumbnails, one row per layer."""
+    """Plot all layers and heads of one attention as thumbnails, one row per layer.
+
+    Args:
+        trace: the trace.
+        kind: as for `plot_head`.
+        rows: as for `plot_head`; thumbnails have no labels, but the caption names the rows.
+        vmax: as for `plot_head`.
+
+    Returns:
+        A figure whose maps are named layer.head.
+
+    Raises:
+        RegardError: if there is no such attention, or matplotlib is not installed.
+
+    Example:
+        >>> from regard.trace import build_translation_trace
+        >>> layer = [[[0.25, 0.75]], [[0.5, 0.5]]]
+        >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[layer, layer])
+        >>> [axes.get_title() for axes in plot_all_heads(trace).axes[:4]]
+        ['0.0', '0.1', '1.0', '1.1']
+    """
     group = find_group(trace, kind)
     panels = [
         [label_head(trace, group.name, layer, head, vmax, rows) for head in layer_map.heads]
@@ -120,7 +169,33 @@ def plot_translation(
     rows: Rows = "output",
     vmax: float | None = None,
 ) -> "matplotlib.figure.Figure":
-    """Plot encoder, decoder and cross-attention of a translation, a head of each, side by side."""
+    """Plot encoder, decoder and cross-attention of a translation, a head of each, side by side.
+
+    Args:
+        trace: the trace.
+        layer: as for `plot_head`.
+        head: as for `plot_head`.
+        rows: as for `plot_head`.
+        vmax: as for `plot_head`.
+
+    Returns:
+        A figure with one map for each attention.
+
+    Raises:
+        RegardError: if there is no such head, or matplotlib is not installed.
+
+    Example:
+        >>> from regard.trace import build_translation_trace
+        >>> trace = build_translation_trace(
+        ...     ["the", "cat"],
+        ...     ["chat"],
+        ...     encoder=[[[[0.5, 0.5], [0.1, 0.9]]]],
+        ...     decoder=[[[[1.0]]]],
+        ...     cross=[[[[0.25, 0.75]]]],
+        ... )
+        >>> [axes.get_title() for axes in plot_translation(trace).axes[:3]]
+        ['encoder, layer 0, head 0', 'decoder, layer 0, head 0', 'cross, layer 0, head 0']
+    """
     groups = group_maps(trace)[:3]
     if not groups:
         raise RegardError("the trace has no attention maps, so there is nothing to draw")

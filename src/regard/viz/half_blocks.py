@@ -43,6 +43,19 @@ def render_half_blocks(
         colour: "24-bit", "256" or "plain"; by default what the terminal supports.
         width: columns to fill; by default those of the terminal.
         max_lines: lines of the map.
+
+    Returns:
+        The text, with colours unless `colour` is "plain".
+
+    Raises:
+        RegardError: if `weights` is not a matrix.
+
+    Example:
+        >>> print(render_half_blocks([[1.0, 0.0], [0.0, 1.0]], colour="plain"))
+          0
+        0 @@
+        <BLANKLINE>
+          0 [ .:-=+*x#@] 1
     """
     matrix, depth = check_matrix(weights), resolve_depth(colour)
     queries, keys = matrix.shape

@@ -64,8 +64,16 @@ def plot_heatmap(
         caption: text below the map.
         outlined: cells (query, key) to outline, such as a gold alignment.
 
+    Returns:
+        A figure, which a notebook displays and `savefig` or `save_figure` writes.
+
     Raises:
         RegardError: if labels and weights do not fit together, or matplotlib is not installed.
+
+    Example:
+        >>> figure = plot_heatmap([[0.25, 0.75]], ["chat"], ["the", "cat"])
+        >>> [label.get_text() for label in figure.axes[0].get_xticklabels()]
+        ['the', 'cat']
     """
     matrix = label_matrix(
         weights,
@@ -112,6 +120,12 @@ def save_figure(figure: "matplotlib.figure.Figure", path: Path, format: str | No
 
     Raises:
         RegardError: if the format is unknown, no font has some character, or writing fails.
+
+    Example:
+        >>> figure = plot_heatmap([[0.25, 0.75]], ["chat"], ["the", "cat"])
+        >>> save_figure(figure, Path("head.svg"))
+        >>> Path("head.svg").read_text(encoding="utf-8")[:5]
+        '<?xml'
     """
     from matplotlib import rc_context
     from matplotlib.text import Text

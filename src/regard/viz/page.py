@@ -47,8 +47,17 @@ def render_page(
         rows: "output" names rows of a decoder's cross-attention by the word written there, "input"
             by the word read there.
 
+    Returns:
+        The page, one HTML document.
+
     Raises:
         RegardError: if there is no such head.
+
+    Example:
+        >>> from regard.trace import build_translation_trace
+        >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
+        >>> render_page(trace).startswith("<!DOCTYPE html>")
+        True
     """
     group, layer, head = resolve_head(trace, kind, layer, head)
     trace.row_tokens(group.maps[layer], rows)  # raises unless it is one of both
@@ -87,10 +96,25 @@ def save_page(
     *,
     rows: Rows = "output",
 ) -> None:
-    """Write `render_page` to a file.
+    """Write an interactive HTML page with every head, which works without a network.
+
+    Args:
+        trace: the trace.
+        path: the file.
+        kind: as for `render_page`.
+        layer: as for `render_page`.
+        head: as for `render_page`.
+        rows: as for `render_page`.
 
     Raises:
         RegardError: if there is no such head, or writing fails.
+
+    Example:
+        >>> from regard.trace import build_translation_trace
+        >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
+        >>> save_page(trace, "look.html")
+        >>> Path("look.html").exists()
+        True
     """
     page = render_page(trace, kind, layer, head, rows=rows)
     try:

@@ -72,8 +72,23 @@ def render_head(
         colour: "24-bit", "256" or "plain"; by default what the terminal supports.
         width: columns to fill; by default those of the terminal.
 
+    Returns:
+        The text, with colours unless `colour` is "plain".
+
     Raises:
         RegardError: if there is no such head.
+
+    Example:
+        >>> from regard.trace import build_translation_trace
+        >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
+        >>> print(render_head(trace, colour="plain"))
+        cross, layer 0, head 0
+        <BLANKLINE>
+        writing ↓  reading →
+                the      cat
+        chat  0.25 ::  0.75 xx
+        <BLANKLINE>
+             0 [ .:-=+*x#@] 1
     """
     matrix = label_head(trace, kind, layer, head, vmax, rows)
     width = width or get_terminal_size().columns
@@ -100,7 +115,28 @@ def render_links(
     rows: Rows = "output",
     count: int = MAX_LINKS,
 ) -> str:
-    """List the largest weights of one head, largest first: query, key, weight and positions."""
+    """List the largest weights of one head, largest first: query, key, weight and positions.
+
+    Args:
+        trace: the trace.
+        kind: as for `render_head`.
+        layer: as for `render_head`.
+        head: as for `render_head`.
+        rows: as for `render_head`.
+        count: number of weights to list.
+
+    Returns:
+        A line for each weight.
+
+    Raises:
+        RegardError: if there is no such head.
+
+    Example:
+        >>> from regard.trace import build_translation_trace
+        >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
+        >>> print(render_links(trace, count=1))
+        chat  attends to cat  (0.75; 0 to 1)
+    """
     return _render_links(label_head(trace, kind, layer, head, rows=rows), count)
 
 

@@ -39,6 +39,18 @@ def render_all_heads(
 
     Raises:
         RegardError: if there is no such attention, or `rows` is neither.
+
+    Example:
+        >>> from regard.trace import build_translation_trace
+        >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
+        >>> print(render_all_heads(trace, colour="plain"))
+        cross: layer.head, * selected
+        writing ↓  reading →
+        <BLANKLINE>
+        0.0*
+        |::xx|
+        <BLANKLINE>
+         0 [ .:-=+*x#@] 1
     """
     group, selected_layer, selected_head = resolve_head(trace, find_group(trace, kind).name)
     depth, end = resolve_depth(colour), vmax or 1.0

@@ -62,10 +62,15 @@ class AttentionWidget(anywidget.AnyWidget):
             not installed.
 
     Example:
-        widget = regard.viz.AttentionWidget(trace, kind="cross")
-        widget                  # displays it
-        widget.layer = 1        # changes what it shows
-        widget.locked_row       # the row that was clicked
+        >>> from regard.trace import build_translation_trace
+        >>> heads = [[[0.25, 0.75]], [[0.5, 0.5]]]
+        >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[heads, heads])
+        >>> widget = AttentionWidget(trace, kind="cross", layer=0, head=1)
+        >>> widget.layer = 1  # changes what it shows
+        >>> widget  # as the last line of a cell, displays it
+        AttentionWidget(cross, layer 1, head 1)
+        >>> widget.locked_row is None  # no row has been clicked
+        True
     """
 
     _esm = _module()
