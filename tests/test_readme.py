@@ -145,3 +145,24 @@ def test_make_target_runs_its_command(command):
         [*command.split(), "--dry-run"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert MAKE_TARGETS[command] in result.stdout
+
+
+def table_cells(name):
+    """Return the number of cells of every row of every table."""
+    rows = re.findall(r"^\|.*\|$", READMES[name], flags=re.MULTILINE)
+    return [row.count("|") for row in rows]
+
+
+def test_both_languages_have_the_same_sections_tables_links_and_scripts():
+    english, chinese = (READMES[name] for name in NAMES)
+    for pattern in (r"^(#+) ", r"\]\(([^)]+)\)", r"`(\w+\.py[^`]*)`"):
+        both = [re.findall(pattern, text, flags=re.MULTILINE) for text in (english, chinese)]
+        switch = {"README.md", "README.zh-CN.md"}
+        first, second = ([each for each in matches if each not in switch] for matches in both)
+        assert first == second
+    assert table_cells("README.md") == table_cells("README.zh-CN.md")
+
+
+def test_named_benchmarks_exist():
+    for script in re.findall(r"`(\w+\.py)[^`]*`", READMES["README.md"]):
+        assert (ROOT / "bench" / script).exists(), script
