@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 OUT ?= demo
 comma := ,
 
-pip_advice := check the network or name a mirror in PIP_INDEX_URL ('make clean' starts afresh)
+pip_advice := check the network or name a mirror in PIP_INDEX_URL ('make clean' removes it)
 python_advice := install one or name it: make PYTHON=/path/to/python3.11
 
 # $(call fail,message): print the message and stop

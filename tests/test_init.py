@@ -14,11 +14,11 @@ def python(code):
 
 
 def test_import_regard_is_lazy():
-    found = python(
+    result = python(
         "import sys, regard; print([m for m in sys.modules if m in ('torch', 'numpy', 'einops') "
         "or m.startswith('regard.')])"
     )
-    assert found.stdout == "[]\n"
+    assert result.stdout == "[]\n"
 
 
 @pytest.mark.parametrize("name", sorted(regard._EXPORTS))
@@ -39,8 +39,8 @@ def test_names_and_subpackages_resolve_without_import_and_names_once():
 def test_type_checking_imports_match_the_exports():
     tree = ast.parse(Path(regard.__file__).read_text())
     block = next(node for node in tree.body if isinstance(node, ast.If))
-    seen = {alias.asname: line.module for line in block.body for alias in line.names}
-    assert seen == {**regard._EXPORTS, **dict.fromkeys(regard._SUBPACKAGES, "regard")}
+    imported = {alias.asname: line.module for line in block.body for alias in line.names}
+    assert imported == {**regard._EXPORTS, **dict.fromkeys(regard._SUBPACKAGES, "regard")}
 
 
 def test_dir_lists_public_names():
@@ -49,8 +49,8 @@ def test_dir_lists_public_names():
 
 
 def test_unknown_name_raises_attribute_error():
-    found = python("import regard; regard.atend")
-    assert "module 'regard' has no attribute 'atend'. Did you mean: 'attend'?" in found.stderr
+    result = python("import regard; regard.atend")
+    assert "module 'regard' has no attribute 'atend'. Did you mean: 'attend'?" in result.stderr
 
 
 @pytest.mark.parametrize("name", sorted(regard._EXPORTS))

@@ -70,8 +70,8 @@ class DenseReference:
 
 
 def only_map(trace, kind):
-    (found,) = [m for m in trace.maps if m.kind == kind]
-    return found.weights[0]
+    (attention_map,) = [m for m in trace.maps if m.kind == kind]
+    return attention_map.weights[0]
 
 
 def signed(trace, index=0):

@@ -33,22 +33,22 @@ def squares(output, batch):
 def test_only_the_head_that_is_read_is_important():
     batches = [torch.randn(2, 5, WIDTH) for _ in range(2)]
     model = OneHead()
-    found = analysis.head_importance(model, batches, squares, progress=False)
+    result = analysis.head_importance(model, batches, squares, progress=False)
     base = np.mean([squares(model(x), x).item() for x in batches])
-    np.testing.assert_allclose(found.ablation.values, [[0, -base, 0]], atol=1e-7)
+    np.testing.assert_allclose(result.ablation.values, [[0, -base, 0]], atol=1e-7)
     # the metric is the factor squared times itself: its derivative is twice the metric
-    np.testing.assert_allclose(found.gradient.values, [[0, 2 * base, 0]], rtol=1e-5)
-    assert found.gradient.ranking()[0] == ("OneHead", 1)
-    assert found.rank_correlation == pytest.approx(1.0)
+    np.testing.assert_allclose(result.gradient.values, [[0, 2 * base, 0]], rtol=1e-5)
+    assert result.gradient.ranking()[0] == ("OneHead", 1)
+    assert result.rank_correlation == pytest.approx(1.0)
 
 
 def test_ranks_of_equal_values_are_their_mean():
     def effects(values):
         return analysis.HeadEffects(("a",), np.array([values]), "")
 
-    found = analysis.HeadImportance(effects([1.0, -2.0, 3.0, 3.0]), effects([4.0, 3.0, 1.0, 2.0]))
+    result = analysis.HeadImportance(effects([1.0, -2.0, 3.0, 3.0]), effects([4.0, 3.0, 1.0, 2.0]))
     ranks = [1, 2, 3.5, 3.5], [4, 3, 1, 2]
-    assert found.rank_correlation == pytest.approx(np.corrcoef(*ranks)[0, 1])
+    assert result.rank_correlation == pytest.approx(np.corrcoef(*ranks)[0, 1])
 
 
 def test_clean_pattern_of_the_head_that_is_read_restores_what_depends_on_it():
@@ -67,10 +67,10 @@ def test_clean_pattern_of_the_head_that_is_read_restores_what_depends_on_it():
 
 def test_knocked_out_edge_concerns_its_query_alone():
     model, x = OneHead(), torch.randn(1, 5, WIDTH)
-    found = analysis.knockout_matrix(
+    result = analysis.knockout_matrix(
         model, x, lambda output, _: output[0, 3].sum(), queries=[2, 3], keys=[0, 4], progress=False
     )
-    assert np.abs(found.values[0]).max() < 1e-6 < 1e-4 < np.abs(found.values[1]).min()
+    assert np.abs(result.values[0]).max() < 1e-6 < 1e-4 < np.abs(result.values[1]).min()
 
 
 def test_patching_equal_inputs_is_refused():
@@ -82,7 +82,7 @@ def test_patching_equal_inputs_is_refused():
 def test_results_are_plotted():
     pytest.importorskip("matplotlib")
     x = torch.randn(1, 5, WIDTH)
-    found = analysis.head_importance(OneHead(), [x], squares, progress=False)
-    assert found.plot("importance").axes
+    result = analysis.head_importance(OneHead(), [x], squares, progress=False)
+    assert result.plot("importance").axes
     edges = analysis.knockout_matrix(OneHead(), x, squares, [1], [0, 2], progress=False)
     assert edges.plot().axes[0].get_xlabel() == "key"

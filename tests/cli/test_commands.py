@@ -82,9 +82,9 @@ def test_help_imports_neither_torch_nor_matplotlib_nor_fastapi():
         "import sys; from regard.cli import app; app(['--help'], standalone_mode=False); "
         "print({'torch', 'matplotlib', 'fastapi'} & set(sys.modules))"
     )
-    found = python("-c", check)
-    assert found.stdout.endswith("\nset()\n")
-    assert "Usage:" in found.stdout
+    result = python("-c", check)
+    assert result.stdout.endswith("\nset()\n")
+    assert "Usage:" in result.stdout
 
 
 def test_omp_wait_policy_is_passive_unless_set(monkeypatch):
@@ -97,17 +97,17 @@ def test_omp_wait_policy_is_passive_unless_set(monkeypatch):
 
 
 def test_python_dash_m_runs_the_command():
-    found = python("-m", "regard", "--version")
-    assert (found.returncode, found.stdout) == (0, f"regard {__version__}\n")
+    result = python("-m", "regard", "--version")
+    assert (result.returncode, result.stdout) == (0, f"regard {__version__}\n")
     assert python("-m", "regard", "-h").stdout.startswith("Usage: regard [OPTIONS]")
 
 
 def test_user_error_in_subprocess_is_one_line_with_exit_code_1(tmp_path):
     (tmp_path / "file").touch()
-    found = python("-m", "regard", "presets", "copy", "multi30k", "--to", str(tmp_path / "file"))
-    assert found.returncode == 1
-    assert found.stderr.startswith("regard: cannot write ")
-    assert found.stderr.count("\n") == 1
+    result = python("-m", "regard", "presets", "copy", "multi30k", "--to", str(tmp_path / "file"))
+    assert result.returncode == 1
+    assert result.stderr.startswith("regard: cannot write ")
+    assert result.stderr.count("\n") == 1
 
 
 def test_reported_line_is_the_error_message(monkeypatch):
@@ -130,7 +130,7 @@ def pairs(tmp_path):
 
 
 def refused(sentence, *arguments):
-    """Expect one line on stderr, exit code 1, and give nothing else a chance to happen."""
+    """Expect one line on stderr, exit code 1, and nothing else."""
     result = run(*map(str, arguments))
     assert result.exit_code == 1, result.output
     assert sentence in result.stderr

@@ -21,16 +21,16 @@ def run(*arguments):
 def test_unencodable_characters_are_escaped(encoding):
     show = "from regard.cli import app; import typer; app.command('say')(lambda: "
     show += "typer.echo('caf\\u00e9 \\u732b')); app(['say'])"
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", show],
         capture_output=True,
         env={**os.environ, "PYTHONIOENCODING": encoding},
     )
-    assert (found.returncode, found.stderr) == (0, b"")
-    assert found.stdout.endswith(b" \\u732b\n")
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert result.stdout.endswith(b" \\u732b\n")
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full disk at hand")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("arguments", [["--help"], ["presets"], ["presets", "--help"]])
 def test_full_disk_is_reported_in_one_line(arguments):
     with Path("/dev/full").open("w") as full:

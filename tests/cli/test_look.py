@@ -63,8 +63,8 @@ def test_draw_writes_each_format_or_returns_text(run, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["look", "look.HTML", "look.png", "look.v2"])
 def test_option_not_file_suffix_decides_the_format(run, tmp_path, kind, name):
     path = tmp_path / name
-    asked = ["look", str(run), TEXTS[0], "--target", TEXTS[1], f"--{kind}", str(path)]
-    done = CliRunner().invoke(app, asked)
+    arguments = ["look", str(run), TEXTS[0], "--target", TEXTS[1], f"--{kind}", str(path)]
+    done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines()[0] == "the old cat → le vieux chat"
     assert done.stdout.splitlines()[-1] == f"wrote {path}"

@@ -17,8 +17,8 @@ def lines_of(data, read_bytes=1 << 16):
 @given(st.lists(st.text(st.characters(exclude_characters="\n\r", codec="utf-8"))), st.booleans())
 def test_lines_are_yielded_in_order_unchanged(lines, ended):
     data = "\n".join(lines).encode()
-    wanted = lines if lines[-1:] != [""] else lines[:-1]  # nothing after the last line feed
-    assert lines_of(data + b"\n" * (ended and bool(lines))) == (lines if ended else wanted)
+    expected = lines if lines[-1:] != [""] else lines[:-1]  # nothing after the last line feed
+    assert lines_of(data + b"\n" * (ended and bool(lines))) == (lines if ended else expected)
 
 
 @given(st.text(st.sampled_from("aé漢🎉\n\r "), max_size=40), st.integers(1, 7))
@@ -47,7 +47,7 @@ def test_only_line_feeds_end_lines(data, lines):
 def test_line_is_yielded_before_the_next_is_written():
     reader, writer = os.pipe()
     with open(reader, "rb") as file, open(writer, "wb", buffering=0) as pen:  # noqa: PTH123
-        late = Timer(9, pen.close)  # or a reader that waits for more would block for ever
+        late = Timer(9, pen.close)  # or a reader that waits for more would never return
         late.start()
         blocks = read_available_lines(file)
         pen.write(b"one\n")

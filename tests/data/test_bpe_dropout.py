@@ -57,10 +57,10 @@ def test_mean_length_agrees_with_dropout_of_the_tokenizers_library(dropout):
     vocabulary = {piece: n for n, piece in enumerate(BOTH.pieces)}
     other = Engine(BPE(vocabulary, list(BOTH.merges), dropout=dropout))
     word, times = " translations", 4000
-    wanted = sum(len(other.encode(word).ids) for _ in range(times)) / times
+    expected = sum(len(other.encode(word).ids) for _ in range(times)) / times
     samples = sample(word[1:], dropout, times, samples_per_word=times)
-    assert len(BOTH.encode(word[1:])) + 0.3 < wanted  # dropout makes a difference
-    assert sum(map(len, samples)) / times == pytest.approx(wanted, rel=0.05)
+    assert len(BOTH.encode(word[1:])) + 0.3 < expected  # dropout makes a difference
+    assert sum(map(len, samples)) / times == pytest.approx(expected, rel=0.05)
 
 
 def test_full_cache_of_a_word_is_reused():
@@ -80,12 +80,12 @@ def test_each_pair_is_encoded_once_per_sample_and_links_follow(tmp_path):
     for number in range(6):
         source, target = (side.tolist() for side in encoded.pair(number))
         assert (BOTH.decode(source), BOTH.decode(target)) == (pair.source, pair.target)
-        wanted = {
+        expected = {
             (i, j)
             for i in overlapping(BOTH.offsets(source), (4, 12))
             for j in overlapping(BOTH.offsets(target), (2, 13))
         }
-        assert {tuple(link) for link in encoded.links_of(number).tolist()} == wanted
+        assert {tuple(link) for link in encoded.links_of(number).tolist()} == expected
 
 
 def test_overlong_sample_is_replaced_by_the_default_segmentation():

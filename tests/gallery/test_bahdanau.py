@@ -31,8 +31,8 @@ def test_alignment_map_holds_weights_of_the_recurrent_model(pictures, phrases, t
     assert weights.sum(-1) == pytest.approx(1.0, abs=1e-5)
     words = tuple(label.get_text() for label in axes.get_yticklabels())
     phrase = next(one for one in phrases if one.target_words == words)
-    (look,) = trace_pair(translators["bahdanau"], phrase).layers("cross")
-    assert weights == pytest.approx(look.weights[0, : len(words)])  # all but the end
+    (attention_map,) = trace_pair(translators["bahdanau"], phrase).layers("cross")
+    assert weights == pytest.approx(attention_map.weights[0, : len(words)])  # all but the end
     corners = [patch.get_xy() for patch in axes.patches]
     assert {(round(x + 0.42), round(y + 0.42)) for x, y in corners} == set(phrase.links)
 

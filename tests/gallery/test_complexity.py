@@ -14,7 +14,7 @@ def figure(monkeypatch):
 
 def test_operation_counts_match_the_formulas(figure):
     d, k = complexity.WIDTH, complexity.KERNEL_SIZE
-    wanted = {
+    expected = {
         0: (
             [n * n * d for n in LENGTHS],
             [n * d * d for n in LENGTHS],
@@ -23,7 +23,7 @@ def test_operation_counts_match_the_formulas(figure):
         2: ([1, 1, 1], list(LENGTHS), [1, 1, 1]),
         3: ([1, 1, 1], list(LENGTHS), [2, 3, 6]),
     }
-    for panel, rows in wanted.items():
+    for panel, rows in expected.items():
         assert [list(line.get_ydata()) for line in figure.axes[panel].lines] == list(rows)
 
 

@@ -26,5 +26,5 @@ def test_trace_pair_has_one_token_per_word(translators):
     )
     target = [word.strip() for word in trace.tokens["target"].pieces]
     assert target == [*example_pair().target_words, "<end>"]
-    for look in trace.maps:
-        assert look.weights.sum(-1) == pytest.approx(1.0, abs=1e-5)
+    for attention_map in trace.maps:
+        assert attention_map.weights.sum(-1) == pytest.approx(1.0, abs=1e-5)

@@ -13,14 +13,14 @@ from regard.viz import fonts, new_figure
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_has_all_texts_in_both_languages(name):
-    found = figure_page.load_page(name)
-    assert set(found.texts) == set(LANGUAGES)
-    for language, text in found.texts.items():
+    page = figure_page.load_page(name)
+    assert set(page.texts) == set(LANGUAGES)
+    for language, text in page.texts.items():
         assert len(text.notice) >= 2 and len(text.exercises) >= 1
         for sentence in (text.title, text.question, *text.notice, *text.exercises):
             assert sentence.strip() == sentence != ""
             assert bool(re.search("[\u4e00-\u9fff]", sentence)) == (language == "zh"), sentence
-        assert set(text.captions) == set(found.texts["en"].captions)
+        assert set(text.captions) == set(page.texts["en"].captions)
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -79,7 +79,7 @@ def test_layout_is_computed_when_saving(tmp_path):
         axes.set_title(title)
         figure_page.save_pictures({"one": drawn}, tmp_path)
         tops.append(axes.get_position().y1)
-    assert tops[1] < tops[0] - 0.03  # room was made for the second line, and given back
+    assert tops[1] < tops[0] - 0.03  # the map makes space for the second line
     assert tops[2] == pytest.approx(tops[0], abs=1e-3)
 
 

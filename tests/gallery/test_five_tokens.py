@@ -31,8 +31,10 @@ def pictures():
 
 def test_matrices_match_the_values_computed_by_hand(pictures):
     drawn = [torch.tensor(axes.images[0].get_array()) for axes in pictures["steps"].axes]
-    for matrix, wanted in zip(drawn, (TOKENS, *by_hand()), strict=True):
-        assert torch.allclose(matrix.double(), torch.tensor(wanted, dtype=torch.float64), atol=1e-6)
+    for matrix, expected in zip(drawn, (TOKENS, *by_hand()), strict=True):
+        assert torch.allclose(
+            matrix.double(), torch.tensor(expected, dtype=torch.float64), atol=1e-6
+        )
     assert torch.allclose(drawn[2].sum(-1), torch.ones(5, dtype=drawn[2].dtype))
 
 

@@ -11,13 +11,13 @@ def pictures():
 
 
 def test_weights_are_gaussian_in_distance(pictures):
-    x, (seen, _) = torch.linspace(0, 6, 61), points()
+    x, (centres, _) = torch.linspace(0, 6, 61), points()
     drawn = [torch.tensor(axes.images[0].get_array()) for axes in pictures["weights"].axes[:3]]
     assert torch.allclose(drawn[0], torch.tensor(1 / 60, dtype=drawn[0].dtype))
     for matrix, model in zip(drawn[1:], list(fitted_models().values())[1:], strict=True):
-        heights = torch.exp(-((x[:, None] - seen) ** 2) / (2 * model.bandwidth**2))
-        wanted = heights / heights.sum(-1, keepdim=True)
-        assert torch.allclose(matrix, wanted.to(matrix.dtype), atol=1e-5)
+        heights = torch.exp(-((x[:, None] - centres) ** 2) / (2 * model.bandwidth**2))
+        expected = heights / heights.sum(-1, keepdim=True)
+        assert torch.allclose(matrix, expected.to(matrix.dtype), atol=1e-5)
 
 
 def test_learned_bandwidth_has_the_lowest_error_and_matches_the_text():

@@ -31,8 +31,8 @@ def test_masked_keys_get_zero_weight_and_rows_are_renormalised(pictures):
     powers = (row @ row.T / 8**0.5).exp()
     for axes, allowed in zip(pictures["masks"].axes[:8], WANTED, strict=True):
         heights = powers * allowed
-        wanted = heights / heights.sum(-1, keepdim=True).clamp(min=1e-300)
-        assert torch.allclose(matrix(axes).double(), wanted, atol=1e-6)
+        expected = heights / heights.sum(-1, keepdim=True).clamp(min=1e-300)
+        assert torch.allclose(matrix(axes).double(), expected, atol=1e-6)
         assert (matrix(axes)[~allowed] == 0).all()
 
 

@@ -17,8 +17,8 @@ def test_curves_are_columns_of_the_sinusoidal_table(pictures):
     for column, line in zip((6, 7, 8, 9), pictures["table"].axes[1].lines, strict=True):
         wave = math.cos if column % 2 else math.sin
         rate = 10_000 ** -(column // 2 * 2 / WIDTH)
-        wanted = [wave(rate * position) for position in range(LENGTH)]
-        assert line.get_ydata() == pytest.approx(wanted, abs=1e-5)
+        expected = [wave(rate * position) for position in range(LENGTH)]
+        assert line.get_ydata() == pytest.approx(expected, abs=1e-5)
 
 
 def test_counter_is_binary(pictures):

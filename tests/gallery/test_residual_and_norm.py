@@ -26,10 +26,10 @@ def test_activations_are_constant_with_post_norm_and_grow_with_pre_norm(passed):
 
 def test_drawing_leaves_the_global_rng_unchanged():
     torch.manual_seed(7)
-    wanted = torch.rand(3)
+    expected = torch.rand(3)
     torch.manual_seed(7)
     norms_by_depth("plain")
-    assert torch.equal(torch.rand(3), wanted)
+    assert torch.equal(torch.rand(3), expected)
 
 
 def test_layer_norm_normalises_words_and_batch_norm_features():

@@ -13,7 +13,7 @@ def pictures():
 def test_weights_match_the_formulas(pictures):
     query, additive = QUERY[0], scores()["additive"]
     hidden = additive.project_queries(QUERY) + additive.project_keys(KEYS)
-    wanted = [
+    expected = [
         KEYS @ query,
         KEYS @ query / 2**0.5,
         KEYS @ query / (KEYS.norm(dim=-1) * query.norm()),
@@ -22,7 +22,7 @@ def test_weights_match_the_formulas(pictures):
         -(KEYS - query).square().sum(-1) / 2,
     ]
     drawn = torch.tensor(pictures["weights"].axes[0].images[0].get_array())
-    assert torch.allclose(drawn, torch.stack(wanted).softmax(-1).to(drawn.dtype), atol=1e-5)
+    assert torch.allclose(drawn, torch.stack(expected).softmax(-1).to(drawn.dtype), atol=1e-5)
 
 
 def lines(pictures, panel):
@@ -47,5 +47,5 @@ def test_unscaled_softmax_saturates_with_width(pictures):
 
 def test_jacobian_norm_matches_autograd():
     row = torch.randn(7)
-    wanted = jacobian(lambda scores: scores.softmax(-1), row).norm()
-    assert _jacobian_norm(row.softmax(-1)[None]) == pytest.approx(wanted.item(), rel=1e-5)
+    expected = jacobian(lambda scores: scores.softmax(-1), row).norm()
+    assert _jacobian_norm(row.softmax(-1)[None]) == pytest.approx(expected.item(), rel=1e-5)

@@ -45,7 +45,7 @@ def test_bars_show_mean_weight_shares(pictures, small_transformer):
         )
         assert np.sum([before, itself, after, rest], 0) == pytest.approx(1.0)
         for offset, bars in ((-1, before), (0, itself), (1, after)):
-            wanted = [
+            expected = [
                 np.mean(
                     [
                         np.trace(one.layers(kind)[layer].weights[head], offset)
@@ -56,4 +56,4 @@ def test_bars_show_mean_weight_shares(pictures, small_transformer):
                 for layer in range(2)
                 for head in range(2)
             ]
-            assert bars == pytest.approx(wanted, abs=1e-5)
+            assert bars == pytest.approx(expected, abs=1e-5)

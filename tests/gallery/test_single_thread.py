@@ -22,15 +22,15 @@ def test_single_thread_restores_the_thread_count(two_threads):
 
 @pytest.mark.usefixtures("unchecked")
 def test_speller_trains_and_spells_in_one_thread(two_threads, monkeypatch):
-    seen, forward = set(), Speller.forward
+    thread_counts, forward = set(), Speller.forward
 
     def noted(self, *inputs):
-        seen.add(torch.get_num_threads())
+        thread_counts.add(torch.get_num_threads())
         return forward(self, *inputs)
 
     monkeypatch.setattr(Speller, "forward", noted)
     examples, _ = load_split()
     speller = train_speller(examples, steps=1)
-    assert seen == {1}
+    assert thread_counts == {1}
     speller.spell(examples.images[:2])
-    assert seen == {1} and torch.get_num_threads() == 2
+    assert thread_counts == {1} and torch.get_num_threads() == 2

@@ -43,10 +43,10 @@ def stubbed(monkeypatch):
 class Addresses(HTMLParser):
     def __init__(self):
         super().__init__()
-        self.found = []
+        self.links = []
 
     def handle_starttag(self, tag, attrs):
-        self.found += [value for name, value in attrs if name in ("href", "src", "srcset", "data")]
+        self.links += [value for name, value in attrs if name in ("href", "src", "srcset", "data")]
 
 
 def test_every_figure_has_a_page_in_both_languages(built):
@@ -65,8 +65,8 @@ def test_links_are_local_and_exist(built):
     for page in out.rglob("*.html"):
         parser = Addresses()
         parser.feed(page.read_text("utf-8"))
-        assert len(parser.found) >= 4
-        for address in parser.found:
+        assert len(parser.links) >= 4
+        for address in parser.links:
             assert not re.match(r"[a-z]+:|//", address), address
             assert (page.parent / address).is_file(), address
 
@@ -94,7 +94,7 @@ def test_labels_are_in_the_language_of_the_page(built, name):
     english, chinese = (written(folder / "pictures" / name) for folder in (out, out / "zh"))
     assert {phrase for phrase in words if phrase in english}  # and none is left:
     assert not {text for text in chinese if localize(text, words) != text}
-    assert any(said in chinese for said in words.values())
+    assert any(translation in chinese for translation in words.values())
     assert not re.search("[\u4e00-\u9fff]", "".join(english))
 
 

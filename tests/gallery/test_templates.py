@@ -17,15 +17,15 @@ class Nested(HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.open, self.seen = [], []
+        self.open, self.tags = [], []
 
     def handle_starttag(self, tag, attrs):
-        self.seen.append((tag, dict(attrs)))
+        self.tags.append((tag, dict(attrs)))
         if tag not in VOID:
             self.open.append(tag)
 
     def handle_startendtag(self, tag, attrs):
-        self.seen.append((tag, dict(attrs)))
+        self.tags.append((tag, dict(attrs)))
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
@@ -36,7 +36,7 @@ def parsed(html):
     parser.feed(html)
     parser.close()
     assert parser.open == []
-    return parser.seen
+    return parser.tags
 
 
 @pytest.fixture
@@ -72,21 +72,21 @@ def test_formula_words_are_localized():
 
 
 def test_each_picture_is_shown_once_with_links_to_all_formats(spiky):
-    seen = parsed(templates.render_figure_page(spiky, PICTURES, ["scores"], "zh", True))
-    assert [at["src"] for tag, at in seen if tag == "img"] == [
+    page = parsed(templates.render_figure_page(spiky, PICTURES, ["scores"], "zh", True))
+    assert [at["src"] for tag, at in page if tag == "img"] == [
         "viz/n/1-one.png",
         "viz/n/2-two.gif",
     ]
-    links = {at["href"] for tag, at in seen if tag == "a"}
+    links = {at["href"] for tag, at in page if tag == "a"}
     assert set(PICTURES) <= links
-    assert all(at["alt"] for tag, at in seen if tag == "img")
+    assert all(at["alt"] for tag, at in page if tag == "img")
 
 
 def test_page_links_to_neighbours_and_translation(spiky):
     around = ["kernel_regression", "scores", "complexity"]
     for language, twin in (("en", "zh/scores.html"), ("zh", "../scores.html")):
-        seen = parsed(templates.render_figure_page(spiky, PICTURES, around, language, True))
-        links = [at["href"] for tag, at in seen if tag == "a"]
+        page = parsed(templates.render_figure_page(spiky, PICTURES, around, language, True))
+        links = [at["href"] for tag, at in page if tag == "a"]
         assert links[:2] == ["index.html", twin]
         assert links[-2:] == ["kernel_regression.html", "complexity.html"]
     alone = parsed(templates.render_figure_page(spiky, PICTURES, ["scores"], "en", False))
@@ -94,8 +94,8 @@ def test_page_links_to_neighbours_and_translation(spiky):
 
 
 def test_content_security_policy_forbids_network_and_scripts(spiky):
-    seen = parsed(templates.render_figure_page(spiky, PICTURES, ["scores"], "en", True))
-    (policy,) = [at["content"] for tag, at in seen if at.get("http-equiv")]
+    page = parsed(templates.render_figure_page(spiky, PICTURES, ["scores"], "en", True))
+    (policy,) = [at["content"] for tag, at in page if at.get("http-equiv")]
     assert policy.startswith("default-src 'none';")
     assert "http" not in policy and "unsafe" not in policy and "script-src" not in policy
 

@@ -13,10 +13,10 @@ TARGETS = [[BOS, 320, 330, 340, 350, 360, 370], [BOS, 325, 335]]
 
 
 def test_padding_and_future_get_exactly_zero_weight(translators):
-    looks = attention_weights(translators["transformer"].model, SOURCES, TARGETS)
-    for layers in looks:
+    weights = attention_weights(translators["transformer"].model, SOURCES, TARGETS)
+    for layers in weights:
         assert torch.cat([layer.sum(-1).flatten() for layer in layers]).allclose(torch.tensor(1.0))
-    for encoder, decoder, cross in zip(*looks, strict=True):
+    for encoder, decoder, cross in zip(*weights, strict=True):
         assert (encoder[1, :, :, 2:] == 0).all() and (encoder[1, :, :, :2] > 0).any()
         assert (cross[1, :, :, 2:] == 0).all() and (cross[0] > 0).all()
         assert (decoder.triu(1) == 0).all()

@@ -23,35 +23,38 @@ def drawn(speller, monkeypatch):
 
 def test_overlay_opacity_follows_the_weights(drawn):
     speller, pictures = drawn
-    _, held = load_split()
-    names, looks = speller.spell(held.images)
+    _, held_out = load_split()
+    names, weights = speller.spell(held_out.images)
     panels = np.array(pictures["letter-by-letter"].axes).reshape(len(words_and_image.SHOWN), -1)
     for row, digit in zip(panels, words_and_image.SHOWN, strict=True):
         drawn_image = np.asarray(row[0].images[0].get_array())
-        n = next(n for n, image in enumerate(held.images.numpy()) if (image == drawn_image).all())
-        of_digit = [names[m] for m in (held.labels == digit).nonzero().flatten().tolist()]
-        assert held.labels[n] == digit
+        n = next(
+            n for n, image in enumerate(held_out.images.numpy()) if (image == drawn_image).all()
+        )
+        of_digit = [names[m] for m in (held_out.labels == digit).nonzero().flatten().tolist()]
+        assert held_out.labels[n] == digit
         assert names[n] == NAMES[digit] or NAMES[digit] not in of_digit
         used = [axes for axes in row[1:] if axes.images]
         spelled = [axes.get_title() for axes in used]
         assert spelled == [*names[n], "end"][: len(row) - 1]
         for letter, axes in enumerate(used):
             image, glass = (np.asarray(one.get_array()) for one in axes.images)
-            assert image == pytest.approx(held.images[n].numpy())
-            wanted = (looks[n].mean(0)[letter] / words_and_image.MAX_WEIGHT).clamp(max=1)
-            assert glass[..., 3].ravel() == pytest.approx(wanted.numpy(), abs=1e-6)
+            assert image == pytest.approx(held_out.images[n].numpy())
+            expected = (weights[n].mean(0)[letter] / words_and_image.MAX_WEIGHT).clamp(max=1)
+            assert glass[..., 3].ravel() == pytest.approx(expected.numpy(), abs=1e-6)
 
 
 def test_accuracy_is_measured_on_test_images(drawn):
     speller, pictures = drawn
-    _, held = load_split()
-    share = accuracy(speller.spell(held.images)[0], held.labels)
+    _, held_out = load_split()
+    share = accuracy(speller.spell(held_out.images)[0], held_out.labels)
     assert f"{share:.1%} of 360" in pictures["letter-by-letter"].get_supxlabel()
     (bars,) = pictures["letters-with-image"].axes[0].containers
-    found = [
-        accuracy(speller.spell(held.images, seen)[0], held.labels) for seen in range(len(bars))
+    shares = [
+        accuracy(speller.spell(held_out.images, letters)[0], held_out.labels)
+        for letters in range(len(bars))
     ]
-    assert [bar.get_height() for bar in bars] == pytest.approx(found)
+    assert [bar.get_height() for bar in bars] == pytest.approx(shares)
 
 
 def test_chinese_titles_are_drawn_without_font_warnings(caplog):

@@ -28,9 +28,9 @@ class ThreadGroup(Distributed):
     def gather(self, value):
         self.values[self.rank] = json.dumps(value)
         self.barrier.wait(20)
-        gathered = [json.loads(text) for text in self.values]
+        values = [json.loads(text) for text in self.values]
         self.barrier.wait(20)
-        return gathered
+        return values
 
 
 def run_both(check, *arguments, hosts=HOSTS):

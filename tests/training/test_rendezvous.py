@@ -28,7 +28,7 @@ def hellos(world_size, start=0):
 
 
 def meet(store, all_hellos, timeout=timedelta(seconds=20)):
-    """Let all processes shake hands, in a thread each; return their results or errors."""
+    """Run the handshake of all processes, each in a thread; return their results or errors."""
     with ThreadPoolExecutor(len(all_hellos)) as pool:
         futures = [
             pool.submit(handshake, store, rank, hello, timeout)
@@ -38,11 +38,11 @@ def meet(store, all_hellos, timeout=timedelta(seconds=20)):
 
 
 def test_processes_share_a_store_and_know_all_hosts():
-    found = meet(HashStore(), hellos(3))
-    assert {one.hosts for one in found} == {("host0", "host1", "host2")}
-    assert {one.addresses for one in found} == {("10.0.0.0", "10.0.0.1", "10.0.0.2")}
-    found[0].store.set("key", "value")
-    assert found[2].store.get("key") == b"value"
+    results = meet(HashStore(), hellos(3))
+    assert {one.hosts for one in results} == {("host0", "host1", "host2")}
+    assert {one.addresses for one in results} == {("10.0.0.0", "10.0.0.1", "10.0.0.2")}
+    results[0].store.set("key", "value")
+    assert results[2].store.get("key") == b"value"
 
 
 def test_restarted_processes_do_not_see_keys_of_the_earlier_start():

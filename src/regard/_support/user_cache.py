@@ -1,4 +1,4 @@
-"""The user's cache folder, and a secret key that tells the user's own files from others'."""
+"""The user's cache folder, and a secret key that authenticates the user's own files."""
 
 import hmac
 import os

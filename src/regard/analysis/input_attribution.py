@@ -19,7 +19,7 @@ def gradient_x_input(
 ) -> dict[str, Array]:
     """Return gradient × input, (row, position) of each input."""
     names = list(embedded.vectors)
-    found: dict[str, list[Array]] = {name: [] for name in names}
+    values_by_name: dict[str, list[Array]] = {name: [] for name in names}
     for score in scores:
         gradients = torch.autograd.grad(
             score, list(embedded.vectors.values()), retain_graph=True, allow_unused=True
@@ -29,9 +29,9 @@ def gradient_x_input(
             for name, gradient in zip(names, gradients, strict=True)
         }
         for name, value in embedded.per_position(products, batch_index).items():
-            found[name].append(value.detach().double().cpu().numpy())
+            values_by_name[name].append(value.detach().double().cpu().numpy())
     embedded.per_position(embedded.distances, batch_index)  # raises if there are none
-    return {name: np.stack(values) for name, values in found.items()}
+    return {name: np.stack(values) for name, values in values_by_name.items()}
 
 
 def integrate(

@@ -79,9 +79,9 @@ def check_corpus(paths: Sequence[Path], test: Sequence[Path] | None = None) -> I
         yield from _length_report(lengths)
         for side, counts in zip(("source", "target"), scripts, strict=True):
             yield f"{side} scripts: {_format_shares(counts)}"
-    for finding, found in sorted(findings.items(), key=lambda item: -item[1].total):
-        yield f"{found.total:,} × {finding} ({found})"
-    dropped = sum(found.total for finding, found in findings.items() if finding.endswith(DROPPED))
+    for finding, lines in sorted(findings.items(), key=lambda item: -item[1].total):
+        yield f"{lines.total:,} × {finding} ({lines})"
+    dropped = sum(lines.total for finding, lines in findings.items() if finding.endswith(DROPPED))
     used = lengths.total() - dropped
     yield f"training would drop {count(dropped, 'pair')} and use {used:,}"
 

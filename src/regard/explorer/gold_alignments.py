@@ -22,9 +22,9 @@ def find_gold_alignment(language: str | None, source: str, target: str) -> WordS
 
 def preload(languages: Iterable[str | None]) -> Thread:
     """Load phrasebooks in a background thread: the first request need not wait for a second."""
-    wanted = sorted({language for language in languages if language})
+    known = sorted({language for language in languages if language})
     thread = Thread(
-        target=lambda: [find_gold_alignment(language, "", "") for language in wanted], daemon=True
+        target=lambda: [find_gold_alignment(language, "", "") for language in known], daemon=True
     )
     thread.start()
     return thread

@@ -37,12 +37,12 @@ def _every_head(trace: Trace, kind: Kind) -> Figure:
     figure = new_figure(2.6 * len(layers[0].heads), 2.8 * len(layers))
     figure.set_layout_engine("constrained", h_pad=0.12)  # titles stand clear of the maps above
     panels = figure.subplots(len(layers), len(layers[0].heads), squeeze=False)
-    for number, (look, row) in enumerate(zip(layers, panels, strict=True)):
-        assert look.weights is not None, "a trace of one sentence holds full weights"
+    for number, (layer, row) in enumerate(zip(layers, panels, strict=True)):
+        assert layer.weights is not None, "a trace of one sentence holds full weights"
         for head, axes in enumerate(row):
             queries = words if head == 0 else [""] * len(words)
-            title = f"layer {number}, head {head}: {head_statistics(trace, look).roles[head]}"
-            image = word_heatmap(axes, look.weights[head], queries, words, title=title)
+            title = f"layer {number}, head {head}: {head_statistics(trace, layer).roles[head]}"
+            image = word_heatmap(axes, layer.weights[head], queries, words, title=title)
     figure.colorbar(image, ax=panels, label="weight", shrink=0.6)
     return figure
 

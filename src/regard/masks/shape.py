@@ -95,5 +95,5 @@ def is_broadcastable(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
         (True, False)
     """
     return len(shape) <= len(target) and all(
-        size in (1, wanted) for size, wanted in zip(shape[::-1], target[::-1], strict=False)
+        size in (1, expected) for size, expected in zip(shape[::-1], target[::-1], strict=False)
     )

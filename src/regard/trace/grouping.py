@@ -90,8 +90,8 @@ def _group_trace(
         grouped = _group_map(attention_map, rows, groups[attention_map.keys])
         maps.append(replace(grouped, query_inputs=name))
     # a list whose tokens were grouped no longer has the patches of its image one by one
-    kept = {n: x for n, x in trace.images.items() if len(tokens[n]) == len(trace.tokens[n])}
-    return replace(trace, tokens=all_tokens, maps=tuple(maps), gold=gold, images=kept)
+    images = {n: x for n, x in trace.images.items() if len(tokens[n]) == len(trace.tokens[n])}
+    return replace(trace, tokens=all_tokens, maps=tuple(maps), gold=gold, images=images)
 
 
 def _row_inputs(rows: Groups, inputs: Groups, tokens: TokenList) -> TokenList:

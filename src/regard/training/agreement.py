@@ -87,14 +87,14 @@ def check_shared_folder(group: Distributed, folder: Path) -> None:
             name = f".shared.{secrets.randbelow(10**9)}.tmp"
             files.write_file(folder / name, "")
     name = group.gather(name)[0]
-    found = group.gather([str(folder), _exists(folder / name), _exists(folder)])
+    answers = group.gather([str(folder), _exists(folder / name), _exists(folder)])
     if group.is_main:
         (folder / name).unlink(missing_ok=True)
-    for rank, (path, is_shared, is_folder) in enumerate(found):
+    for rank, (path, is_shared, is_folder) in enumerate(answers):
         if not is_shared:
             what = "is another folder" if is_folder else "does not exist"
             raise SharedError(
-                f"all hosts must share the run folder {found[0][0]} of {_name(group, 0)}, but "
+                f"all hosts must share the run folder {answers[0][0]} of {_name(group, 0)}, but "
                 f"{path} {what} on {_name(group, rank)}; out= must be on a file system that all of "
                 "them mount, such as NFS"
             )

@@ -177,11 +177,15 @@ def connect_processes(
     """
     rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     with detect_lost_links():
-        found = join_rendezvous(rank, world_size, backend)
+        rendezvous = join_rendezvous(rank, world_size, backend)
         try:
-            with gloo_interface(found.addresses[rank], found.addresses):
+            with gloo_interface(rendezvous.addresses[rank], rendezvous.addresses):
                 distributed.init_process_group(
-                    backend, store=found.store, rank=rank, world_size=world_size, timeout=timeout
+                    backend,
+                    store=rendezvous.store,
+                    rank=rank,
+                    world_size=world_size,
+                    timeout=timeout,
                 )
                 group = distributed.new_group(backend="gloo", timeout=slow_timeout)
         except RuntimeError as error:
@@ -190,7 +194,7 @@ def connect_processes(
                 f"must let the hosts connect on all ports, and {GLOO_INTERFACE} names the interface"
             ) from error
     assert isinstance(group, distributed.ProcessGroup)
-    return group, found.hosts
+    return group, rendezvous.hosts
 
 
 @contextmanager

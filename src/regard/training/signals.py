@@ -18,7 +18,7 @@ class Interrupted(KeyboardInterrupt):
 def stop_requested() -> Iterator[Callable[[], bool]]:
     """Yield a function that returns whether SIGINT, SIGTERM or SIGHUP arrived.
 
-    A SIGINT after that interrupts at once: somebody pressed Ctrl-C again. The others may arrive
+    A SIGINT after that interrupts at once: Ctrl-C was pressed again. The others may arrive
     several times, as when a terminal closes and its shell ends. SIGHUP stays ignored under nohup.
     In a thread other than the main one, signals are left alone.
     """

@@ -24,7 +24,7 @@ MAX_NUMBERED_SIDE = 16  # a map with more layers or heads shows no numbers
 MAX_SIDE_INCHES = 12.0
 MARGIN_INCHES = (2.2, 1.4)  # for labels, titles and colour bar
 # cividis from 0 upwards; purple to orange if values have both signs, which readers with colour
-# vision deficiency tell apart, too
+# vision deficiency can distinguish, too
 SEQUENTIAL, DIVERGING = "cividis", "PuOr_r"
 
 

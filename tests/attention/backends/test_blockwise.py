@@ -21,12 +21,12 @@ def test_blocks_of_any_size_give_the_context_and_gradients_of_dense(block_scores
     computed = attend(*inputs, **arguments, backend="blockwise")
     torch.testing.assert_close(computed, expected)
     parameters = (*inputs, *score.parameters())
-    for gradient, wanted in zip(
+    for gradient, expected_gradient in zip(
         torch.autograd.grad(computed.square().sum(), parameters),
         torch.autograd.grad(expected.square().sum(), parameters),
         strict=True,
     ):
-        torch.testing.assert_close(gradient, wanted)
+        torch.testing.assert_close(gradient, expected_gradient)
 
 
 def test_recomputation_for_the_backward_pass_repeats_the_dropout(monkeypatch):

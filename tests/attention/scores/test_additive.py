@@ -31,12 +31,12 @@ def test_tiles_of_any_size_give_the_same_scores_and_gradients(elements, monkeypa
     expected = tanh_sums(a, b, score.v)
     torch.testing.assert_close(computed, expected)
     grad_output = torch.randn_like(expected)
-    for gradient, wanted in zip(
+    for gradient, expected_gradient in zip(
         torch.autograd.grad(computed, inputs, grad_output),
         torch.autograd.grad(expected, inputs, grad_output),
         strict=True,
     ):
-        torch.testing.assert_close(gradient, wanted)
+        torch.testing.assert_close(gradient, expected_gradient)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
