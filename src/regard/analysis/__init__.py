@@ -4,6 +4,7 @@
 `flow.py` combines layers and compares heads, `alignment.py` has word alignments and their error
 rate, `alignment_heads.py` extracts them from cross-attention, and `comparison.py` compares two
 traces. Every function that reads weights takes a `Trace`, or several; results are numpy arrays.
+`induction.py` finds induction heads, over a batch of weights.
 `attribution.py` attributes an output of a model to its tokens, with `relevance.py`,
 `input_attribution.py`, `output_scores.py` and `embedded_inputs.py`. It runs the model, and is
 imported only when it is used, as it needs torch. So is `effects.py`, which measures what changes of
@@ -26,6 +27,7 @@ from regard.analysis.comparison import MapDifference, difference
 from regard.analysis.flow import head_similarity, rollout, weight_by_value_norm
 from regard.analysis.head_selection import SelectedHead, select_head
 from regard.analysis.heads import HeadStatistics, head_statistics, head_table
+from regard.analysis.induction import induction_scores
 
 if TYPE_CHECKING:
     from regard.analysis.attribution import METHODS, attribute
@@ -57,6 +59,7 @@ __all__ = [
     "head_similarity",
     "head_statistics",
     "head_table",
+    "induction_scores",
     "knockout_matrix",
     "patch",
     "rollout",
