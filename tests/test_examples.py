@@ -61,6 +61,16 @@ def test_reverse_example_learns_antidiagonal_attention(run):
     assert table.argmax(1).tolist() == [4, 3, 2, 1, 0]
 
 
+@pytest.mark.train
+def test_induction_example_stops_the_copying(run):
+    output = run("induction_heads")
+    before, after = (int(x) for x in re.findall(r": (\d+)%$", output, flags=re.MULTILINE))
+    assert before > 85 and after < 15
+    scores = re.findall(r"layers\.(\d)\.attention, head \d +([\d.]+) +\d+%", output)
+    best_layer, _ = max(scores, key=lambda row: float(row[1]))
+    assert len(scores) == 8 and best_layer == "1"
+
+
 def test_watch_example_writes_a_page(run, tmp_path):
     output = run("watch_a_model")
     assert "decoder.layers.1.multihead_attn" in output and "3 × 5" in output

@@ -14,6 +14,7 @@ FIGURES = (
     "complexity",
     "while_learning",
     "words_and_image",
+    "induction_heads",
 )
 """Each is a module of this package with a function `draw`, and a file of texts, in this order."""
 
