@@ -106,3 +106,15 @@ def test_capture_peers_benchmark_leaves_the_output_of_the_model_unchanged():
 def test_page_size_benchmark_prints_a_row_per_length():
     output = run_bench("page_size.py", "--tokens", "8", "16", "--layers", "1", "--heads", "2")
     assert re.findall(r"^\| (\d+) \| \d\.\d\d ", output, re.MULTILINE) == ["8", "16"]
+
+
+def test_pruning_benchmark_removes_heads_in_three_orders():
+    options = ("--sentences", "12", "--draws", "1", "--step", "12")
+    output = run_bench("prune_heads.py", *options)
+    rows = re.findall(r"\| (\d+) \| ([\d.]+) \| ([\d.]+) \(.*?\) \| ([\d.]+) \|", output)
+    assert [int(row[0]) for row in rows] == [0, 12, 24]
+    intact, half, none = ([float(x) for x in row[1:]] for row in rows)
+    assert len(set(intact)) == 1 and intact[0] > 80
+    least_first, _, most_first = half
+    assert least_first > 50 > most_first
+    assert max(none) < 5
