@@ -11,7 +11,7 @@ PACKAGES = {
     "fast": {"ctranslate2"},
     "explorer": {"anyio", "fastapi", "pydantic", "starlette", "uvicorn"},
     "serve": {"anyio", "fastapi", "prometheus_client", "pydantic", "starlette", "uvicorn"},
-    "onnx": {"onnx", "onnxruntime"},
+    "onnx": {"onnx", "onnxscript"},
     "hf": {"transformers"},
     "notebook": {"anywidget", "traitlets"},
 }

@@ -4,6 +4,8 @@
 - `CTranslate2Engine` searches with CTranslate2, in float32 or int8, for models that CTranslate2 can
   represent (`unsupported_part` says which part it cannot). `conversion` writes its model files.
 
+`onnx_conversion` writes a model as ONNX graphs, for programs that do not use regard.
+
 Both implement `Engine`. Attention weights do not depend on the engine: a trace is one pass of the
 torch model over the translation.
 """
@@ -14,6 +16,7 @@ from regard.decoding.engines.conversion import unsupported_part as unsupported_p
 from regard.decoding.engines.ctranslate2_engine import QUANTIZATIONS as QUANTIZATIONS
 from regard.decoding.engines.ctranslate2_engine import CTranslate2Engine as CTranslate2Engine
 from regard.decoding.engines.ctranslate2_engine import check_quantization as check_quantization
+from regard.decoding.engines.onnx_conversion import save_onnx as save_onnx
 from regard.decoding.engines.torch_engine import TorchEngine as TorchEngine
 
 __all__ = [
@@ -23,5 +26,6 @@ __all__ = [
     "TorchEngine",
     "check_quantization",
     "save_ctranslate2",
+    "save_onnx",
     "unsupported_part",
 ]
