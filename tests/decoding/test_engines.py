@@ -6,7 +6,7 @@ import torch
 
 from regard.config import ModelConfig, SearchConfig
 from regard.data import Tokenizers, train_tokenizer
-from regard.decoding import SamplingConfig, TorchEngine, translate
+from regard.decoding import DecodingCancelled, SamplingConfig, TorchEngine, translate
 from regard.decoding.engines import CTranslate2Engine, save_ctranslate2, unsupported_part
 from regard.models import build
 
@@ -69,14 +69,129 @@ def test_greedy_translations_and_log_probs_agree_with_torch(tokenizers, tmp_path
         assert own.score == pytest.approx(reference.score, abs=1e-3)
 
 
-@pytest.mark.parametrize("length_penalty", [0.0, 1.3])
-def test_n_best_translations_agree_with_torch(tiny_run, length_penalty):
+def test_gelu_model_agrees_with_torch(tokenizers, tmp_path):
+    model = make_model(tokenizers, norm="pre")
+    for layer in (*model.encoder.layers, *model.decoder.layers):
+        layer.feed_forward.activation = "gelu"
+    check_greedy(model, tokenizers, tmp_path)
+
+
+def test_model_with_separate_tokenizers_agrees_with_torch(tokenizers, tmp_path):
+    target = train_tokenizer(["le chat voit un chien et un oiseau bleu"] * 3, vocab_size=297)
+    separate = Tokenizers(tokenizers.source, target)
+    assert len(set(separate.vocab_sizes)) == 2
+    check_greedy(make_model(separate), separate, tmp_path)
+
+
+def check_greedy(model, tokenizers, folder):
+    engine = make_engine(model, tokenizers, folder)
+    arguments = (model, tokenizers, SENTENCES, SearchConfig(beam_size=1))
+    for (own,), (reference,) in zip(
+        translate(*arguments, engine=engine), translate(*arguments), strict=True
+    ):
+        assert (own.text, own.tokens) == (reference.text, reference.tokens)
+        np.testing.assert_allclose(own.token_log_probs, reference.token_log_probs, atol=2e-4)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize(
+    "lengths",
+    [{"min_length": 12}, {"max_length": 5}, {"min_length": 8, "max_length": 9}, {"max_length": 70}],
+)
+def test_lengths_agree_with_torch(beam_size, lengths):
+    run, engine = load_engine("demo-model")
+    sentences = ["The white cat broke the cup.", "The dog sleeps.", "I like it."]
+    arguments = (run.model, run.tokenizers, sentences, SearchConfig(beam_size=beam_size))
+    unlimited = [len(best.tokens) for best, *_ in translate(*arguments)]
+    assert min(unlimited) < 8 and 5 < max(unlimited) < 12  # the limits matter
+    expected = translate(*arguments, n_best=beam_size, **lengths)
+    actual = translate(*arguments, n_best=beam_size, **lengths, engine=engine)
+    for own, reference in zip(actual, expected, strict=True):
+        assert [each.tokens for each in own] == [each.tokens for each in reference]
+        found = {len(each.tokens) for each in own}
+        assert min(found) >= lengths.get("min_length", 0)
+        assert max(found) <= lengths.get("max_length", max(found))
+        np.testing.assert_allclose(
+            [each.score for each in own], [each.score for each in reference], atol=1e-3
+        )
+
+
+def load_engine(path):
+    """Load a run with torch, and a CTranslate2 engine for its model."""
     import regard
     from regard.runs.engines import converted_model
 
-    run = regard.load(tiny_run, engine="torch")
+    run = regard.load(path, engine="torch")
     content = converted_model(run.model, run.tokenizers, None)
-    engine = CTranslate2Engine(run.model, run.tokenizers, content)
+    return run, CTranslate2Engine(run.model, run.tokenizers, content)
+
+
+def test_model_with_few_positions_refuses_a_greater_min_length(tokenizers, tmp_path):
+    model = make_model(tokenizers, positions="learned", max_positions=12)
+    message = "min_length must be at most 11 tokens, as many as the model has positions, but it is"
+    for engine in (None, make_engine(model, tokenizers, tmp_path)):
+        with pytest.raises(ValueError, match=message):
+            translate(model, tokenizers, ["a bird"], min_length=12, engine=engine)
+
+
+def test_samples_without_seed_have_the_probabilities_of_torch(tokenizers, tmp_path, monkeypatch):
+    model = make_model(tokenizers)
+    engine = make_engine(model, tokenizers, tmp_path)
+    source = torch.tensor([tokenizers.source.encode("a bird")])
+    state = model.init_state(model.encode(source, torch.tensor([source.shape[1]])))
+    logits = model.logits(model.step(torch.tensor([[1]]), state)[0])[0, 0]
+    logits[[0, 1]] = -torch.inf  # padding and BOS
+    top = logits.topk(4)
+    expected = dict(zip(top.indices.tolist(), (top.values / 0.7).softmax(0).tolist(), strict=True))
+    monkeypatch.setattr(TorchEngine, "translate_batch", None)  # not called
+    results = translate(
+        model,
+        tokenizers,
+        ["a bird"] * 4000,
+        sampling=SamplingConfig(temperature=0.7, top_k=4),
+        max_length=1,
+        engine=engine,
+    )
+    tokens = [best.tokens[0] if best.tokens else 2 for (best,) in results]
+    assert set(tokens) <= set(expected)
+    for token, probability in expected.items():  # five standard deviations
+        deviation = (probability * (1 - probability) / 4000) ** 0.5
+        assert tokens.count(token) / 4000 == pytest.approx(probability, abs=5 * deviation + 1e-4)
+
+
+@pytest.mark.parametrize("options", [{"seed": 3}, {"top_p": 0.8}])
+def test_samples_with_seed_or_top_p_are_left_to_torch(tokenizers, tmp_path, monkeypatch, options):
+    model = make_model(tokenizers)
+    engine = make_engine(model, tokenizers, tmp_path)
+    searched = []
+    monkeypatch.setattr(
+        TorchEngine, "translate_batch", lambda self, batch, *_: searched.append(batch) or [[]]
+    )
+    translate(model, tokenizers, ["a cat"], sampling=SamplingConfig(**options), engine=engine)
+    assert len(searched) == 1
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_cancelled_translation_raises(tokenizers, tmp_path, beam_size):
+    model = make_model(tokenizers)
+    engine = make_engine(model, tokenizers, tmp_path)
+    calls = []
+
+    def should_stop():
+        calls.append(1)
+        return len(calls) > (3 if beam_size == 1 else 1)
+
+    config = SearchConfig(beam_size=beam_size)
+    # greedy search is stopped at the third token; a beam search is finished first
+    arguments = (model, tokenizers, ["dog dog cat the a bird sees"], config)
+    with pytest.raises(DecodingCancelled):
+        translate(*arguments, min_length=40, engine=engine, should_stop=should_stop)
+    assert len(calls) == (5 if beam_size == 1 else 2)  # the last one when it has ended
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 1.3])
+def test_n_best_translations_agree_with_torch(tiny_run, length_penalty):
+    run, engine = load_engine(tiny_run)
     config = SearchConfig(beam_size=4, length_penalty=length_penalty)
     sentences = ["The old cat sees the dog.", "A red boat."]
     arguments = (run.model, run.tokenizers, sentences, config)

@@ -34,7 +34,7 @@ def make_translator(**changes):
 @pytest.fixture(autouse=True)
 def short_translations(monkeypatch):
     """Keep the outputs of untrained models short: most of them never predict EOS."""
-    monkeypatch.setattr("regard.decoding.engines.torch_engine.max_target_length", lambda _: 12)
+    monkeypatch.setattr("regard.decoding.sentences.max_target_length", lambda _: 12)
 
 
 @pytest.fixture(scope="module")

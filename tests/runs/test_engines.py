@@ -2,16 +2,19 @@
 
 import json
 import shutil
+from typing import NamedTuple
 
 import pytest
+import torch
 
 import regard
 from regard._support.extras import MissingExtraError
 from regard.decoding.engines import ctranslate2_engine
+from regard.models import Transformer
 from regard.runs import engines
-from regard.runs.engines import MANIFEST, choose_engine, converted_model
+from regard.runs.engines import MANIFEST, choose_engine, converted_model, describe_engine
 
-pytest.importorskip("ctranslate2", reason="the extra fast is not installed")
+ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra fast is not installed")
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -44,6 +47,94 @@ def test_auto_takes_torch_for_a_model_that_ctranslate2_cannot_represent(path, mo
         choose_engine(*arguments, "ctranslate2")
     with pytest.raises(regard.RegardError, match=r"it is int8: torch has no other.*ALiBi"):
         choose_engine(*arguments, "auto", "int8")
+
+
+def test_engine_is_described_with_the_reason(path, monkeypatch):
+    run = regard.load(path, quantization="int8")
+    line = describe_engine(run.engine, run.model)
+    assert line.startswith(
+        "engine: CTranslate2Engine(quantization='int8'), since CTranslate2 is installed and can "
+        "represent the model; torch searches prefixes"
+    )
+    with_torch = regard.load(path, engine="torch")
+    assert describe_engine(with_torch.engine, with_torch.model, "torch") == (
+        "engine: TorchEngine(), since the engine is torch"
+    )
+    monkeypatch.setattr(engines, "unsupported_part", lambda model: "ALiBi positions")
+    assert describe_engine(with_torch.engine, with_torch.model) == (
+        "engine: TorchEngine(), since CTranslate2 cannot represent ALiBi positions of this model"
+    )
+    monkeypatch.setattr(engines, "find_spec", lambda name: None)
+    assert describe_engine(with_torch.engine, with_torch.model) == (
+        "engine: TorchEngine(), since CTranslate2 is not installed (pip install 'regard[fast]')"
+    )
+
+
+class ModelOnGPU(Transformer):
+    """A model that claims to be on a GPU."""
+
+    @property
+    def output_weight(self):
+        return FakeParameter(torch.device("cuda", 0))
+
+
+class FakeParameter(NamedTuple):
+    device: torch.device
+
+
+def test_model_on_a_gpu_is_not_translated_on_the_cpu(path, monkeypatch):
+    run = regard.load(path)
+    arguments = (run.model, run.tokenizers, None)
+    monkeypatch.setattr(run.model, "__class__", ModelOnGPU)
+    monkeypatch.setattr(ctranslate2, "get_cuda_device_count", lambda: 0)
+    engine = choose_engine(*arguments)
+    assert engine.name == "torch"
+    assert "CTranslate2 cannot use the device cuda:0" in describe_engine(engine, run.model)
+    types = {"cpu": set(), "cuda": {"float32"}}
+    monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda name, _: types[name])
+    with pytest.raises(
+        regard.RegardError, match="cannot use the device cuda:0; use engine='torch'"
+    ):
+        choose_engine(*arguments, "ctranslate2")
+    with pytest.raises(regard.RegardError, match=r"this GPU supports \(float32\), but it is int8"):
+        choose_engine(*arguments, "auto", "int8")
+    monkeypatch.setattr(ctranslate2, "get_cuda_device_count", lambda: 1)
+    assert repr(choose_engine(*arguments)) == (
+        "CTranslate2Engine(quantization='float32', device='cuda:0')"
+    )
+
+
+def test_ctranslate2_loads_the_model_on_the_device_it_is_given(path, monkeypatch):
+    run, given = regard.load(path, engine="torch"), {}
+    monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda *_: {"float32"})
+    monkeypatch.setattr(ctranslate2, "Translator", lambda *_, **options: given.update(options))
+    ctranslate2_engine.CTranslate2Engine(run.model, run.tokenizers, {}, device="cuda:1", threads=3)
+    assert (given["device"], given["device_index"], given["inter_threads"]) == ("cuda", 1, 1)
+    ctranslate2_engine.CTranslate2Engine(run.model, run.tokenizers, {}, threads=3)
+    assert (given["device"], given["device_index"], given["inter_threads"]) == ("cpu", 0, 3)
+
+
+def test_lengths_of_translations_are_limited(path):
+    for engine in ("torch", "ctranslate2"):
+        run = regard.load(path, engine=engine)
+        for beam_size in (1, 3):
+            long = run.translate(TEXT, min_length=30, max_length=40, beam_size=beam_size)
+            assert 30 <= len(long.tokens) <= 40
+            assert len(run.translate(TEXT, max_length=1, beam_size=beam_size).tokens) <= 1
+
+
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [
+        ({"min_length": -1}, "min_length must be 0 or more, but it is -1"),
+        ({"max_length": 0}, "max_length must be 1 or more, but it is 0"),
+        ({"min_length": 5, "max_length": 4}, "min_length must be at most max_length, 4, but it is"),
+        ({"prefix": "le chat", "max_length": 1}, "prefix must have at most 1 tokens, which is max"),
+    ],
+)
+def test_lengths_out_of_range_are_refused(path, lengths, message):
+    with pytest.raises(regard.RegardError, match=message):
+        regard.load(path).translate(TEXT, **lengths)
 
 
 def test_engines_give_the_same_translation_and_trace(path):
@@ -117,9 +208,7 @@ def test_wrong_name_is_refused_with_the_nearest(path, arguments, message):
 
 
 def test_quantization_that_the_cpu_lacks_is_refused_with_those_it_has(path, monkeypatch):
-    import ctranslate2
-
-    monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda device: {"float32"})
+    monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda *device: {"float32"})
     with pytest.raises(regard.RegardError, match=r"this CPU supports \(float32\), but it is int8"):
         regard.load(path, quantization="int8")
 

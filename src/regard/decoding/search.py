@@ -251,7 +251,11 @@ class BeamSearch:
         return log_probs
 
     def _collect_finished(self, candidates: Candidates) -> None:
-        """Keep hypotheses that ended among the `beam_size` best candidates."""
+        """Keep hypotheses that ended among the `beam_size` best candidates.
+
+        All of a step are kept, even if they are more than enough: the last of them may be better
+        than hypotheses that ended earlier.
+        """
         scores, beams, tokens, log_probs = (some[:, : self.beam_size] for some in candidates)
         items, ranks = ((tokens == EOS) & scores.isfinite()).nonzero(as_tuple=True)
         beams = beams[items, ranks]
@@ -265,11 +269,10 @@ class BeamSearch:
             all_log_probs.tolist(),
             strict=True,
         ):
-            if len(self.finished[item]) < self.beam_size:
-                score = log_prob / (len(text) + 1) ** self.length_penalty
-                self.finished[item].append(
-                    Hypothesis(tuple(text), log_prob, tuple(token_log_probs), score)
-                )
+            score = log_prob / (len(text) + 1) ** self.length_penalty
+            self.finished[item].append(
+                Hypothesis(tuple(text), log_prob, tuple(token_log_probs), score)
+            )
 
     def _advance(self, candidates: Candidates) -> None:
         """Continue with the best candidates that did not end, of items that need more."""

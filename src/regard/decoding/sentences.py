@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from regard.config import SearchConfig
+from regard.decoding.batching import max_target_length
+from regard.decoding.hypothesis import LengthLimits
 from regard.decoding.sampling import SamplingConfig
 from regard.errors import RegardError
 
@@ -109,18 +111,38 @@ class TranslationOptions:
         search: beam size and length penalty. A beam smaller than `n_best` is enlarged to it.
         n_best: number of translations of each sentence.
         sampling: sample one translation instead of searching for the best.
+        min_length: least number of tokens, EOS not counted.
+        max_length: greatest number of tokens, EOS not counted; by default about twice as many as
+            the source has, and 20 more.
 
     Raises:
-        RegardError: if `n_best` is out of range.
+        RegardError: if `n_best` or a length is out of range.
+
+    Example:
+        >>> TranslationOptions(n_best=7).search.beam_size
+        7
+        >>> TranslationOptions(min_length=3).length_limits(source_length=10).min_length
+        3
     """
 
     search: SearchConfig = field(default_factory=SearchConfig)
     n_best: int = 1
     sampling: SamplingConfig | None = None
+    min_length: int = 0
+    max_length: int | None = None
 
     def __post_init__(self) -> None:
         if self.n_best < 1:
             raise RegardError(f"n_best must be 1 or more, but it is {self.n_best}")
+        if self.max_length is not None and self.max_length < 1:
+            raise RegardError(f"max_length must be 1 or more, but it is {self.max_length}")
+        if self.min_length < 0:
+            raise RegardError(f"min_length must be 0 or more, but it is {self.min_length}")
+        if self.max_length is not None and self.min_length > self.max_length:
+            raise RegardError(
+                f"min_length must be at most max_length, {self.max_length}, but it is "
+                f"{self.min_length}"
+            )
         if self.sampling is not None and self.n_best > 1:
             raise RegardError(
                 f"n_best must be 1 with sampling, but it is {self.n_best}; "
@@ -128,6 +150,38 @@ class TranslationOptions:
             )
         beam_size = max(self.search.beam_size, self.n_best)
         object.__setattr__(self, "search", replace(self.search, beam_size=beam_size))
+
+    def length_limits(
+        self, source_length: int, max_positions: int | None = None, prefix_length: int = 0
+    ) -> LengthLimits:
+        """Return the limits of the translations of a batch.
+
+        Args:
+            source_length: tokens of its longest source.
+            max_positions: of the model; None if they are unlimited.
+            prefix_length: tokens that the longest prefix may take.
+
+        Raises:
+            RegardError: if the prefix or `min_length` exceeds `max_length` or the positions.
+        """
+        if self.max_length is None:
+            max_length = max(max_target_length(source_length), self.min_length, prefix_length)
+        else:
+            max_length = self.max_length
+        reason = "which is max_length"
+        if max_positions is not None and max_length > max_positions - 1:  # BOS takes one position
+            max_length, reason = max_positions - 1, "as many as the model has positions"
+        if prefix_length > max_length:
+            raise RegardError(
+                f"prefix must have at most {max_length} tokens, {reason}, but it may take "
+                f"{prefix_length}"
+            )
+        if self.min_length > max_length:
+            raise RegardError(
+                f"min_length must be at most {max_length} tokens, {reason}, but it is "
+                f"{self.min_length}"
+            )
+        return LengthLimits(min_length=self.min_length, max_length=max_length)
 
 
 class SentenceBatch(NamedTuple):

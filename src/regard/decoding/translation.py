@@ -24,6 +24,8 @@ def translate(
     *,
     n_best: int = 1,
     sampling: SamplingConfig | None = None,
+    min_length: int = 0,
+    max_length: int | None = None,
     prefixes: Sequence[str] | None = None,
     progress: bool = False,
     should_stop: ShouldStop | None = None,
@@ -38,11 +40,13 @@ def translate(
         config: beam size and length penalty; the defaults of `SearchConfig` if None.
         n_best: number of translations of each sentence; a smaller beam is enlarged to it.
         sampling: sample one translation instead of searching for the best.
+        min_length: least number of tokens of a translation.
+        max_length: greatest number of tokens; by default it depends on the source.
         prefixes: what the translations begin with, one text for each sentence. The last word of a
             prefix may be completed: "le ch" allows "le chat".
         progress: whether to report progress on stderr.
-        should_stop: called before every decoding step, from several threads; the translation is
-            cancelled when it returns True.
+        should_stop: called before every decoding step, or as often as the engine can, from several
+            threads; the translation is cancelled when it returns True.
         engine: what searches, such as a `CTranslate2Engine`; torch by default.
 
     Returns:
@@ -50,8 +54,8 @@ def translate(
         sentence has empty translations.
 
     Raises:
-        RegardError: if `n_best` is out of range, there is not a prefix for each sentence, or a
-            sentence has no translation (NaN logits).
+        RegardError: if `n_best` or a length is out of range, there is not a prefix for each
+            sentence, or a sentence has no translation (NaN logits).
         DecodingCancelled: if `should_stop` returned True.
 
     Example:
@@ -65,7 +69,7 @@ def translate(
         >>> [len(translations) for translations in results]
         [2, 2]
     """
-    options = TranslationOptions(config or SearchConfig(), n_best, sampling)
+    options = TranslationOptions(config or SearchConfig(), n_best, sampling, min_length, max_length)
     batches = sentence_batches(model, tokenizers, sentences, options, prefixes)
     translations = [[Translation("")] * n_best for _ in sentences]
     if engine is None:

@@ -6,14 +6,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
+from typing import NamedTuple
 
 import torch
 
 from regard._support import files, user_cache
+from regard._support.extras import needs_extra
 from regard._support.reading import read_bounded
+from regard._support.threads import available_threads
 from regard.data import Tokenizers
 from regard.decoding import SentenceBatch, Translation, TranslationOptions
 from regard.decoding.engines import (
+    QUANTIZATIONS,
     CTranslate2Engine,
     Engine,
     TorchEngine,
@@ -31,6 +35,13 @@ MAX_OTHER_BYTES = 2**28  # of vocabularies and position tables
 CONVERSION_VERSION = 1  # of the files that the conversion writes
 
 
+class EngineChoice(NamedTuple):
+    """Name of an engine, and the reason why it is taken."""
+
+    name: str
+    reason: str
+
+
 def choose_engine(
     model: Seq2SeqModel,
     tokenizers: Tokenizers,
@@ -38,7 +49,7 @@ def choose_engine(
     engine: str = "auto",
     quantization: str | None = None,
 ) -> Engine:
-    """Return the engine for a model.
+    """Return the engine for a model, on the device where the model is.
 
     Args:
         model: the model.
@@ -54,29 +65,101 @@ def choose_engine(
             model, or a quantization is given that the engine does not have.
         MissingExtraError: if CTranslate2 is asked for and not installed.
     """
-    if engine not in ENGINES:
-        raise unknown_name("engine", engine, ENGINES)
-    if quantization is not None:
-        check_quantization(quantization)
-    part = unsupported_part(model)
-    if engine == "auto":
-        engine = "torch" if part or find_spec("ctranslate2") is None else "ctranslate2"
-    elif engine == "ctranslate2":
-        check_quantization(quantization or "float32")  # CTranslate2 may be missing
-        if part:
-            raise RegardError(
-                f"CTranslate2 cannot represent {part} of this model; use engine='torch'"
-            )
-    if engine == "torch" and quantization not in (None, "float32"):
-        reason = f"CTranslate2 cannot represent {part}" if part else "the engine is torch"
+    device = model.output_weight.device
+    check_engine(engine, quantization, device)
+    choice = _choose(model, device, engine)
+    if choice.name == "ctranslate2":
+        assert isinstance(model, Transformer)
+        return _ConvertedEngine(model, tokenizers, folder, quantization or "float32", device)
+    if quantization not in (None, "float32"):
         raise RegardError(
             f"quantization must be float32, but it is {quantization}: torch has no other, and "
-            f"{reason}"
+            f"{choice.reason}"
         )
+    return TorchEngine(model, tokenizers)
+
+
+def check_names(engine: str, quantization: str | None = None) -> None:
+    """Raise RegardError, with the nearest name, unless there are such engine and quantization."""
+    if engine not in ENGINES:
+        raise unknown_name("engine", engine, ENGINES)
+    if quantization is not None and quantization not in QUANTIZATIONS:
+        raise unknown_name("quantization", quantization, QUANTIZATIONS)
+
+
+def check_engine(
+    engine: str, quantization: str | None = None, device: torch.device | str = "cpu"
+) -> None:
+    """Raise unless an engine can translate some model with a quantization on a device.
+
+    Raises:
+        RegardError: if there is no such engine or quantization, the device lacks the quantization,
+            or the engine is torch and it is not float32.
+        MissingExtraError: if CTranslate2 is asked for and not installed.
+
+    Example:
+        >>> check_engine("torhc")
+        Traceback (most recent call last):
+        regard.errors.RegardError: no engine is called 'torhc'. Did you mean 'torch'? ...
+    """
+    check_names(engine, quantization)
+    is_quantized = quantization not in (None, "float32")
+    if engine == "torch" and is_quantized:
+        raise RegardError(
+            f"quantization must be float32, but it is {quantization}: torch has no other, and the "
+            "engine is torch"
+        )
+    if engine == "ctranslate2" or is_quantized:
+        check_quantization(quantization or "float32", device)
+
+
+def describe_engine(engine: Engine, model: Seq2SeqModel, asked: str = "auto") -> str:
+    """Return one line that says which engine translates with a model, and why.
+
+    Args:
+        engine: the engine that `choose_engine` has returned.
+        model: the model.
+        asked: the engine that `choose_engine` was asked for.
+
+    Example:
+        >>> describe_engine(TorchEngine(run.model, run.tokenizers), run.model, "torch")
+        'engine: TorchEngine(), since the engine is torch'
+    """
+    line = f"engine: {engine!r}, since {_choose(model, model.output_weight.device, asked).reason}"
+    if engine.name == "torch":
+        return line
+    return (
+        f"{line}; torch searches prefixes, samples with a seed or top_p and beams with a "
+        "min_length, and traces attention"
+    )
+
+
+def _choose(model: Seq2SeqModel, device: torch.device, engine: str) -> EngineChoice:
+    """Choose between torch and CTranslate2; raise if CTranslate2 is asked for and cannot do it."""
     if engine == "torch":
-        return TorchEngine(model, tokenizers)
-    assert isinstance(model, Transformer)
-    return _ConvertedEngine(model, tokenizers, folder, quantization or "float32")
+        return EngineChoice("torch", "the engine is torch")
+    if engine == "auto" and find_spec("ctranslate2") is None:
+        return EngineChoice("torch", "CTranslate2 is not installed (pip install 'regard[fast]')")
+    problem = _problem(model, device)
+    if problem and engine == "ctranslate2":
+        raise RegardError(f"{problem}; use engine='torch'")
+    if problem:
+        return EngineChoice("torch", problem)
+    reason = "the engine is ctranslate2"
+    if engine == "auto":
+        reason = "CTranslate2 is installed and can represent the model"
+    return EngineChoice("ctranslate2", reason)
+
+
+def _problem(model: Seq2SeqModel, device: torch.device) -> str | None:
+    """Return why CTranslate2 cannot translate with a model on a device; None if it can."""
+    with needs_extra("fast", "the CTranslate2 engine needs"):
+        import ctranslate2
+    if part := unsupported_part(model):
+        return f"CTranslate2 cannot represent {part} of this model"
+    if device.type == "cuda" and ctranslate2.get_cuda_device_count() <= (device.index or 0):
+        return f"CTranslate2 cannot use the device {device}"
+    return None
 
 
 class _ConvertedEngine:
@@ -85,15 +168,22 @@ class _ConvertedEngine:
     name = "ctranslate2"
 
     def __init__(
-        self, model: Transformer, tokenizers: Tokenizers, folder: Path | None, quantization: str
+        self,
+        model: Transformer,
+        tokenizers: Tokenizers,
+        folder: Path | None,
+        quantization: str,
+        device: torch.device,
     ) -> None:
         self.model, self.tokenizers = model, tokenizers
-        self.folder, self.quantization = folder, quantization
+        self.folder, self.quantization, self.device = folder, quantization, device
+        self.threads = available_threads()
         self._lock = Lock()  # of loading: several threads translate
         self._loaded: CTranslate2Engine | None = None
 
     def __repr__(self) -> str:
-        return f"CTranslate2Engine(quantization={self.quantization!r})"
+        device = "" if self.device.type == "cpu" else f", device='{self.device}'"
+        return f"CTranslate2Engine(quantization={self.quantization!r}{device})"
 
     def translate_batch(
         self,
@@ -109,7 +199,12 @@ class _ConvertedEngine:
             if self._loaded is None:
                 content = converted_model(self.model, self.tokenizers, self.folder)
                 self._loaded = CTranslate2Engine(
-                    self.model, self.tokenizers, content, self.quantization
+                    self.model,
+                    self.tokenizers,
+                    content,
+                    self.quantization,
+                    self.device,
+                    self.threads,
                 )
             return self._loaded
 

@@ -35,6 +35,8 @@ class TranslateOptions(TypedDict, total=False):
     top_k: int | None
     top_p: float | None
     seed: int | None
+    min_length: int
+    max_length: int | None
     prefix: str | Sequence[str] | None
     progress: bool
 
@@ -104,6 +106,8 @@ class Run:
         top_k: int | None = None,
         top_p: float | None = None,
         seed: int | None = None,
+        min_length: int = 0,
+        max_length: int | None = None,
         prefix: str | Sequence[str] | None = None,
         progress: bool = False,
     ) -> Translation | list[Translation] | list[list[Translation]]:
@@ -120,6 +124,9 @@ class Run:
             top_k: sample from this many most probable tokens only.
             top_p: sample from the most probable tokens that make up this probability.
             seed: the same seed gives the same samples.
+            min_length: least number of tokens of a translation.
+            max_length: greatest number of tokens; a longer translation is cut. By default about
+                twice as many as the source has, and 20 more.
             prefix: what the translation begins with, or a text for each sentence. Its last word
                 may be completed: "le ch" allows "le chat", and "le " the end of a word.
             progress: whether to report progress on stderr.
@@ -155,6 +162,8 @@ class Run:
             top_k=top_k,
             top_p=top_p,
             seed=seed,
+            min_length=min_length,
+            max_length=max_length,
         )
         results = translate(
             self.model,
@@ -163,6 +172,8 @@ class Run:
             options.search,
             n_best=n_best,
             sampling=options.sampling,
+            min_length=min_length,
+            max_length=max_length,
             prefixes=_prefixes(prefix, len(sentences)),
             progress=progress,
             engine=self.engine,
@@ -182,6 +193,8 @@ class Run:
         top_k: int | None = None,
         top_p: float | None = None,
         seed: int | None = None,
+        min_length: int = 0,
+        max_length: int | None = None,
     ) -> TranslationOptions:
         """Return the options of a translation: those given, else the run's own.
 
@@ -194,15 +207,17 @@ class Run:
             top_k: of sampling.
             top_p: of sampling.
             seed: of sampling.
+            min_length: least number of tokens.
+            max_length: greatest number of tokens.
 
         Raises:
             RegardError: if an argument is out of range, or belongs to sampling without `sample`.
             TypeError: if a number is of the wrong type.
         """
-        _check_integers(n_best=n_best)
+        _check_integers(n_best=n_best, min_length=min_length, max_length=max_length)
         search = _search_config(self.settings.search, beam_size, length_penalty, sample)
         sampling = _sampling_config(sample, temperature, top_k, top_p, seed)
-        return TranslationOptions(search, n_best, sampling)
+        return TranslationOptions(search, n_best, sampling, min_length, max_length)
 
     def trace(
         self,

@@ -55,7 +55,8 @@ class RunTasks:
         """Translate one batch of sentences, and trace the best translations if asked to."""
         search, sampling = SearchConfig(**item["search"]), item["sampling"]
         sampling = None if sampling is None else SamplingConfig(**sampling)
-        options = TranslationOptions(search, item["n_best"], sampling)
+        lengths = item["min_length"], item["max_length"]
+        options = TranslationOptions(search, item["n_best"], sampling, *lengths)
         batch = SentenceBatch(*item["batch"])
         results = self.engine.translate_batch(batch, options, self.should_stop)
         traces = [
@@ -144,6 +145,8 @@ def translation_items(
             "search": asdict(options.search),
             "n_best": options.n_best,
             "sampling": None if options.sampling is None else asdict(options.sampling),
+            "min_length": options.min_length,
+            "max_length": options.max_length,
             "name": traced_as,
             "traced": [] if traced_as is None else [sentences[row] for row in batch.rows],
         }

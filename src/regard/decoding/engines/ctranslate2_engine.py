@@ -1,16 +1,18 @@
 """Translation with CTranslate2: the same search on optimized and quantized kernels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+import torch
 
 from regard._support.extras import needs_extra
 from regard._support.threads import available_threads
 from regard.data import BOS, PAD, Tokenizers
-from regard.decoding.batching import max_target_length
 from regard.decoding.engines.conversion import max_positions
 from regard.decoding.engines.torch_engine import TorchEngine
 from regard.decoding.hypothesis import DecodingCancelled
+from regard.decoding.sampling import SamplingConfig
 from regard.decoding.search import ShouldStop
 from regard.decoding.sentences import (
     SentenceBatch,
@@ -37,19 +39,29 @@ QUANTIZATIONS = (
 
 
 class CTranslate2Engine:
-    """Searches with CTranslate2 (Klein et al. 2020), on the CPU.
+    """Searches with CTranslate2 (Klein et al. 2020), on the CPU or a GPU.
 
-    Samples and translations with a prefix, whose last word may be completed, are left to torch;
-    so are sentences that need more positions than the converted model has.
+    Torch searches what CTranslate2 would search differently:
+
+    - Prefixes: any tokens may spell the last word of a prefix, and CTranslate2 forces given tokens.
+      It also leaves their log-probabilities out of the score.
+    - Samples with a seed, since CTranslate2 has one random generator for all requests; and with
+      `top_p`, which it applies before the temperature.
+    - Beams with a `min_length`, where CTranslate2 ranks by probabilities without that of EOS, and
+      sentences whose beams exceed a given `max_length`, which it ranks without EOS.
+    - Sentences that need more positions than the converted model has.
 
     Args:
         model: the model that was converted.
         tokenizers: of source and target.
         files: the converted model, by file name; see `save_ctranslate2`.
         quantization: one of `QUANTIZATIONS`, in which matrix products are computed.
+        device: where it computes, a CPU or a GPU that CTranslate2 supports.
+        threads: how many batches are translated at the same time; as many as torch has threads by
+            default.
 
     Raises:
-        RegardError: if the CPU has no kernels for the quantization, or the model is damaged.
+        RegardError: if the device has no kernels for the quantization, or the model is damaged.
         MissingExtraError: if CTranslate2 is not installed.
     """
 
@@ -61,12 +73,17 @@ class CTranslate2Engine:
         tokenizers: Tokenizers,
         files: Mapping[str, bytes],
         quantization: str = "float32",
+        device: torch.device | str = "cpu",
+        threads: int | None = None,
     ) -> None:
-        self.quantization = check_quantization(quantization)
+        self.device = torch.device(device)
+        self.quantization = check_quantization(quantization, self.device)
         self.tokenizers = tokenizers
         self.max_positions = max_positions(model)
         self._torch = TorchEngine(model, tokenizers)
-        self._translator = _load_translator(files, quantization)
+        self._translator = _load_translator(
+            files, quantization, self.device, available_threads() if threads is None else threads
+        )
         self._source_tokens = _vocabulary(tokenizers.source)
         self._target_tokens = _vocabulary(tokenizers.target)
         self._target_ids = {token: n for n, token in enumerate(self._target_tokens)}
@@ -80,36 +97,87 @@ class CTranslate2Engine:
         options: TranslationOptions,
         should_stop: ShouldStop | None = None,
     ) -> list[list[Translation]]:
-        """Return the translations of each sentence of a batch, best first."""
+        """Return the translations of each sentence of a batch, best first.
+
+        CTranslate2 cannot be cancelled within a beam search: `should_stop` is called before and
+        after a batch and, in greedy search and sampling, for every token of a single sentence.
+        """
+        is_beam_search = options.sampling is None and options.search.beam_size > 1
+        is_different = is_beam_search and options.min_length > 0
+        if any(batch.prefixes) or is_different or not _can_sample(options.sampling):
+            return self._torch.translate_batch(batch, options, should_stop)
         longest = max(map(len, batch.sources))
-        max_length = max_target_length(longest)
-        if self._torch.model.max_length is not None:
-            max_length = min(max_length, self._torch.model.max_length - 1)
-        needs_torch = options.sampling is not None or any(batch.prefixes)
-        if needs_torch or max(longest, max_length + 1) > self.max_positions:
+        max_length = options.length_limits(longest, self._torch.model.max_length).max_length
+        if max(longest, max_length + 1) > self.max_positions:
             return self._torch.translate_batch(batch, options, should_stop)
         if should_stop is not None and should_stop():
             raise DecodingCancelled
         sources = [[self._source_tokens[token] for token in source] for source in batch.sources]
+        # a step more than allowed, to recognize beams that would have to be cut
+        has_extra_step = is_beam_search and options.max_length is not None
         results = self._translator.translate_batch(
             sources,
-            beam_size=options.search.beam_size,
-            num_hypotheses=options.n_best,
-            length_penalty=options.search.length_penalty,
             max_input_length=0,
-            min_decoding_length=0,
-            max_decoding_length=max_length,
+            min_decoding_length=options.min_length,
+            max_decoding_length=max_length + 1 if has_extra_step else max_length,
             suppress_sequences=[[self._target_tokens[token]] for token in (PAD, BOS)],
+            callback=_callback(should_stop, len(sources), is_beam_search),
+            **self._search_arguments(options),
         )
+        if should_stop is not None and should_stop():
+            raise DecodingCancelled
         targets = [result.hypotheses for result in results]
-        scores = _BatchScores(self._translator, sources, targets, options.search.length_penalty)
-        return [
+        penalty = options.search.length_penalty if options.sampling is None else 1.0
+        scores = _BatchScores(self._translator, sources, targets, penalty)
+        translations = [
             [
                 self._translation(tokens, scores, row, rank)
                 for rank, tokens in enumerate(alternatives)
             ]
             for row, alternatives in enumerate(targets)
         ]
+        if has_extra_step:
+            self._search_cut_again(translations, batch, options, should_stop)
+        return translations
+
+    def _search_arguments(self, options: TranslationOptions) -> dict[str, Any]:
+        sampling = options.sampling
+        if sampling is None:
+            return {
+                "beam_size": options.search.beam_size,
+                "num_hypotheses": options.n_best,
+                "length_penalty": options.search.length_penalty,
+            }
+        return {
+            "beam_size": 1,
+            "sampling_topk": min(sampling.top_k or 0, len(self._target_tokens)),  # 0: all
+            "sampling_temperature": sampling.temperature,
+        }
+
+    def _search_cut_again(
+        self,
+        translations: list[list[Translation]],
+        batch: SentenceBatch,
+        options: TranslationOptions,
+        should_stop: ShouldStop | None,
+    ) -> None:
+        """Replace translations of sentences with one that is too long by those of torch."""
+        assert options.max_length is not None
+        rows = [
+            row
+            for row, alternatives in enumerate(translations)
+            if any(len(each.tokens) > options.max_length for each in alternatives)
+        ]
+        if rows:
+            part = SentenceBatch(
+                [batch.rows[row] for row in rows],
+                [batch.sources[row] for row in rows],
+                [],
+                [batch.numbers[row] for row in rows],
+            )
+            again = self._torch.translate_batch(part, options, should_stop)
+            for row, alternatives in zip(rows, again, strict=True):
+                translations[row] = alternatives
 
     def _translation(
         self, tokens: list[str], scores: "_BatchScores", row: int, rank: int
@@ -158,11 +226,29 @@ class _BatchScores:
         return [[tuple(next(results).log_probs) for _ in range(count)] for count in counts]
 
 
-def check_quantization(quantization: str) -> str:
-    """Return the name of a quantization that this CPU can compute.
+def _can_sample(sampling: SamplingConfig | None) -> bool:
+    """Return whether CTranslate2 samples as torch does, or there is nothing to sample."""
+    return sampling is None or (sampling.seed is None and sampling.top_p == 1.0)
+
+
+def _callback(
+    should_stop: ShouldStop | None, num_sentences: int, is_beam_search: bool
+) -> Callable[[Any], bool] | None:
+    """Return what CTranslate2 calls for every token, to stop when it returns True.
+
+    Of several sentences each would have to be stopped by itself, and the threads would wait for
+    each other at every token.
+    """
+    if should_stop is None or num_sentences > 1 or is_beam_search:
+        return None
+    return lambda step: should_stop()
+
+
+def check_quantization(quantization: str, device: torch.device | str = "cpu") -> str:
+    """Return the name of a quantization that a device can compute.
 
     Raises:
-        RegardError: if there is no such quantization, or the CPU lacks it.
+        RegardError: if there is no such quantization, or the device lacks it.
         MissingExtraError: if CTranslate2 is not installed.
 
     Example:
@@ -174,32 +260,38 @@ def check_quantization(quantization: str) -> str:
         raise unknown_name("quantization", quantization, QUANTIZATIONS)
     with needs_extra("fast", "the CTranslate2 engine needs"):
         import ctranslate2
-    supported = ctranslate2.get_supported_compute_types("cpu")
+    device = torch.device(device)
+    supported = ctranslate2.get_supported_compute_types(device.type, device.index or 0)
     if quantization not in supported:
         offered = ", ".join(name for name in QUANTIZATIONS if name in supported)
+        kind = "CPU" if device.type == "cpu" else "GPU"
         raise RegardError(
-            f"quantization must be one that this CPU supports ({offered}), but it is {quantization}"
+            f"quantization must be one that this {kind} supports ({offered}), but it is "
+            f"{quantization}"
         )
     return quantization
 
 
-def _load_translator(files: Mapping[str, bytes], quantization: str) -> "ctranslate2.Translator":
+def _load_translator(
+    files: Mapping[str, bytes], quantization: str, device: torch.device, threads: int
+) -> "ctranslate2.Translator":
     import ctranslate2
-    import torch
 
-    threads = torch.get_num_threads()
+    torch_threads = torch.get_num_threads()
     try:
         return ctranslate2.Translator(
             "model",
             files=dict(files),
+            device=device.type,
+            device_index=device.index or 0,
             compute_type=quantization,
-            inter_threads=available_threads(),
+            inter_threads=threads if device.type == "cpu" else 1,
             intra_threads=1,
         )
     except (RuntimeError, ValueError) as error:
         raise RegardError(f"CTranslate2 cannot load the converted model: {error}") from error
     finally:
-        torch.set_num_threads(threads)  # loading may change it
+        torch.set_num_threads(torch_threads)  # loading may change it
 
 
 def _vocabulary(tokenizer: Any) -> Sequence[str]:

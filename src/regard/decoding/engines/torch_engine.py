@@ -3,13 +3,11 @@
 import torch
 
 from regard.data import Tokenizers, pad_sequences
-from regard.decoding.batching import max_target_length
-from regard.decoding.hypothesis import Hypothesis, LengthLimits
+from regard.decoding.hypothesis import Hypothesis
 from regard.decoding.prefix import TextPrefixes
 from regard.decoding.sampling import sample
 from regard.decoding.search import ShouldStop, beam_search
 from regard.decoding.sentences import SentenceBatch, Translation, TranslationOptions
-from regard.errors import RegardError
 from regard.models import Seq2SeqModel
 
 
@@ -57,15 +55,7 @@ class TorchEngine:
         has_prefix = any(batch.prefixes)
         prefixes = TextPrefixes(target, batch.prefixes, device) if has_prefix else None
         prefix_length = 0 if prefixes is None else prefixes.max_length
-        max_length = max(max_target_length(int(lengths.max())), prefix_length)
-        if model.max_length is not None:
-            max_length = min(max_length, model.max_length - 1)  # BOS takes one position
-        if prefix_length > max_length:
-            raise RegardError(
-                f"prefix must have at most {max_length} tokens, as many as the model has "
-                f"positions, but it may take {prefix_length}"
-            )
-        limits = LengthLimits(max_length=max_length)
+        limits = options.length_limits(int(lengths.max()), model.max_length, prefix_length)
         if options.sampling is not None:
             samples = sample(
                 model,
