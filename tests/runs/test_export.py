@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import regard
+from regard.config import ModelConfig
 from regard.data import Tokenizer, train_tokenizer
 from regard.data.standalone import to_library_tokenizer
-from regard.runs import export_ctranslate2
+from regard.models import build
+from regard.runs import Run, export_ctranslate2, export_run
 from regard.runs.export import alignment_head
 
 TEXT = "The old cat sees the dog."
@@ -68,8 +70,54 @@ def test_attention_of_an_exported_run_is_that_of_the_best_alignment_head(
     np.testing.assert_allclose(np.array(result[0].attention[0]), expected, atol=1e-4)
 
 
-def test_export_to_a_folder_with_files_is_refused(tiny_run, tmp_path, unchecked):
+@pytest.mark.parametrize("to", ["ctranslate2", "onnx"])
+def test_export_to_a_folder_with_files_is_refused(tiny_run, tmp_path, unchecked, to):
     (tmp_path / "note.txt").write_text("mine")
     with pytest.raises(regard.RegardError, match="must be a new or empty folder"):
-        export_ctranslate2(regard.load(tiny_run), tmp_path)
+        export_run(regard.load(tiny_run), tmp_path, to)
     assert (tmp_path / "note.txt").read_text() == "mine"
+
+
+def test_alignment_head_of_the_shipped_run_is_chosen_on_the_phrasebook(monkeypatch):
+    run = regard.load("demo-model", engine="torch")
+    assert not run.folder.data.exists()
+    layer, head = alignment_head(run, num_pairs=10)
+    cross = [one for one in run.trace(TEXT).maps if one.kind == "cross"]
+    assert 0 <= layer < len(cross) and 0 <= head < len(cross[layer].weights)
+
+
+@pytest.mark.parametrize("package", ["onnx", "onnxscript"])
+def test_onnx_export_names_the_missing_extra(tiny_run, tmp_path, unchecked, monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    out = tmp_path / "exported"
+    with pytest.raises(regard.RegardError, match=rf"ONNX export needs {package}, .*regard\[onnx\]"):
+        export_run(regard.load(tiny_run), out, "onnx")
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("onx",), "no format is called 'onx'. Did you mean 'onnx'?"),
+        (("onnx", "int8"), "quantization must be float32 for ONNX, but it is int8"),
+        (("onnx", "int9"), "no quantization is called 'int9'. Did you mean 'int8'?"),
+        (("ctranslate2", "int9"), "no quantization is called 'int9'. Did you mean 'int8'?"),
+    ],
+)
+def test_wrong_format_or_quantization_is_refused(tiny_run, tmp_path, unchecked, arguments, message):
+    out = tmp_path / "exported"
+    with pytest.raises(regard.RegardError) as caught:
+        export_run(regard.load(tiny_run), out, *arguments)
+    assert message in str(caught.value)
+    assert not out.exists()
+
+
+def test_model_that_ctranslate2_cannot_represent_is_refused_by_its_part(
+    tiny_run, tmp_path, unchecked
+):
+    run = regard.load(tiny_run, engine="torch")
+    config = ModelConfig(width=12, layers=1, heads=2, positions="alibi")
+    model = build(config, run.tokenizers.vocab_sizes)
+    other = Run(run.folder, run.settings, run.tokenizers, model)
+    with pytest.raises(regard.RegardError, match=r"represent ALiBi positions .* to='onnx' can"):
+        export_ctranslate2(other, tmp_path / "exported")

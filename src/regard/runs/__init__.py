@@ -17,8 +17,8 @@
 """
 
 from regard.runs import log, parameters
-from regard.runs.engines import ENGINES
-from regard.runs.export import export_ctranslate2
+from regard.runs.engines import ENGINES, check_engine, describe_engine
+from regard.runs.export import FORMATS, export_ctranslate2, export_onnx, export_run
 from regard.runs.fingerprint import Fingerprint, fingerprint_run
 from regard.runs.folder import DEMO_MODEL, RunFolder, find_run
 from regard.runs.run import Run, load
@@ -28,13 +28,18 @@ from regard.runs.tracing import assign_words, trace_translation
 __all__ = [
     "DEMO_MODEL",
     "ENGINES",
+    "FORMATS",
     "Fingerprint",
     "Run",
     "RunFolder",
     "RunTasks",
     "assign_words",
+    "check_engine",
+    "describe_engine",
     "empty_trace",
     "export_ctranslate2",
+    "export_onnx",
+    "export_run",
     "find_run",
     "fingerprint_run",
     "load",

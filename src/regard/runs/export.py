@@ -1,20 +1,25 @@
 """Export of a run for programs that do not use regard."""
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from regard._support import files
 from regard.analysis import best_alignment_head
-from regard.data import EncodedPairs
+from regard.data import BOS, EOS, PAD, EncodedPairs
+from regard.data.phrasebook import load_phrasebook
 from regard.data.standalone import to_library_tokenizer
-from regard.decoding.engines import save_ctranslate2, unsupported_part
-from regard.errors import RegardError
+from regard.decoding.engines import save_ctranslate2, save_onnx, unsupported_part
+from regard.errors import RegardError, unknown_name
 from regard.models import Transformer
+from regard.runs.engines import check_names
 from regard.runs.run import Run
 
+FORMATS = ("ctranslate2", "onnx")
 ALIGNMENT_PAIRS = 100  # held-out pairs over which the alignment head is chosen
 
-README = """# {name}
+README_CTRANSLATE2 = """# {name}
 
 A translation model for [CTranslate2](https://opennmt.net/CTranslate2/), exported by regard.
 
@@ -29,6 +34,73 @@ print(target.decode([target.token_to_id(token) for token in result[0].hypotheses
 
 {alignment}
 """
+
+README_ONNX = """# {name}
+
+A translation model in [ONNX](https://onnx.ai), exported by regard: `encoder.onnx`, and
+`decoder.onnx`, one step of the decoder. Greedy search with ONNX Runtime:
+
+```python
+import numpy, onnxruntime, tokenizers
+encoder, decoder = (onnxruntime.InferenceSession("{folder}/" + name) for name in {graphs})
+source, target = (tokenizers.Tokenizer.from_file("{folder}/" + name) for name in {files})
+ids = source.encode("{example}").ids
+lengths = numpy.array([len(ids)])
+outputs = encoder.run(None, {{"source": numpy.array([ids]), "lengths": lengths}})
+state = dict(zip([output.name for output in encoder.get_outputs()], outputs))
+names, written = [output.name.removeprefix("next_") for output in decoder.get_outputs()], [{bos}]
+while written[-1] != {eos} and len(written) <= 2 * len(ids) + 20:
+    inputs = {{"tokens": numpy.array(written[-1:]), "lengths": lengths}}
+    logits, *outputs = decoder.run(None, inputs | state)
+    state |= dict(zip(names[1:], outputs))
+    logits[:, [{pad}, {bos}]] = -numpy.inf
+    written.append(int(logits[0].argmax()))
+print(target.decode([token for token in written[1:] if token != {eos}]))
+```
+
+| input | shape | |
+|---|---|---|
+| `source` | batch, source | token ids of the encoder, padded with {pad} |
+| `lengths` | batch | number of tokens of each source |
+| `tokens` | batch | the last token of each translation, {bos} at first |
+{inputs}
+
+`logits` (batch, token) precede the softmax. Each output `next_…` of the decoder is the input of the
+next step. All sizes called by a name are dynamic.
+"""
+
+
+def export_run(
+    run: Run, out: Path, to: str = "ctranslate2", quantization: str | None = None
+) -> str:
+    """Write a run with its tokenizers in another format, to be used without regard.
+
+    Args:
+        run: the run.
+        out: folder to write; it must be new or empty.
+        to: one of `FORMATS`.
+        quantization: type of the stored parameters, such as "int8"; float32 by default, and
+            always with ONNX.
+
+    Returns:
+        One line that says what was written.
+
+    Raises:
+        RegardError: if there is no such format or quantization, the format cannot represent the
+            model, or the folder is not empty.
+        MissingExtraError: if the library of the format is not installed.
+    """
+    if to not in FORMATS:
+        raise unknown_name("format", to, FORMATS)
+    if to == "ctranslate2":
+        return export_ctranslate2(run, out, quantization or "float32")
+    check_names("auto", quantization)
+    if quantization not in (None, "float32"):
+        raise RegardError(
+            f"quantization must be float32 for ONNX, but it is {quantization}; onnxruntime has "
+            "tools that quantize a graph"
+        )
+    return export_onnx(run, out)
 
 
 def export_ctranslate2(run: Run, out: Path, quantization: str = "float32") -> str:
@@ -55,22 +127,55 @@ def export_ctranslate2(run: Run, out: Path, quantization: str = "float32") -> st
         >>> (folder / "model.bin").exists()
         True
     """
+    check_names("auto", quantization)
     if not isinstance(run.model, Transformer) or unsupported_part(run.model):
-        raise RegardError(f"CTranslate2 cannot represent {unsupported_part(run.model)}")
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise RegardError(f"{out} must be a new or empty folder, but it has files")
-    head = alignment_head(run)
-    out.mkdir(parents=True, exist_ok=True)
-    try:
+        raise RegardError(
+            f"CTranslate2 cannot represent {unsupported_part(run.model)} of this model; to='onnx' "
+            "can"
+        )
+    with _new_folder(out):
+        head = alignment_head(run)
         save_ctranslate2(
             run.model, run.tokenizers, out, alignment_head=head, quantization=quantization
         )
         names = _save_tokenizers(run, out)
-        files.write_file(out / "README.md", _readme(run, out, names, head))
+        files.write_file(out / "README.md", _ctranslate2_readme(run, out, names, head))
+    return f"wrote {out}: {_alignment_line(head)}"
+
+
+def export_onnx(run: Run, out: Path) -> str:
+    """Write a run as two ONNX graphs, encoder and decoder step, with its tokenizers.
+
+    Args:
+        run: the run, a Transformer or a recurrent model.
+        out: folder to write; it must be new or empty.
+
+    Returns:
+        One line that says what was written.
+
+    Raises:
+        RegardError: if the folder is not empty.
+        MissingExtraError: if onnx or onnxscript is not installed.
+    """
+    with _new_folder(out):
+        inputs = save_onnx(run.model, out)
+        names = _save_tokenizers(run, out)
+        files.write_file(out / "README.md", _onnx_readme(run, out, names, inputs))
+    return f"wrote {out}: encoder.onnx, decoder.onnx (one step, with its state as input and output)"
+
+
+@contextmanager
+def _new_folder(out: Path) -> Iterator[None]:
+    """Create a folder, which must be new or empty; remove it if what follows fails."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise RegardError(f"{out} must be a new or empty folder, but it has files")
+    with files.wrap_os_errors(out):
+        out.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
     except BaseException:
         shutil.rmtree(out, ignore_errors=True)
         raise
-    return f"wrote {out}: {_alignment_line(head)}"
 
 
 def alignment_head(run: Run, num_pairs: int = ALIGNMENT_PAIRS) -> tuple[int, int] | None:
@@ -79,16 +184,27 @@ def alignment_head(run: Run, num_pairs: int = ALIGNMENT_PAIRS) -> tuple[int, int
     Returns:
         The head by `best_alignment_head`; None if the run has no held-out pairs.
     """
-    folder = run.folder.data / "valid"
-    if not EncodedPairs.is_complete(folder):
+    pairs = _held_out_pairs(run, num_pairs)
+    if not pairs:
         return None
-    pairs = EncodedPairs.load(folder)
-    traces = []
-    for index in range(min(num_pairs, len(pairs))):
-        source, target = (side.tolist() for side in pairs.pair(index))
-        traces.append(run.trace(run.tokenizers.source.decode(source), target))
-    best = best_alignment_head(traces)
+    best = best_alignment_head([run.trace(source, target) for source, target in pairs])
     return best.layer, best.head
+
+
+def _held_out_pairs(run: Run, num_pairs: int) -> list[tuple[str, str | list[int]]]:
+    """Return sources with targets or their tokens: the run's own, or the phrasebook's."""
+    folder = run.folder.data / "valid"
+    if EncodedPairs.is_complete(folder):
+        encoded = EncodedPairs.load(folder)
+        pairs = (encoded.pair(index) for index in range(min(num_pairs, len(encoded))))
+        decode = run.tokenizers.source.decode
+        return [(decode(source.tolist()), target.tolist()) for source, target in pairs]
+    # the model that the package ships was trained on the phrasebook, and has no data beside it
+    match run.folder.read_settings()[1].get("dataset"):
+        case {"name": "phrasebook", "language": "fr" | "zh" as language}:
+            book = load_phrasebook(language)
+            return [(pair.source, pair.target) for pair in book.valid[:num_pairs]]
+    return []
 
 
 def _save_tokenizers(run: Run, out: Path) -> tuple[str, str]:
@@ -110,9 +226,11 @@ def _alignment_line(head: tuple[int, int] | None) -> str:
     )
 
 
-def _readme(run: Run, out: Path, names: tuple[str, str], head: tuple[int, int] | None) -> str:
+def _ctranslate2_readme(
+    run: Run, out: Path, names: tuple[str, str], head: tuple[int, int] | None
+) -> str:
     line = _alignment_line(head)
-    return README.format(
+    return README_CTRANSLATE2.format(
         name=run.name,
         folder=out.name,
         files=names,
@@ -120,4 +238,19 @@ def _readme(run: Run, out: Path, names: tuple[str, str], head: tuple[int, int] |
         beam_size=run.settings.search.beam_size,
         length_penalty=run.settings.search.length_penalty,
         alignment=f"`translate_batch(…, {line.split()[0]}=True)` {line.partition(' ')[2]}.",
+    )
+
+
+def _onnx_readme(run: Run, out: Path, names: tuple[str, str], inputs: dict[str, str]) -> str:
+    rows = [f"| `{name}` | {shape} | of the encoder's outputs |" for name, shape in inputs.items()]
+    return README_ONNX.format(
+        name=run.name,
+        folder=out.name,
+        files=names,
+        graphs=("encoder.onnx", "decoder.onnx"),
+        example="A sentence.",
+        pad=PAD,
+        bos=BOS,
+        eos=EOS,
+        inputs="\n".join(rows),
     )
