@@ -1,11 +1,14 @@
 import math
+from dataclasses import replace
 
 import pytest
 from starlette.exceptions import HTTPException
 
 from helpers.explorer import error_message
 from regard.config import SearchConfig
-from regard.decoding import DecodingCancelled, translate
+from regard.decoding import DecodingCancelled, TorchEngine, Translation, translate
+from regard.errors import RegardError
+from regard.explorer import RunRegistry
 from regard.explorer.cancellation import CancelToken
 from regard.explorer.inference import trace_text, translate_text
 from regard.explorer.schemas import Limits
@@ -19,7 +22,14 @@ SOURCE, TARGET = "the old cat sees the dog", "le chat vieux voit le chien"
 def test_translations_equal_those_of_the_library(run, client):
     body = {"run": "tiny", "text": SOURCE, "beam_size": 4, "n_best": 3}
     response = client.post("/api/translate", json=body).json()["translations"]
-    own = translate(run.model, run.tokenizers, [SOURCE], SearchConfig(beam_size=4), n_best=3)[0]
+    own = translate(
+        run.model,
+        run.tokenizers,
+        [SOURCE],
+        SearchConfig(beam_size=4),
+        n_best=3,
+        engine=run.engine,
+    )[0]
     tokenizer = run.tokenizers.target
     assert [(each["text"], each["score"], each["log_prob"]) for each in response] == [
         (each.text, each.score, each.log_prob) for each in own
@@ -111,7 +121,38 @@ def test_trace_of_blank_text_is_422(client, name):
     assert message == f"{name} must have at least one word, but it is empty."
 
 
+def test_translations_are_those_of_the_runs_engine(run):
+    class Parrot(TorchEngine):
+        def translate_batch(self, batch, options, should_stop=None):
+            assert not should_stop()
+            return [[Translation("chat", (7,), -0.5, (-0.25, -0.25), -0.25)]]
+
+    engine = Parrot(run.model, run.tokenizers)
+    (translation,) = translate_text(replace(run, engine=engine), SOURCE, token=CancelToken())
+    assert (translation["text"], translation["token_log_probs"]) == ("chat", [-0.25])
+
+
+def test_engine_and_quantization_of_the_registry_are_those_of_its_runs(tiny_run):
+    pytest.importorskip("ctranslate2", reason="the extra fast is not installed")
+    loaded = []
+    registry = RunRegistry([tiny_run], quantization="int8", on_load=lambda *run: loaded.append(run))
+    run = registry.load("tiny")
+    assert repr(run.engine) == "CTranslate2Engine(quantization='int8')"
+    assert registry.load("tiny") is run and loaded == [("tiny", run)]
+    for translation in translate_text(run, SOURCE, beam_size=4, n_best=4):
+        ids = run.tokenizers.target.encode(translation["text"])
+        expected = trace_translation(run.model, run.tokenizers, SOURCE, ids)
+        # rounded to int8, against float32
+        assert translation["token_log_probs"] == pytest.approx(
+            expected.tokens["target"].log_probs[:-1], abs=0.2
+        )
+    assert RunRegistry([tiny_run], engine="torch").load("tiny").engine.name == "torch"
+    with pytest.raises(RegardError, match="no engine is called 'torhc'. Did you mean 'torch'"):
+        RunRegistry([tiny_run], engine="torhc")
+
+
 def test_cancelled_token_stops_the_search_between_two_steps(run, monkeypatch):
+    run = replace(run, engine=TorchEngine(run.model, run.tokenizers))
     token, steps, step = CancelToken(), [], run.model.step
 
     def count_steps(*arguments):

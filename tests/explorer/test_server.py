@@ -104,6 +104,14 @@ def test_slow_clients_block_nobody_and_sigterm_finishes_running_requests(server_
     assert (exit_code, errors) == (0, "")
 
 
+def test_verbose_server_prints_the_engine_and_the_reason(tiny_run):
+    process = ServerProcess(str(tiny_run), "--engine", "torch", "--verbose")
+    assert read_response(process.send_request())[0] == 200
+    process.process.send_signal(signal.SIGTERM)
+    output, _ = process.process.communicate(timeout=WAIT_SECONDS)
+    assert "tiny: engine: TorchEngine(), since the engine is torch\n" in output
+
+
 def test_idle_connections_beyond_the_open_files_are_closed_without_a_word(tiny_run):
     server_process = ServerProcess(str(tiny_run), max_files=128)
     partial = 40  # bytes of the headers

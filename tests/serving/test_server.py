@@ -124,6 +124,27 @@ def test_retrained_run_is_served_without_a_restart(serve_in_thread, run_copy):
         until(lambda: post(url, "the cat sees the dog") == (200, {"translatedText": after}))
 
 
+def test_retrained_run_is_converted_again(run_copy, tmp_path, monkeypatch):
+    pytest.importorskip("ctranslate2", reason="the extra fast is not installed")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    manifest = run_copy / "ctranslate2" / "manifest.txt"
+    text = "the cat sees the dog"
+    served = ServedRun(run_copy, LanguagePair("en", "fr"), "ctranslate2", beam_size=1)
+    sources, before = served.current.encode([text]), manifest.read_bytes()
+    change_parameters(run_copy)
+    expected = str(load(run_copy, engine="torch").translate(text, beam_size=1))
+    assert served.current.translate(sources) != [[expected]]
+    assert served.reload_if_changed()
+    assert served.current.translate(sources) == [[expected]]
+    assert manifest.read_bytes() != before
+
+
+def test_verbose_server_prints_the_engine_and_the_reason(run_copy, serve_in_thread, capsys):
+    with serve_in_thread(run_copy, engine="torch", verbose=True):
+        line = "en:fr: engine: TorchEngine(), since the engine is torch\n"
+        assert capsys.readouterr().err == line
+
+
 def test_damaged_or_removed_run_keeps_being_served(run_copy, caplog):
     served = ServedRun(run_copy, LanguagePair("en", "fr"), "torch")
     loaded, model = served.current, RunFolder(run_copy).model

@@ -80,7 +80,7 @@ Quantization = Annotated[
         "--quantization", metavar="[float32|int8|…]", help="Of CTranslate2. Default: float32."
     ),
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Say which engine translates.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Say which engine translates, and why.")]
 
 
 def echo(text: str) -> None:

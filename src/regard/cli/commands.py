@@ -105,6 +105,10 @@ def translate(
         float | None, typer.Option(help="Sample from tokens that make up this probability.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Sampling seed.")] = None,
+    min_length: Annotated[int, typer.Option(help="Least number of tokens.")] = 0,
+    max_length: Annotated[
+        int | None, typer.Option(help="Greatest number of tokens. Default: by the source.")
+    ] = None,
     traces: Annotated[
         Path | None, typer.Option(help="Also write attention traces, one line per sentence.")
     ] = None,
@@ -119,7 +123,7 @@ def translate(
     from regard.cli.translate import append_traces, clear_traces, format_lines, translate_blocks
 
     with share_work(run, engine, quantization) as (loaded, pool):
-        _announce_engine(loaded, verbose)
+        _announce_engine(loaded, engine, verbose)
         options = loaded.translation_options(
             beam_size=beam_size,
             n_best=n_best,
@@ -129,6 +133,8 @@ def translate(
             top_k=top_k,
             top_p=top_p,
             seed=seed,
+            min_length=min_length,
+            max_length=max_length,
         )
         if traces is not None:
             clear_traces(traces)
@@ -234,7 +240,7 @@ def score(
     from regard.cli.processes import share_work
 
     with share_work(run, engine, quantization) as (loaded, pool):
-        _announce_engine(loaded, verbose)
+        _announce_engine(loaded, engine, verbose)
         report = loaded.evaluate(
             source,
             reference,
@@ -247,27 +253,31 @@ def score(
     echo(str(report))
 
 
-def _announce_engine(run: "Run", verbose: bool) -> None:
-    """Say on stderr which engine translates, if asked to."""
+def _announce_engine(run: "Run", engine: str, verbose: bool) -> None:
+    """Say on stderr which engine translates and why, if asked to."""
+    from regard.runs import describe_engine
+
     if verbose:
-        typer.echo(f"engine: {run.engine!r}", err=True)
+        typer.echo(describe_engine(run.engine, run.model, engine), err=True)
 
 
 @command()
 def export(
     run: RunArgument,
     out: Annotated[Path, typer.Option(help="Folder to write; new or empty.")],
-    to: Annotated[str, typer.Option(metavar="[ctranslate2]", help="Format.")] = "ctranslate2",
+    to: Annotated[str, typer.Option(metavar="[ctranslate2|onnx]", help="Format.")] = "ctranslate2",
     quantization: Annotated[
-        str, typer.Option(metavar="[float32|int8|…]", help="Type of the stored parameters.")
-    ] = "float32",
+        str | None,
+        typer.Option(
+            metavar="[float32|int8|…]",
+            help="Type of the stored parameters, for CTranslate2. Default: float32.",
+        ),
+    ] = None,
 ) -> None:
     """Export a run with its tokenizers, for use without regard."""
-    from regard.runs import export_ctranslate2, load
+    from regard.runs import export_run, load
 
-    if to != "ctranslate2":
-        raise unknown_name("format", to, ["ctranslate2"])
-    echo(export_ctranslate2(load(run, engine="torch"), out, quantization))
+    echo(export_run(load(run, engine="torch"), out, to, quantization))
 
 
 @command()
@@ -348,6 +358,9 @@ def explore(
         typer.Option("--no-token", help="Let every user of this machine in; localhost only."),
     ] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    engine: EngineOption = "auto",
+    quantization: Quantization = None,
+    verbose: Verbose = False,
 ) -> None:
     """Serve the explorer: translate and look at attention in a browser."""
     from regard.explorer import serve
@@ -360,6 +373,9 @@ def explore(
             port,
             needs_token=not no_token,
             open_page=open_page,
+            engine=engine,
+            quantization=quantization,
+            verbose=verbose,
             echo=echo,
         )
 

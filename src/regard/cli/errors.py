@@ -83,8 +83,11 @@ def name_options(message: str, options: Mapping[str, str], typed: Collection[str
         'search.beam_size must be 1 or more'
         >>> name_options("give sample=, too", options, ())
         'give --sample, too'
+        >>> name_options("use engine='torch'", {"engine": "--engine"}, ())
+        'use --engine torch'
     """
     for name, option in options.items():
+        message = re.sub(rf"(?<![\w.-]){name}='(\w+)'", rf"{option} \1", message)
         message = re.sub(rf"(?<![\w.-]){name}=(?=\W|$)", option, message)
         message = re.sub(rf"(?<![\w.-]){name}=(?=\w)", f"{option} ", message)
         if name in typed:

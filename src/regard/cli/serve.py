@@ -4,7 +4,15 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.app import BeamSize, EngineOption, Quantization, command, echo, interruptible
+from regard.cli.app import (
+    BeamSize,
+    EngineOption,
+    Quantization,
+    Verbose,
+    command,
+    echo,
+    interruptible,
+)
 
 
 @command()
@@ -47,6 +55,7 @@ def serve(
     max_queue: Annotated[
         int, typer.Option(min=1, help="Lines that may wait in a process; more get 503.")
     ] = 1024,
+    verbose: Verbose = False,
 ) -> None:
     """Serve translations over HTTP, with LibreTranslate's API."""
     from regard.serving import serve as serve_runs
@@ -65,5 +74,6 @@ def serve(
             beam_size=beam_size,
             max_batch_size=max_batch,
             max_queued=max_queue,
+            verbose=verbose,
             echo=echo,
         )

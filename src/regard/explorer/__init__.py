@@ -15,9 +15,10 @@
    route.
 4. `workers.RequestPool.run` waits for one of a few worker threads; a full queue or a missed
    deadline is 503 with Retry-After. When the client disconnects, the request's
-   `cancellation.CancelToken` stops the work between two decoding steps.
+   `cancellation.CancelToken` stops the work between two decoding steps (CTranslate2: before or
+   after a beam search).
 5. In the thread, `runs.RunRegistry.load` returns the model, from its cache or from disk, and
-   `inference.translate_text` runs beam search and returns the translations with the
+   `inference.translate_text` has the run's engine search and returns the translations with the
    log-probability of each token.
 6. The result becomes JSON. Any exception on the way becomes `{"error": "one sentence"}`:
    `web.install_error_handlers` maps `HTTPException` to its status, `RegardError` and

@@ -29,7 +29,8 @@ def translate_text(
         text: The text; a blank one has no translations.
         beam_size: The run's own, or `n_best` if that is larger, when None.
         n_best: Number of translations.
-        token: Cancels the search between two steps.
+        token: Cancels the search between two steps; a beam search of CTranslate2 cannot be
+            interrupted, and is finished first.
         limits: Largest values of the arguments.
     """
     text = text.strip()  # as `translate` does
@@ -48,6 +49,7 @@ def translate_text(
         config,
         n_best=n_best,
         should_stop=None if token is None else token.is_cancelled,
+        engine=run.engine,
     )
     return [_translation_record(run.tokenizers.target, each) for each in translations]
 

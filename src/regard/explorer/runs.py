@@ -1,19 +1,29 @@
 """Registry of the served runs: only runs named at start can be reached; models load on demand."""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
+import torch
 from starlette.exceptions import HTTPException
 
 from regard.data import Tokenizers
 from regard.errors import RegardError
 from regard.explorer.training_log import last_step
+from regard.explorer.workers import NUM_WORKERS
 from regard.models import count_parameters
-from regard.runs import Fingerprint, Run, RunFolder, find_run, fingerprint_run, load
+from regard.runs import (
+    Fingerprint,
+    Run,
+    RunFolder,
+    check_engine,
+    find_run,
+    fingerprint_run,
+    load,
+)
 from regard.training import Checkpoints
 
 MAX_LOADED_MODELS = 6  # in memory: the most recently used ones
@@ -35,12 +45,24 @@ class RunRegistry:
     Args:
         paths: The run folders; their names are made unique.
         max_loaded_models: Size of the cache.
+        engine: What translates; see `load`.
+        quantization: Of CTranslate2; see `load`.
+        on_load: Called with the name of a run and the run when it is loaded.
 
     Raises:
-        RegardError: If a folder is not a run.
+        RegardError: If a folder is not a run, or there is no such engine or quantization.
     """
 
-    def __init__(self, paths: Sequence[Path], max_loaded_models: int = MAX_LOADED_MODELS) -> None:
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        max_loaded_models: int = MAX_LOADED_MODELS,
+        engine: str = "auto",
+        quantization: str | None = None,
+        on_load: Callable[[str, Run], None] | None = None,
+    ) -> None:
+        check_engine(engine, quantization)
+        self._engine, self._quantization, self._on_load = engine, quantization, on_load
         paths = [find_run(path) for path in paths]
         names = unique_names(path.resolve().name for path in paths)
         self._folders = {name: RunFolder(path) for name, path in zip(names, paths, strict=True)}
@@ -85,7 +107,7 @@ class RunRegistry:
         with self._load_lock:
             entry = self._loaded.get((name, path))
             if entry is None or entry[0] != fingerprint:
-                entry = fingerprint, _load_run(name, folder, path)
+                entry = fingerprint, self._load_run(name, folder, path)
             self._loaded[name, path] = entry
             self._loaded.move_to_end((name, path))
             while len(self._loaded) > self._max_loaded_models:
@@ -108,6 +130,26 @@ class RunRegistry:
         """Return the target language of a run that was trained on the phrasebook, else None."""
         language: str | None = self.info(name)["phrasebook"]
         return language
+
+    def _load_run(self, name: str, folder: RunFolder, path: Path) -> Run:
+        checkpoint = None if path == folder.model else path
+        threads = torch.get_num_threads()
+        torch.set_num_threads(NUM_WORKERS)  # of which CTranslate2 starts as many
+        try:
+            run = load(
+                folder.path,
+                checkpoint=checkpoint,
+                engine=self._engine,
+                quantization=self._quantization,
+            )
+        except RegardError as error:
+            message = f"the run {name!r} cannot be read at the moment: {error}"
+            raise HTTPException(404, message) from error
+        finally:
+            torch.set_num_threads(threads)
+        if self._on_load is not None:
+            self._on_load(name, run)
+        return run
 
     def _checkpoint_path(self, name: str, checkpoint: str) -> Path:
         for candidate in self.checkpoints(name):
@@ -142,14 +184,6 @@ def unique_names(names: Iterable[str]) -> list[str]:
             candidate = f"{base}-{number}"
         unique.append(candidate)
     return unique
-
-
-def _load_run(name: str, folder: RunFolder, path: Path) -> Run:
-    try:
-        return load(folder.path, checkpoint=None if path == folder.model else path)
-    except RegardError as error:
-        message = f"the run {name!r} cannot be read at the moment: {error}"
-        raise HTTPException(404, message) from error
 
 
 def _count_parameters(folder: RunFolder) -> int:

@@ -16,7 +16,7 @@ from regard.explorer.middleware import secure_app
 from regard.explorer.runs import RunRegistry
 from regard.explorer.traces import TraceRegistry
 from regard.explorer.workers import REQUEST_TIMEOUT_SECONDS
-from regard.runs import DEMO_MODEL, find_run
+from regard.runs import DEMO_MODEL, Run, describe_engine, find_run
 from regard.web import (
     MAX_CONCURRENT_REQUESTS,
     HTTPServer,
@@ -35,6 +35,9 @@ def serve(
     *,
     needs_token: bool = True,
     open_page: bool = False,
+    engine: str = "auto",
+    quantization: str | None = None,
+    verbose: bool = False,
     echo: Callable[[str], None] = print,
 ) -> None:
     """Serve the explorer until SIGINT or SIGTERM; requests in progress are finished.
@@ -47,11 +50,15 @@ def serve(
         needs_token: Whether requests need a token, which is random and part of the printed URL.
             False is for loopback addresses only, and lets every user of this machine in.
         open_page: Whether to open the page in a browser, by a link that is valid once.
+        engine: What translates; see `regard.load`.
+        quantization: Of CTranslate2; see `regard.load`.
+        verbose: Whether to print which engine translates with a run when it is loaded, and why.
         echo: Prints messages for the user.
 
     Raises:
-        RegardError: If the port cannot be bound, a path is no run or no trace, or
-            another than a loopback address is to be served without a token.
+        RegardError: If the port cannot be bound, a path is no run or no trace, there is no such
+            engine or quantization, or another than a loopback address is to be served without a
+            token.
     """
     if not needs_token and not ServerAddress(host).is_loopback:
         raise RegardError(
@@ -64,7 +71,16 @@ def serve(
         if not (runs or traces):
             echo("No run given: using the English-French model that the package ships.")
             runs = [find_run(DEMO_MODEL)]
-        run_registry = RunRegistry(runs)
+
+        def describe(name: str, run: Run) -> None:
+            echo(f"{name}: {describe_engine(run.engine, run.model, engine)}")
+
+        run_registry = RunRegistry(
+            runs,
+            engine=engine,
+            quantization=quantization,
+            on_load=describe if verbose else None,
+        )
         gold_alignments.preload(map(run_registry.phrasebook, run_registry.names))
         token = secrets.token_urlsafe(SECRET_BYTES) if needs_token else None
         login_codes = LoginCodes()

@@ -6,6 +6,7 @@ import re
 import secrets
 import signal
 import socket
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -18,6 +19,7 @@ from types import FrameType
 
 from regard._support.threads import usable_cores
 from regard.errors import RegardError
+from regard.runs import check_engine, describe_engine
 from regard.serving.app import create_app
 from regard.serving.batching import MAX_BATCH_SIZE, MAX_QUEUED_ITEMS
 from regard.serving.languages import LanguagePair, parse_run
@@ -54,6 +56,7 @@ class ServingConfig:
         max_batch_size: Lines of a batch; 1 disables dynamic batching.
         max_queued: Lines that may wait in a process.
         reload_seconds: Interval in which run folders are checked for changes.
+        verbose: Whether to print which engine translates with each run, and why.
         limits: Largest values of a request.
     """
 
@@ -66,6 +69,7 @@ class ServingConfig:
     max_batch_size: int = MAX_BATCH_SIZE
     max_queued: int = MAX_QUEUED_ITEMS
     reload_seconds: float = RELOAD_INTERVAL_SECONDS
+    verbose: bool = False
     limits: Limits = LIMITS
 
 
@@ -83,6 +87,7 @@ def serve(
     beam_size: int | None = None,
     max_batch_size: int = MAX_BATCH_SIZE,
     max_queued: int = MAX_QUEUED_ITEMS,
+    verbose: bool = False,
     echo: Callable[[str], None] = print,
 ) -> None:
     """Serve translations until SIGINT or SIGTERM; requests in progress are finished.
@@ -100,6 +105,7 @@ def serve(
         beam_size: Number of beams; the runs' own if None.
         max_batch_size: Lines that are translated together; 1 disables dynamic batching.
         max_queued: Lines that may wait in a process; requests beyond them get 503.
+        verbose: Whether to print which engine translates with each run, and why.
         echo: Prints messages for the user.
 
     Raises:
@@ -116,6 +122,7 @@ def serve(
         raise RegardError("`serve` needs a run; demo-model is one that the package ships")
     if not 1 <= workers <= MAX_WORKERS:
         raise RegardError(f"workers must be from 1 to {MAX_WORKERS}, but it is {workers}")
+    check_engine(engine, quantization)
     config = ServingConfig(
         tuple(parse_run(run) for run in runs),
         _choose_token(host, token, needs_token),
@@ -125,6 +132,7 @@ def serve(
         threads=max(usable_cores() // workers, 1),
         max_batch_size=max_batch_size,
         max_queued=max_queued,
+        verbose=verbose,
     )
     with bind_socket(host, port) as listener:
         names = tuple(name.lower() for name in proxy_names)
@@ -164,6 +172,11 @@ def build_server(
         )
         for path, languages in config.runs
     ]
+    if config.verbose:
+        for served in runs:
+            run = served.current.run
+            description = describe_engine(run.engine, run.model, config.engine)
+            print(f"{served.languages}: {description}", file=sys.stderr)
     metrics = Metrics()
     service = TranslationService(
         runs,
