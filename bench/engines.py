@@ -1,10 +1,12 @@
 """Engines side by side, from sentences to sentences: the same words? how fast?
 
-    python bench/engines.py RUN SOURCE [REFERENCE] [--seconds 20] [--limit N] [--no-speed]
+    python bench/engines.py RUN --data FOLDER [--languages en fr] [--seconds 20] [--limit N]
     python bench/engines.py --smoke
 
-RUN is a run that CTranslate2 can represent, SOURCE a file of sentences (.gz or not), REFERENCE
-their translations. All engines get the same sentences, and tokenization and detokenization count.
+RUN is a run that CTranslate2 can represent, and FOLDER has Multi30k: `val.en.gz` and
+`test_2016_flickr.en.gz` with their translations. Words are compared on the validation sentences,
+BLEU and speed are those of the test set. All engines get the same sentences, and tokenization and
+detokenization count.
 
 - torch, ctranslate2, ctranslate2 int8: `run.translate` with each engine.
 - direct: CTranslate2 in float32 called without regard, on the batches that regard would take, with
@@ -13,8 +15,9 @@ their translations. All engines get the same sentences, and tokenization and det
   are random, and it writes as many tokens as the run's longest translation of each batch.
 
 Speed is the number of sentences per second; ratios are medians over interleaved rounds. For a
-sentence that two engines translate differently, both translations are scored with the torch
-model: a difference near zero is a tie that rounding decides.
+sentence that two engines translate differently, the torch model scores both translations as the
+search ranks them, and in greedy search the first tokens that differ. A difference below 0.001 is
+a tie that rounding decides; other sentences are printed.
 """
 
 import argparse
@@ -24,7 +27,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import ctranslate2
 import torch
@@ -34,11 +37,12 @@ from transformers import MarianConfig, MarianMTModel
 import regard
 from regard.data import BOS, EOS, PAD
 from regard.data.standalone import to_library_tokenizer
-from regard.decoding import SentenceBatch
+from regard.decoding import SentenceBatch, Translation
 from regard.decoding.engines import save_ctranslate2
 from regard.decoding.translation import sentence_batches
 from regard.evaluation import bleu
 from regard.models import Transformer
+from regard.runs import trace_translation
 from timing import median_ratio, time_interleaved
 
 ENGINES = {
@@ -47,6 +51,12 @@ ENGINES = {
     "ctranslate2 int8": ("ctranslate2", "int8"),
 }
 BEAM_SIZES = (1, 5)
+TIE = 1e-3  # largest difference of log-probabilities that rounding may decide
+GOALS = (  # by beam size
+    ("ctranslate2", "direct", {1: 0.97, 5: 0.97}),
+    ("ctranslate2 int8", "direct", {1: 1.9, 5: 1.6}),
+    ("ctranslate2 int8", "Hugging Face", {1: 3, 5: 5}),
+)
 
 
 def read_lines(path: Path, limit: int | None = None) -> list[str]:
@@ -64,41 +74,66 @@ def load_engines(folder: str) -> dict[str, regard.Run]:
     }
 
 
-def agreement(
-    runs: dict[str, regard.Run], sentences: list[str], references: list[str] | None, beam_size: int
-) -> list[str]:
-    """Return rows that compare the words of each engine with torch's."""
-    words = {
-        name: [str(each) for each in run.translate(sentences, beam_size=beam_size)]
-        for name, run in runs.items()
-    }
-    rows = []
-    for name in runs:
-        differing = [
-            (source, own, reference)
-            for source, own, reference in zip(sentences, words[name], words["torch"], strict=True)
-            if own != reference
-        ]
-        gaps = [score_gap(runs["torch"], *each) for each in differing]
-        score = f"{bleu(words[name], references):.2f}" if references else "–"
-        rows.append(
-            f"| {search_name(beam_size)} | {name} | {1 - len(differing) / len(sentences):.1%} "
-            f"| {max(gaps):.1e} | {score} |"
-            if gaps
-            else f"| {search_name(beam_size)} | {name} | 100 % | | {score} |"
+class Agreement(NamedTuple):
+    """How the translations of an engine differ from those of torch."""
+
+    same: float  # share of the sentences
+    gaps: list[float]  # of the other sentences, by the torch model
+    others: list[str]  # sentences that differ by more than a tie
+
+    @property
+    def ties(self) -> int:
+        """Number of sentences that rounding decides."""
+        return len(self.gaps) - len(self.others)
+
+
+def compare_words(
+    reference_run: regard.Run, run: regard.Run, sentences: list[str], beam_size: int
+) -> Agreement:
+    """Compare the translations of two engines."""
+    pairs = zip(
+        sentences,
+        run.translate(sentences, beam_size=beam_size),
+        reference_run.translate(sentences, beam_size=beam_size),
+        strict=True,
+    )
+    differing = [(source, one, other) for source, one, other in pairs if one.text != other.text]
+    gaps = [score_gap(reference_run, *each, beam_size) for each in differing]
+    others = [
+        f"{source} → {one} | {other} ({gap:.4f})"
+        for gap, (source, one, other) in zip(gaps, differing, strict=True)
+        if gap >= TIE
+    ]
+    return Agreement(1 - len(differing) / len(sentences), gaps, others)
+
+
+def score_gap(
+    run: regard.Run, source: str, one: Translation, other: Translation, beam_size: int
+) -> float:
+    """Return the difference that decided between two translations, by the torch model.
+
+    Of beam search it is that of the scores; of greedy search, that of the log-probabilities of the
+    first tokens that differ.
+    """
+    log_probs = [forced_log_probs(run, source, each.tokens) for each in (one, other)]
+    if beam_size == 1:
+        first = next(
+            position
+            for position, (own, token) in enumerate(
+                zip((*one.tokens, EOS), (*other.tokens, EOS), strict=False)
+            )
+            if own != token
         )
-    return rows
-
-
-def score_gap(run: regard.Run, source: str, own: str, reference: str) -> float:
-    """Return how much log-probability per token the torch model sees between two translations."""
-    scores = []
-    for text in (own, reference):
-        trace = run.trace(source, target=text) if text else None
-        log_probs = [] if trace is None else (trace.tokens["target"].log_probs or ())
-        known = [value for value in log_probs if value is not None]
-        scores.append(sum(known) / max(len(known), 1))
+        return abs(log_probs[0][first] - log_probs[1][first])
+    penalty = run.settings.search.length_penalty
+    scores = [sum(each) / len(each) ** penalty for each in log_probs]
     return abs(scores[0] - scores[1])
+
+
+def forced_log_probs(run: regard.Run, source: str, tokens: Sequence[int]) -> list[float]:
+    """Return the log-probability of each token of a translation and of EOS."""
+    trace = trace_translation(run.model, run.tokenizers, source.strip(), tokens)
+    return [value for value in trace.tokens["target"].log_probs or () if value is not None]
 
 
 class DirectTranslator:
@@ -175,10 +210,10 @@ def decode_marian(
         )
 
 
-def speed(
+def measure_speed(
     runs: dict[str, regard.Run], sentences: list[str], beam_size: int, seconds: float
-) -> list[str]:
-    """Return rows with the speed of every engine."""
+) -> dict[str, list[float]]:
+    """Return the seconds of every round, by engine."""
     run = runs["torch"]
     options = run.translation_options(beam_size=beam_size)
     batches = sentence_batches(run.model, run.tokenizers, sentences, options)
@@ -196,13 +231,7 @@ def speed(
     }
     functions["direct"] = partial(direct.translate, sentences, batches, beam_size)
     functions["Hugging Face"] = partial(decode_marian, marian, padded, lengths, beam_size)
-    times = time_interleaved(functions, seconds, min_rounds=3)
-    return [
-        f"| {search_name(beam_size)} | {name} | {len(sentences) / min(times[name]):.0f} "
-        f"| {median_ratio(times, 'direct', name):.2f} "
-        f"| {median_ratio(times, 'Hugging Face', name):.2f} |"
-        for name in functions
-    ]
+    return time_interleaved(functions, seconds, min_rounds=3)
 
 
 def search_name(beam_size: int) -> str:
@@ -210,12 +239,70 @@ def search_name(beam_size: int) -> str:
     return "greedy" if beam_size == 1 else f"beam size {beam_size}"
 
 
+def report_agreement(
+    runs: dict[str, regard.Run], valid: list[str], test: list[str], references: list[str] | None
+) -> list[str]:
+    """Print how words and BLEU differ between engines; return rows of the summary."""
+    summary, others = [], []
+    print("| search | engine | same words as torch | ties | other | largest difference | BLEU |")
+    print("|---|---|---|---|---|---|---|")
+    for beam_size in BEAM_SIZES:
+        scores = {}
+        for name, run in runs.items():
+            result = compare_words(runs["torch"], run, valid, beam_size)
+            if references:
+                words = [str(each) for each in run.translate(test, beam_size=beam_size)]
+                scores[name] = bleu(words, references)
+            print(
+                f"| {search_name(beam_size)} | {name} | {result.same:.1%} | {result.ties} "
+                f"| {len(result.others)} | {max(result.gaps, default=0.0):.4f} "
+                f"| {f'{scores[name]:.2f}' if scores else '–'} |",
+                flush=True,
+            )
+            if name == "ctranslate2":
+                others += result.others
+                summary.append(
+                    f"| same words in float32, {search_name(beam_size)} | {result.same:.1%} "
+                    f"| ≥ 99 % |"
+                )
+        if scores:
+            change = scores["ctranslate2 int8"] - scores["torch"]
+            summary.append(
+                f"| BLEU of int8 − torch, {search_name(beam_size)} | {change:+.2f} | ≥ −0.2 |"
+            )
+    for line in others:
+        print(f"no tie: {line}")
+    return summary
+
+
+def report_speed(runs: dict[str, regard.Run], sentences: list[str], seconds: float) -> list[str]:
+    """Print the speed of every engine; return rows of the summary."""
+    summary = []
+    print("\n| search | engine | sentences/s | × direct CTranslate2 float32 | × Hugging Face |")
+    print("|---|---|---|---|---|")
+    for beam_size in BEAM_SIZES:
+        times = measure_speed(runs, sentences, beam_size, seconds)
+        for name in times:
+            print(
+                f"| {search_name(beam_size)} | {name} | {len(sentences) / min(times[name]):.0f} "
+                f"| {median_ratio(times, 'direct', name):.2f} "
+                f"| {median_ratio(times, 'Hugging Face', name):.2f} |",
+                flush=True,
+            )
+        for engine, reference, goals in GOALS:
+            summary.append(
+                f"| {engine} / {reference}, {search_name(beam_size)} "
+                f"| {median_ratio(times, reference, engine):.2f} | ≥ {goals[beam_size]} |"
+            )
+    return summary
+
+
 def main() -> None:
-    """Print two tables: agreement and speed."""
+    """Print agreement, speed, and a summary with the goals."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", nargs="?", default="demo-model")
-    parser.add_argument("source", nargs="?", type=Path)
-    parser.add_argument("reference", nargs="?", type=Path)
+    parser.add_argument("--data", type=Path, metavar="FOLDER")
+    parser.add_argument("--languages", nargs=2, default=("en", "fr"), metavar=("FROM", "TO"))
     parser.add_argument("--seconds", type=float, default=20.0, help="of each comparison")
     parser.add_argument("--limit", type=int, help="number of sentences")
     parser.add_argument("--no-speed", action="store_true")
@@ -223,24 +310,23 @@ def main() -> None:
     options = parser.parse_args()
     references = None
     if options.smoke:
-        options.seconds, sentences = 0.0, ["The cat sees a dog.", "I like it.", "The man works."]
-    elif options.source is None:
-        parser.error("SOURCE is needed: a file of sentences")
+        options.seconds = 0.0
+        valid = test = ["The cat sees a dog.", "I like it.", "The man works."]
+    elif options.data is None:
+        parser.error("--data is required, except with --smoke")
     else:
-        sentences = read_lines(options.source, options.limit)
-        if options.reference:
-            references = read_lines(options.reference, options.limit)
+        source, target = options.languages
+        valid = read_lines(options.data / f"val.{source}.gz", options.limit)
+        test, references = (
+            read_lines(options.data / f"test_2016_flickr.{language}.gz", options.limit)
+            for language in (source, target)
+        )
     runs = load_engines(options.run)
-    print("| search | engine | same words as torch | largest difference per token | BLEU |")
-    print("|---|---|---|---|---|")
-    for beam_size in BEAM_SIZES:
-        print("\n".join(agreement(runs, sentences, references, beam_size)), flush=True)
-    if options.no_speed:
-        return
-    print("\n| search | engine | sentences/s | × direct CTranslate2 float32 | × Hugging Face |")
-    print("|---|---|---|---|---|")
-    for beam_size in BEAM_SIZES:
-        print("\n".join(speed(runs, sentences, beam_size, options.seconds)), flush=True)
+    summary = report_agreement(runs, valid, test, references)
+    if not options.no_speed:
+        summary += report_speed(runs, test, options.seconds)
+    print("\n| measure | result | goal |\n|---|---|---|")
+    print("\n".join(summary))
 
 
 if __name__ == "__main__":

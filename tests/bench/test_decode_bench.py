@@ -36,6 +36,8 @@ def test_engine_benchmark_compares_words_and_speed_of_every_engine():
         check=True,
     ).stdout
     for search in ("greedy", "beam size 5"):
-        assert f"| {search} | ctranslate2 | 100 % |" in output
+        assert f"| {search} | ctranslate2 | 100.0% | 0 | 0 | 0.0000 | – |" in output
+        assert f"| same words in float32, {search} | 100.0% | ≥ 99 % |" in output
+        assert re.search(rf"\| ctranslate2 int8 / direct, {search} \| [\d.]+ \| ≥ 1\.\d \|", output)
         for engine in ("torch", "ctranslate2", "ctranslate2 int8", "direct", "Hugging Face"):
             assert re.search(rf"\| {search} \| {engine} \| \d+ \| [\d.]+ \| [\d.]+ \|", output)
