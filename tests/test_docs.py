@@ -64,6 +64,21 @@ def test_python_page_runs(tiny_run, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.usefixtures("unchecked")
+def test_engines_page_runs(tiny_run, tmp_path, monkeypatch):
+    pytest.importorskip("ctranslate2", reason="the extra fast is not installed")
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(tiny_run, "run")
+    names: dict[str, object] = {}
+    for block in blocks("engines.md"):
+        exec(block, names)
+    assert [names[name].engine.name for name in ("run", "reference", "quantized")] == [
+        "ctranslate2",
+        "torch",
+        "ctranslate2",
+    ]
+
+
+@pytest.mark.usefixtures("unchecked")
 def test_attribution_page_runs():
     names: dict[str, object] = {}
     for block in blocks("attribution.md"):

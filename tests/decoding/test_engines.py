@@ -134,21 +134,30 @@ def test_model_with_few_positions_refuses_a_greater_min_length(tokenizers, tmp_p
             translate(model, tokenizers, ["a bird"], min_length=12, engine=engine)
 
 
-def test_samples_without_seed_have_the_probabilities_of_torch(tokenizers, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "options", [{"temperature": 0.7, "top_k": 4}, {"temperature": 1.4, "top_p": 0.6}]
+)
+def test_samples_without_seed_have_the_probabilities_of_torch(
+    tokenizers, tmp_path, monkeypatch, options
+):
     model = make_model(tokenizers)
     engine = make_engine(model, tokenizers, tmp_path)
     source = torch.tensor([tokenizers.source.encode("a bird")])
     state = model.init_state(model.encode(source, torch.tensor([source.shape[1]])))
     logits = model.logits(model.step(torch.tensor([[1]]), state)[0])[0, 0]
     logits[[0, 1]] = -torch.inf  # padding and BOS
-    top = logits.topk(4)
-    expected = dict(zip(top.indices.tolist(), (top.values / 0.7).softmax(0).tolist(), strict=True))
+    probs, order = (logits / options["temperature"]).softmax(0).sort(descending=True)
+    is_kept = torch.arange(len(probs)) < options.get("top_k", len(probs))
+    is_kept &= probs.cumsum(0) - probs < options.get("top_p", 1)
+    kept = (probs * is_kept / (probs * is_kept).sum())[is_kept]
+    expected = dict(zip(order[is_kept].tolist(), kept.tolist(), strict=True))
+    assert 2 < len(expected) < 20
     monkeypatch.setattr(TorchEngine, "translate_batch", None)  # not called
     results = translate(
         model,
         tokenizers,
         ["a bird"] * 4000,
-        sampling=SamplingConfig(temperature=0.7, top_k=4),
+        sampling=SamplingConfig(**options),
         max_length=1,
         engine=engine,
     )
@@ -159,8 +168,10 @@ def test_samples_without_seed_have_the_probabilities_of_torch(tokenizers, tmp_pa
         assert tokens.count(token) / 4000 == pytest.approx(probability, abs=5 * deviation + 1e-4)
 
 
-@pytest.mark.parametrize("options", [{"seed": 3}, {"top_p": 0.8}])
-def test_samples_with_seed_or_top_p_are_left_to_torch(tokenizers, tmp_path, monkeypatch, options):
+@pytest.mark.parametrize("options", [{"seed": 3}, {"top_k": 9, "top_p": 0.8}])
+def test_samples_that_ctranslate2_draws_differently_are_left_to_torch(
+    tokenizers, tmp_path, monkeypatch, options
+):
     model = make_model(tokenizers)
     engine = make_engine(model, tokenizers, tmp_path)
     searched = []

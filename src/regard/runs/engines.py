@@ -129,8 +129,8 @@ def describe_engine(engine: Engine, model: Seq2SeqModel, asked: str = "auto") ->
     if engine.name == "torch":
         return line
     return (
-        f"{line}; torch searches prefixes, samples with a seed or top_p and beams with a "
-        "min_length, and traces attention"
+        f"{line}; torch searches prefixes, beams with a min_length, samples with a seed or with "
+        "both top_k and top_p, and traces attention"
     )
 
 

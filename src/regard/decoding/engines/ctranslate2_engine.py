@@ -46,7 +46,7 @@ class CTranslate2Engine:
     - Prefixes: any tokens may spell the last word of a prefix, and CTranslate2 forces given tokens.
       It also leaves their log-probabilities out of the score.
     - Samples with a seed, since CTranslate2 has one random generator for all requests; and with
-      `top_p`, which it applies before the temperature.
+      both `top_k` and `top_p`, which it applies to the probabilities of the `top_k` tokens.
     - Beams with a `min_length`, where CTranslate2 ranks by probabilities without that of EOS, and
       sentences whose beams exceed a given `max_length`, which it ranks without EOS.
     - Sentences that need more positions than the converted model has.
@@ -151,6 +151,7 @@ class CTranslate2Engine:
         return {
             "beam_size": 1,
             "sampling_topk": min(sampling.top_k or 0, len(self._target_tokens)),  # 0: all
+            "sampling_topp": sampling.top_p,
             "sampling_temperature": sampling.temperature,
         }
 
@@ -228,7 +229,9 @@ class _BatchScores:
 
 def _can_sample(sampling: SamplingConfig | None) -> bool:
     """Return whether CTranslate2 samples as torch does, or there is nothing to sample."""
-    return sampling is None or (sampling.seed is None and sampling.top_p == 1.0)
+    if sampling is None:
+        return True
+    return sampling.seed is None and (sampling.top_k is None or sampling.top_p == 1.0)
 
 
 def _callback(
