@@ -86,3 +86,31 @@ def test_results_are_plotted():
     assert result.plot("importance").axes
     edges = analysis.knockout_matrix(OneHead(), x, squares, [1], [0, 2], progress=False)
     assert edges.plot().axes[0].get_xlabel() == "key"
+
+
+class SharedLayers(nn.Module):
+    """Two layers with the same parameters, as in ALBERT."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = OneHead()
+
+    def forward(self, x):
+        return self.layer(self.layer(x).repeat(1, 1, HEADS))
+
+
+def test_patching_a_module_that_is_called_twice_is_refused():
+    x = torch.randn(1, 5, WIDTH)
+    with pytest.raises(regard.RegardError, match=r"layer was called 2 times"):
+        analysis.patch(SharedLayers(), x, x + 1, squares, progress=False)
+
+
+def test_knocked_out_edges_are_labelled_by_tokens():
+    pytest.importorskip("matplotlib")
+    x = torch.randn(1, 4, WIDTH)
+    found = analysis.knockout_matrix(OneHead(), x, squares, [1, 3], [0, 2], progress=False)
+    axes = found.plot(tokens=["the", "old", "cat", "sleeps"]).axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["the", "cat"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["old", "sleeps"]
+    with pytest.raises(regard.RegardError, match="tokens must cover position 3, but there are 3"):
+        found.plot(tokens=["the", "old", "cat"])

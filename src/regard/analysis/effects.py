@@ -87,16 +87,34 @@ class KnockoutMatrix:
     keys: tuple[int, ...]
     values: Array
 
-    def plot(self, title: str = "") -> "matplotlib.figure.Figure":
-        """Plot the changes; colours diverge from 0."""
+    def plot(
+        self,
+        title: str = "",
+        *,
+        tokens: Sequence[str] | None = None,
+        key_tokens: Sequence[str] | None = None,
+    ) -> "matplotlib.figure.Figure":
+        """Plot the changes; colours diverge from 0.
+
+        Args:
+            title: text above the map.
+            tokens: of all positions, to label queries and keys by; positions by default.
+            key_tokens: those of the keys, if they are of another text (cross-attention).
+
+        Raises:
+            RegardError: if there are fewer tokens than positions.
+        """
+        from regard.viz import font_families
         from regard.viz.heatmap import new_figure, set_titles
 
         figure = new_figure(2.0 + 0.4 * len(self.keys), 1.6 + 0.4 * len(self.queries))
         axes = figure.add_subplot()
         limit = float(np.abs(self.values).max()) or 1.0
         image = axes.imshow(self.values, cmap="PuOr_r", vmin=-limit, vmax=limit)
-        axes.set_xticks(range(len(self.keys)), [str(n) for n in self.keys])
-        axes.set_yticks(range(len(self.queries)), [str(n) for n in self.queries])
+        style: dict[str, Any] = {"parse_math": False, "fontfamily": font_families()}
+        columns = _labels(self.keys, tokens if key_tokens is None else key_tokens)
+        axes.set_xticks(range(len(self.keys)), columns, **style)
+        axes.set_yticks(range(len(self.queries)), _labels(self.queries, tokens), **style)
         axes.set(xlabel="key", ylabel="query")
         figure.colorbar(image, ax=axes, label="change of the metric")
         set_titles(figure, title, None)
@@ -186,7 +204,8 @@ def patch(
         clean one.
 
     Raises:
-        RegardError: if both runs have the same metric, or other numbers of positions.
+        RegardError: if both runs have the same metric, or other numbers of positions, or a module
+            is called more than once, as layers that share parameters are.
 
     Example:
         >>> import torch, regard
@@ -200,6 +219,13 @@ def patch(
     heads = _count_heads(model, clean, modules)
     with torch.no_grad(), watch(model, keep="all") as capture:
         target = float(metric(call_model(model, clean), clean))
+    for name in heads:
+        num_calls = sum(record.name == name for record in capture)
+        if num_calls != 1:
+            raise RegardError(
+                f"{name} was called {num_calls} times, so that its patterns cannot be patched one "
+                "by one; choose others by modules="
+            )
     base = _mean_metric(model, [corrupted], metric)
     if target == base:
         raise RegardError(f"clean and corrupted inputs must differ in the metric; both give {base}")
@@ -304,6 +330,17 @@ def _effects(
         for head in range(heads[name]):
             values[row, head] = effects[name, head]
     return HeadEffects(tuple(heads), values, label)
+
+
+def _labels(positions: Sequence[int], tokens: Sequence[str] | None) -> list[str]:
+    """Return the tokens at some positions, or the positions."""
+    if tokens is None:
+        return [str(n) for n in positions]
+    if max(positions) >= len(tokens):
+        raise RegardError(
+            f"tokens must cover position {max(positions)}, but there are {len(tokens)}"
+        )
+    return [tokens[n] for n in positions]
 
 
 def _ranks(values: Array) -> Array:
