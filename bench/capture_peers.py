@@ -6,7 +6,7 @@ One model with random parameters and the shape of GPT-2 small, one thread. A pee
 installed is left out; an environment with all of them:
 
     python -m venv peers
-    peers/bin/pip install torch==2.13.0 transformer_lens==2.18.* nnsight captum .
+    peers/bin/pip install torch==2.13.0 'transformer_lens>=4' nnsight captum .
     peers/bin/python bench/capture_peers.py
 
 - plain: the model as it is, on torch's fused kernel, nothing captured.
@@ -14,11 +14,12 @@ installed is left out; an environment with all of them:
 - Hugging Face: the model switched to its eager implementation, `output_attentions=True`.
 - nnsight: the model switched to eager; the second output of every attention module is saved.
 - captum: the model switched to eager; `LayerActivation` of every attention module.
-- TransformerLens: its own implementation of GPT-2, of the same shape; patterns from the cache.
+- TransformerLens: a bridge that replaces the modules of the model, switched to eager; patterns
+  from its cache.
 
 CPU time and memory belong to one pass with all weights held at its end. Memory is the peak during
 the first pass, in a process of its own. "output" is the largest difference of the logits from the
-plain pass; TransformerLens has other parameters, so that it has none.
+plain pass.
 """
 
 import argparse
@@ -143,23 +144,14 @@ def with_captum(shape: Shape) -> Pass:
 
 
 def with_transformer_lens(shape: Shape) -> Pass:
-    """Run TransformerLens' own GPT-2, and take the patterns from its cache."""
-    from transformer_lens import HookedTransformer, HookedTransformerConfig
+    """Wrap the modules of the model in a bridge, and take the patterns from its cache."""
+    from transformer_lens.model_bridge.sources import build_bridge_from_module
 
-    config = HookedTransformerConfig(
-        n_layers=shape.layers,
-        d_model=shape.width,
-        n_ctx=max(shape.tokens, 1024),
-        d_head=64,
-        n_heads=shape.heads,
-        d_vocab=VOCABULARY,
-        act_fn="gelu_new",
-        normalization_type="LN",
-    )
-    model, tokens = HookedTransformer(config).eval(), tokens_of(shape)
+    model, tokens = gpt2(shape, "eager"), tokens_of(shape)
+    bridge = build_bridge_from_module(model, "GPT2LMHeadModel", hf_config=model.config).eval()
 
     def run() -> tuple[Tensor, list[Tensor]]:
-        logits, cache = model.run_with_cache(
+        logits, cache = bridge.run_with_cache(
             tokens, names_filter=lambda name: name.endswith("hook_pattern")
         )
         return logits, [cache["pattern", layer] for layer in range(shape.layers)]
@@ -173,7 +165,7 @@ METHODS: dict[str, tuple[str | None, str, Callable[[Shape], Pass]]] = {
     "Hugging Face": (None, "switched to eager", with_hugging_face),
     "nnsight": ("nnsight", "switched to eager", with_nnsight),
     "captum": ("captum", "switched to eager", with_captum),
-    "TransformerLens": ("transformer_lens", "implemented again", with_transformer_lens),
+    "TransformerLens": ("transformer_lens", "modules replaced, eager", with_transformer_lens),
 }
 """By name: the package it needs, what becomes of the model, and how to make a pass."""
 
@@ -199,25 +191,22 @@ def measure(shape: Shape, rounds: int) -> list[str]:
     for name, (model, _) in methods.items():
         ratios = [a / b for a, b in zip(seconds[name], seconds["plain"], strict=True)]
         logits, captured = results[name]
-        is_same_model = name != "TransformerLens"
         rows.append(
             f"| {name} | {model} | {median(ratios):.2f} | {min(seconds[name]):.2f} "
-            f"| {peaks[name]:.0f} | {_difference(logits, reference, is_same_model)} "
-            f"| {_largest_error(captured, weights, is_same_model)} |"
+            f"| {peaks[name]:.0f} | {_difference(logits, reference)} "
+            f"| {_largest_error(captured, weights)} |"
         )
     return rows
 
 
-def _difference(logits: Tensor, reference: Tensor, is_same_model: bool) -> str:
-    if not is_same_model:
-        return ""
+def _difference(logits: Tensor, reference: Tensor) -> str:
     if torch.equal(logits, reference):
         return "identical"
     return f"{(logits - reference).abs().max():.0e}"
 
 
-def _largest_error(captured: list[Any], weights: list[Tensor], is_same_model: bool) -> str:
-    if not captured or not is_same_model:
+def _largest_error(captured: list[Any], weights: list[Tensor]) -> str:
+    if not captured:
         return ""
     pairs = zip(captured, weights, strict=True)
     return f"{max(float((one - other).abs().max()) for one, other in pairs):.0e}"
