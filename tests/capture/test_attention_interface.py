@@ -113,7 +113,7 @@ def test_packed_texts_are_separate():
 def test_other_result_than_that_of_the_arguments_is_refused(case):
     other = CASES["not causal"][0]
     call = make_call(other, QUERIES, KEYS, scaling=0.4, **CASES[case][1])
-    with pytest.raises(ValueError, match=r"'kernel' does not return softmax\(QKᵀ\)V"):
+    with pytest.raises(TypeError, match=r"'kernel' does not return softmax\(QKᵀ\)V"):
         call.to_captured()
 
 
@@ -133,7 +133,7 @@ def test_dropout_is_not_taken_for_another_function():
 
 def test_paged_cache_is_refused():
     call = make_call(CASES["not causal"][0], QUERIES, KEYS, block_table=torch.zeros(1))
-    with pytest.raises(ValueError, match=r"paged cache \(block_table=\)"):
+    with pytest.raises(TypeError, match=r"paged cache \(block_table=\)"):
         call.to_captured()
 
 

@@ -8,7 +8,6 @@ from torch import nn
 from torch.nn.functional import scaled_dot_product_attention, softmax
 
 from regard import watch
-from regard.capture.head_layout import NO_HEADS, HeadLayout, folded_layout
 
 HEADS, WIDTH, LENGTH = 4, 12, 5
 
@@ -231,24 +230,3 @@ def test_heads_of_unbatched_attention_are_heads():
     with watch(model) as capture:
         model(rows)
     torch.testing.assert_close(capture[0].weights, weights_by_formula(model, rows[None]))
-
-
-def test_layout_is_followed_from_split_to_fold_and_back():
-    rows = torch.randn(2, 5, 12)
-    split = rows.view(2, 5, 4, 3)
-    layout = NO_HEADS.through("view", rows, split)
-    assert layout == HeadLayout(4, -2)
-    transposed = split.transpose(1, 2)
-    layout = layout.through("transpose", split, transposed)
-    assert layout == HeadLayout(4, -3)
-    folded = transposed.flatten(0, 1)
-    assert layout.through("flatten", transposed, folded) == folded_layout(4)
-    assert folded_layout(4).through("view", folded, transposed) == HeadLayout(4, -3)
-    assert folded_layout(4).through("contiguous", folded, folded) == folded_layout(4)
-
-
-def test_single_query_is_not_confused_with_a_head():
-    scores = torch.randn(8, 1, 6)
-    unfolded = scores.view(2, 4, 1, 6)
-    assert folded_layout(4).through("view", scores, unfolded) == HeadLayout(4, -3)
-    assert NO_HEADS.through("view", scores, unfolded) == NO_HEADS

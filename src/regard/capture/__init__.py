@@ -8,21 +8,27 @@ works, from a torch call to a picture:
    autograd and from other modes (`isolation.py`). Compiled models run eagerly meanwhile, and
    regard's own attention notifies the mode, which is registered as its observer. An error while
    capturing is noted in the `Capture` and never reaches the model.
-2. **Recognisers**. Four kinds of attention are recognised: `scaled_dot_product_attention` (that of
+2. **Recognisers**. Five kinds of attention are recognised: `scaled_dot_product_attention` (that of
    `nn.MultiheadAttention` too, by running a twin of its Python code), `flex_attention`, regard's
-   own attention, and softmax followed by a product with values (`softmax.py`), which follows each
-   softmax result through dropout, masks and reshapes.
+   own attention, attention functions of transformers (`attention_interface.py`), and weights that
+   the model computes itself (`weight_tracker.py`): a softmax or another normaliser of scores is
+   followed through dropout, masks, reshapes, mixing of heads and gates to the product with values,
+   which `equations.py` reads however it was written. A softmax that never met values is listed,
+   and so is one over experts, features or classes, which is not attention over positions.
 3. **Calls** (`calls/`). Each becomes a `CapturedCall`, which holds the inputs and recomputes any
    block of the weights (batch, head, query, key), also where a fused kernel never computed them.
-   `mask_analysis.py` finds out whether a mask is causal and which keys are padding;
-   `head_layout.py` finds the heads where they are folded into the batch axis.
-4. **Lineage** (`lineage.py`, `call_site.py`). Where queries and keys were projected from decides
+   `mask_analysis.py` finds out whether a mask is causal and which keys are padding.
+4. **Axes** (`axes.py`, `arrangement.py`). Every axis is labelled with its origin, which is followed
+   through views, products and joins. Heads were split from a projection, windows from the rows
+   that are attended to; the rest is the batch. Where nothing is known, axes are taken in torch's
+   order, and the record says which are uncertain.
+5. **Lineage** (`lineage.py`, `call_site.py`). Where queries and keys were projected from decides
    whether attention is "self", "causal" or "cross"; whether keys were appended to a cache decides
    whether a call is a generation step. The Python stack names the module and line that called.
-5. **Records** (`record.py`). A `CapturedAttention` keeps the weights or their summary
-   (`summary.py`), and appends the steps of a generation that continue its keys. `capture.py` holds
-   the records of one `watch`.
-6. **Trace** (`to_trace.py`). `Capture.trace(source, target)` selects one batch item and attaches
+6. **Records** (`record.py`). A `CapturedAttention` keeps the weights or their summary
+   (`summary.py`), and appends the steps of a generation that continue its keys and the chunks of
+   queries of one call. `capture.py` holds the records of one `watch`.
+7. **Trace** (`to_trace.py`). `Capture.trace(source, target)` selects one batch item and attaches
    tokens: the `regard.trace.Trace` that every picture and analysis reads.
 
 `edited.py` has the weights that `regard.edit` replaced, which records then show.
@@ -59,8 +65,12 @@ checks that this list is complete and that the installed torch has them.
       torch.nn.Module._call_impl                            recognise the frame of a module's call
     mask_analysis.py
       torch.nn.attention.bias.CausalBias._materialize       read causal biases as tensors
-    softmax.py
+    axes.py
+      torch.Tensor._version                                 were buffers, as KV caches, written to?
+      torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
+    weight_tracker.py
       torch._softmax                                        recognised as a softmax
+      torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
     calls/flex.py
       torch.nn.attention.flex_attention._vmap_for_bhqkv     evaluate score_mod and mask_mod for all
       torch._dynamo._trace_wrapped_higher_order_op.TransformGetItemToIndex   positions at once

@@ -52,11 +52,11 @@ class AttentionFunctionCall:
         """Return the call as one whose weights can be computed.
 
         Raises:
-            ValueError: if the weights do not follow from the arguments.
+            TypeError: if the weights do not follow from the arguments.
         """
         paged = next((x for x in ("cache", "block_table") if self.options.get(x) is not None), None)
         if paged is not None:
-            raise ValueError(f"{self.name!r} reads keys from a paged cache ({paged}=)")
+            raise TypeError(f"{self.name!r} reads keys from a paged cache ({paged}=)")
         captured = KernelCall(
             self.queries,
             self.keys,
@@ -70,7 +70,7 @@ class AttentionFunctionCall:
         )
         has_dropout = bool(self.options.get("dropout"))
         if self.context is None or not (has_dropout or captured.agrees_with(self.context)):
-            raise ValueError(
+            raise TypeError(
                 f"the attention function {self.name!r} does not return softmax(QKᵀ)V of its inputs"
             )
         return captured

@@ -6,12 +6,13 @@ recompile it, and costs nothing where there is no attention.
 
 import inspect
 import sys
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from torch import nn
+from torch import Tensor, nn
 
 _READS_LOCALS = {"locals", "vars", "eval", "exec", "f_locals"}  # names that give access to locals
 _MODULE_CALL = nn.Module._call_impl.__code__
@@ -56,6 +57,12 @@ class ModuleNames:
             id(module): _without_wrappers(name) or type(module).__name__
             for name, module in model.named_modules()
         }
+        self._model = model
+
+    def constants(self) -> Iterator[Tensor]:
+        """Yield the parameters and buffers of the model."""
+        yield from self._model.parameters()
+        yield from self._model.buffers()
 
     def all(self) -> list[str]:
         """Return all names."""
@@ -73,13 +80,18 @@ class ModuleNames:
         """
         frame: FrameType | None = sys._getframe(1)
         site: CallSite | None = None
+        is_other = False  # in a module that is not one of the model's
         while frame is not None:
             module = _first_argument(frame)
             if isinstance(module, nn.Module) and id(module) in self._names:
+                if is_other and not _is_method(frame):
+                    return None  # a function that received both
                 if site is None or (module is site.module and _is_method(frame)):
                     site = self._site_at(frame, module)
                 if module is not site.module or _is_method(frame):
                     return site
+            elif isinstance(module, nn.Module) and site is None:
+                is_other = True
             frame = frame.f_back
         return site
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from regard.capture.arrangement import PLAIN_AXES, CallAxes
 from regard.capture.call_site import CallSite, ModelCall
 from regard.capture.calls import CapturedCall
 from regard.capture.hf_tokens import tokens_of_inputs
@@ -47,17 +48,22 @@ class Capture:
         keep: Keep = "auto",
         modules: Sequence[str] = (),
         heads: Sequence[int] | None = None,
+        *,
+        keep_vectors: bool = False,
     ) -> None:
         self.model = model  # its class
         self.num_functions = 0  # torch functions called
-        self._keep, self._patterns = keep, modules
+        self._keep, self._patterns, self._keep_vectors = keep, modules, keep_vectors
         self._heads = None if heads is None else list(heads)
         self._records: list[CapturedAttention] = []
         # by module and line: records that a step may continue, latest first, and their number
         self._open: dict[tuple[str, str], deque[CapturedAttention]] = {}
         self._num_calls: dict[tuple[str, str], int] = {}
         self._excluded: dict[str, None] = {}  # names of modules, in order
+        self._multiplied: set[tuple[str, frozenset[int]]] = set()
         self._failures: dict[str, str] = {}
+        self._values_not_found: dict[str, None] = {}  # softmaxes over positions, by module and line
+        self._not_attention: dict[str, None] = {}  # softmaxes over anything else
 
     def add(
         self,
@@ -66,14 +72,29 @@ class Capture:
         same_rows: bool | None,
         from_cache: bool = False,
         model_call: ModelCall | None = None,
+        axes: CallAxes = PLAIN_AXES,
     ) -> None:
-        """Record a call, as the next step of an earlier one or on its own."""
+        """Record a call, as the next step or chunk of an earlier one or on its own."""
         if self._patterns and not any(fnmatchcase(site.module_name, p) for p in self._patterns):
             self._excluded[site.module_name] = None
             return
-        key, kind = (site.module_name, site.location), classify(call, same_rows, from_cache)
+        key = site.module_name, site.location
+        if axes.num_windows > 1:
+            kind = classify_windows(call, axes, same_rows)
+        else:
+            kind = classify(call, same_rows, from_cache)
         candidates = self._open.setdefault(key, deque(maxlen=MAX_OPEN_RECORDS))
+        if axes.roots and axes.part is None:
+            if (site.module_name, axes.roots) in self._multiplied:
+                return  # the module multiplied these very weights with other values before
+            self._multiplied.add((site.module_name, axes.roots))
         for record in candidates:
+            if record.is_followed_by(call, axes):
+                record.append_chunk(call, axes, same_rows is not False)
+                return
+            if record.has_other_part(call, axes):
+                record.append_part(call, axes)
+                return
             if record.continues(call, kind, model_call) or (
                 same_rows and record.continues(call, "causal", model_call)
             ):
@@ -91,6 +112,8 @@ class Capture:
             num_heads=call.shape[1],
             offset=call.offset if kind == "causal" else 0,
             extra_keys=call.extra_keys,
+            axes=axes,
+            keep_vectors=self._keep_vectors,
         )
         record.append(call, model_call)
         self._records.append(record)
@@ -100,6 +123,13 @@ class Capture:
     def record_failure(self, site: CallSite, reason: str) -> None:
         """Note that a module called attention that could not be captured."""
         self._failures[f"{site.module_name} ({site.location})"] = reason
+
+    def record_softmax(self, site: CallSite, is_over_positions: bool) -> None:
+        """Note a softmax that did not become attention."""
+        if self._patterns and not any(fnmatchcase(site.module_name, p) for p in self._patterns):
+            return
+        listed = self._values_not_found if is_over_positions else self._not_attention
+        listed[f"{site.module_name} ({site.location})"] = None
 
     def close(self) -> None:
         """Drop the state used to recognise generation steps."""
@@ -125,6 +155,16 @@ class Capture:
     def failures(self) -> tuple[str, ...]:
         """What was seen but could not be captured: module, line and reason of each."""
         return tuple(f"{site}: {reason}" for site, reason in self._failures.items())
+
+    @property
+    def values_not_found(self) -> tuple[str, ...]:
+        """Softmaxes over positions that were not followed to values: module and line of each."""
+        return tuple(self._values_not_found)
+
+    @property
+    def not_attention(self) -> tuple[str, ...]:
+        """Softmaxes over experts, codebooks, features or classes: module and line of each."""
+        return tuple(self._not_attention)
 
     def weights(self, name: str, call: int = 0, kind: Kind | None = None) -> Tensor:
         """Return the weights of a module.
@@ -250,17 +290,23 @@ class Capture:
         steps: dict[tuple[str, ...], list[int]] = {}
         for record in self:
             size = f"{record.num_queries} × {record.num_keys}"
+            if record.num_windows > 1:
+                size += f" in {record.num_windows} windows"
             about = (record.name, record.call_site, record.kind, str(record.num_heads), size)
-            steps.setdefault((*about, record.storage), []).append(record.steps)
+            steps.setdefault((*about, record.storage + _notes(record)), []).append(record.steps)
         return [
             (*about, _format_calls(counts), storage) for (*about, storage), counts in steps.items()
         ]
 
     def _failure_lines(self) -> list[str]:
-        return [f"not captured: {failure}" for failure in self.failures]
+        return [
+            *(f"not captured: {failure}" for failure in self.failures),
+            *(f"softmax seen, values not found: {site}" for site in self.values_not_found),
+            *(f"not attention over positions: {site}" for site in self.not_attention),
+        ]
 
     def _explain_nothing(self) -> str:
-        if self._failures:
+        if self._failures or self._values_not_found:
             return "\n".join(self._failure_lines())
         if not self.num_functions:
             return (
@@ -301,10 +347,27 @@ def classify(call: CapturedCall, same_rows: bool | None, from_cache: bool = Fals
     return "cross" if queries < keys else "self"
 
 
+def classify_windows(call: CapturedCall, axes: CallAxes, same_rows: bool | None) -> Kind:
+    """Return the kind of attention within windows, whose queries are not the last of the keys."""
+    if same_rows is None:
+        same_rows = axes.is_over_same_rows
+    if not same_rows:
+        return "cross"
+    return "causal" if call.is_causal and call.shape[2] == call.shape[3] else "self"
+
+
 def _format_calls(steps: list[int]) -> str:
     """Format the number of calls, with that of their steps if there were several."""
     total = sum(steps)
     return str(len(steps)) if total == len(steps) else f"{len(steps)} ({total} steps)"
+
+
+def _notes(record: CapturedAttention) -> str:
+    """Return what is unusual about weights: their normaliser, what was applied, doubts."""
+    notes = [] if record.normaliser == "softmax" else [f"normaliser: {record.normaliser}"]
+    notes += [f"applied: {', '.join(record.applied)}"] if record.applied else []
+    notes += [f"uncertain axis: {', '.join(record.uncertain)}"] if record.uncertain else []
+    return "".join(f"; {note}" for note in notes)
 
 
 def _plural(count: int, noun: str) -> str:

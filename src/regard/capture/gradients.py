@@ -13,14 +13,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from regard.attention import AttentionCall, register_observer
+from regard.attention import AttentionCall
+from regard.capture.arrangement import PLAIN_AXES, CallAxes
+from regard.capture.attention_interface import AttentionFunctionCall
 from regard.capture.call_site import ModuleNames
 from regard.capture.calls import CapturedCall, to_four_axes
 from regard.capture.capture import Capture
 from regard.capture.isolation import compiled_models_run_eagerly
 from regard.capture.mode import CaptureMode
 from regard.capture.record import CapturedAttention
-from regard.capture.softmax import MatchedAttention
+from regard.capture.weight_tracker import MatchedAttention
 from regard.errors import RegardError
 
 ToWeights = Callable[[Tensor], Tensor]
@@ -88,11 +90,11 @@ def watch_gradients(model: nn.Module) -> Iterator[GradientCapture]:
     capture = Capture(type(model).__name__, "all")
     seen = GradientCapture(capture)
     mode = _GradientMode(ModuleNames(model), capture, seen)
-    with compiled_models_run_eagerly(), register_observer(mode.on_regard_call), mode:
+    with compiled_models_run_eagerly(), mode.observing(), mode:
         try:
             yield seen
         finally:
-            capture.close()
+            mode.close()
 
 
 class _GradientMode(CaptureMode):
@@ -117,6 +119,17 @@ class _GradientMode(CaptureMode):
 
         return super().on_regard_call(call, run_and_keep)
 
+    def on_attention_function(self, call: AttentionFunctionCall, run: Callable[[], Any]) -> Any:
+        """Run an attention function of transformers, keep its context, and record it."""
+
+        def run_and_keep() -> Any:
+            result = run()
+            self._context = result[0] if isinstance(result, tuple) else result
+            self._to_context = lambda gradient: gradient.transpose(1, 2)
+            return result
+
+        return super().on_attention_function(call, run_and_keep)
+
     def _examine(
         self,
         func: Callable[..., Any],
@@ -126,9 +139,8 @@ class _GradientMode(CaptureMode):
         out: Any,
     ) -> None:
         if name in ("scaled_dot_product_attention", "flex_attention"):
-            layout = self._lineage.head_layout(args[0])
             self._context = out[0] if isinstance(out, tuple) else out
-            self._to_context = lambda gradient: to_four_axes(layout.split(gradient))
+            self._to_context = self._context_layout(name, args)
         super()._examine(func, name, args, kwargs, out)
 
     def _record_match(self, match: MatchedAttention, out: Any) -> None:
@@ -137,10 +149,15 @@ class _GradientMode(CaptureMode):
         self._match = None
 
     def _record(
-        self, call: CapturedCall, same_rows: bool | None, from_cache: bool, out: Any
+        self,
+        call: CapturedCall,
+        same_rows: bool | None,
+        from_cache: bool,
+        out: Any,
+        axes: CallAxes = PLAIN_AXES,
     ) -> None:
         steps = [record.steps for record in self._capture]
-        super()._record(call, same_rows, from_cache, out)
+        super()._record(call, same_rows, from_cache, out, axes)
         changed = [n for n, x in enumerate(self._capture) if n >= len(steps) or x.steps > steps[n]]
         if not changed:
             return  # not a call of this model
@@ -168,14 +185,15 @@ def _from_context(call: CapturedCall, to_context: ToWeights) -> ToWeights:
 
 def _join(record: CapturedAttention, parts: Sequence[tuple[_Part, Tensor | None]]) -> Tensor:
     """Join the gradients of a record's steps along the queries."""
-    weights = record.weights
+    weights = record.flat_weights
     assert weights is not None, "kept in full"
     rows = []
     for part, gradient in parts:
         gradient = torch.zeros_like(part.tensor) if gradient is None else gradient
         rows.append(part.to_weights(gradient).cpu())
     width = weights.shape[-1]
-    joined = torch.cat([pad(x, (0, max(0, width - x.shape[-1])))[..., :width] for x in rows], -2)
+    rows = [pad(x, (0, max(0, width - x.shape[-1])))[..., :width] for x in rows]
+    joined = torch.cat(rows, record.joined_axis)
     if joined.shape != weights.shape:
         raise RegardError(
             f"the gradient of {record.name} has shape {tuple(joined.shape)}, but its weights "

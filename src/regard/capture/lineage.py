@@ -14,8 +14,6 @@ from typing import Any
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from regard.capture.head_layout import NO_HEADS, HeadLayout
-
 LAYOUT_FUNCTIONS = {
     *("view", "reshape", "view_as", "transpose", "permute", "movedim", "swapaxes", "unsqueeze"),
     *("squeeze", "flatten", "unflatten", "expand", "contiguous", "clone", "detach", "chunk"),
@@ -25,7 +23,8 @@ LAYOUT_FUNCTIONS = {
 }
 """Functions that rearrange, slice, copy or cast elements without computing new ones."""
 
-_PRODUCTS = {"matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "baddbmm", "mm"}
+_PRODUCTS = {"matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "baddbmm", "mm", "tensordot"}
+_PRODUCTS |= {"cdist"}
 _APPENDS = {"cat", "concat", "concatenate", "index_copy", "index_copy_", "slice_scatter"}
 _APPENDS |= {"__setitem__", "copy_", "scatter", "scatter_"}
 _MAX_ORIGINS = 8  # latest origins remembered: cached keys gain one with every generation step
@@ -42,7 +41,6 @@ class Provenance:
     parents: Origins = frozenset()  # ids that those were projected from: some models project twice
     score_origins: tuple[Origins, Origins] | None = None  # of scores: origins of queries and keys
     from_cache: bool = False  # rows were appended to others; of scores: on one side only
-    head_layout: HeadLayout = NO_HEADS
 
 
 class Lineage:
@@ -62,7 +60,7 @@ class Lineage:
         if projected is not None:
             self._set_projection(projected, out)
         elif name in LAYOUT_FUNCTIONS:
-            self._set_rearranged(name, inputs[0], out)
+            self._set_rearranged(inputs[0], out)
         else:
             self._set_computed(name, inputs, out)
 
@@ -76,10 +74,10 @@ class Lineage:
         provenance: Provenance | None = self._provenance.get(keys)
         return provenance is not None and provenance.from_cache
 
-    def head_layout(self, tensor: Tensor) -> HeadLayout:
-        """Return where the heads of a tensor are."""
-        provenance: Provenance | None = self._provenance.get(tensor)
-        return NO_HEADS if provenance is None else provenance.head_layout
+    def is_product(self, scores: Tensor) -> bool:
+        """Return whether a tensor is computed from a product of two computed tensors."""
+        provenance: Provenance | None = self._provenance.get(scores)
+        return provenance is not None and provenance.score_origins is not None
 
     def same_rows(self, queries: Tensor, keys: Tensor) -> bool | None:
         """Return whether queries and keys come from the same rows; None if that is unknown."""
@@ -102,11 +100,9 @@ class Lineage:
         row_id, provenance = self._row_id(rows), self._provenance[rows]
         self._set(out, Provenance(origins=frozenset([row_id]), parents=provenance.origins))
 
-    def _set_rearranged(self, name: str, rows: Tensor, out: Any) -> None:
+    def _set_rearranged(self, rows: Tensor, out: Any) -> None:
         row_id, provenance = self._row_id(rows), self._provenance[rows]
-        for tensor in tensors_in((out,)):
-            layout = provenance.head_layout.through(name, rows, tensor)
-            self._set(tensor, replace(provenance, row_id=row_id, head_layout=layout))
+        self._set(out, replace(provenance, row_id=row_id))
 
     def _set_computed(self, name: str, inputs: list[Tensor], out: Any) -> None:
         known = [p for tensor in inputs if (p := self._provenance.get(tensor)) is not None]
@@ -118,19 +114,8 @@ class Lineage:
             queries, keys = inputs[-2:]
             sides = (self.origins(queries), self.origins(keys))
             from_cache = self.from_cache(queries) != self.from_cache(keys)
-        layout = self._computed_layout(name, inputs, out)
         if origins or sides or from_cache:
-            self._set(out, Provenance(None, origins, parents, sides, from_cache, layout))
-
-    def _computed_layout(self, name: str, inputs: list[Tensor], out: Any) -> HeadLayout:
-        """Return the head layout that a computed tensor has from the first input that fits."""
-        for tensor in inputs if isinstance(out, Tensor) else ():
-            layout = self.head_layout(tensor)
-            # an einsum may order unfolded axes in any way
-            followed = layout.heads > 1 and (layout.folded or name != "einsum")
-            if followed and layout.kept_by(tensor, out):
-                return layout
-        return NO_HEADS
+            self._set(out, Provenance(None, origins, parents, sides, from_cache))
 
     def _row_id(self, rows: Tensor) -> int:
         provenance: Provenance | None = self._provenance.get(rows)

@@ -15,8 +15,20 @@ from torch.overrides import TorchFunctionMode
 
 from regard._support.functorch import in_functorch
 from regard.attention import AttentionCall, register_observer
+from regard.capture.arrangement import PLAIN_AXES, CallAxes, FusedLayout
+from regard.capture.attention_interface import (
+    AttentionFunctionCall,
+    observe_attention_functions,
+)
+from regard.capture.axes import AxisTracker
 from regard.capture.call_site import ModuleNames
-from regard.capture.calls import CapturedCall, FlexCall, SDPACall, capture_regard_call
+from regard.capture.calls import (
+    CapturedCall,
+    FlexCall,
+    SDPACall,
+    capture_regard_call,
+    to_four_axes,
+)
 from regard.capture.capture import Capture
 from regard.capture.edited import with_edits
 from regard.capture.isolation import (
@@ -24,16 +36,13 @@ from regard.capture.isolation import (
     is_isolated,
     isolated,
     side_effect_free_copy,
+    uncaptured,
 )
 from regard.capture.lineage import Lineage
+from regard.capture.mask_analysis import as_tensor
 from regard.capture.mode_stack import remove
 from regard.capture.record import KEEP_CHOICES, Keep
-from regard.capture.softmax import (
-    MatchedAttention,
-    SoftmaxTracker,
-    appended_keys,
-    folded_heads,
-)
+from regard.capture.weight_tracker import MatchedAttention, WeightTracker, appended_keys
 from regard.errors import RegardError, unknown_name
 
 FUSED_FUNCTIONS = {"scaled_dot_product_attention", "flex_attention"}
@@ -57,6 +66,8 @@ def watch(
     keep: Keep = "auto",
     modules: str | Sequence[str] | None = None,
     heads: Sequence[int] | None = None,
+    *,
+    keep_vectors: bool = False,
 ) -> Iterator[Capture]:
     """Capture the attention of a model: `with watch(model) as capture: model(x)`.
 
@@ -77,6 +88,8 @@ def watch(
             weights.
         modules: names or patterns such as "decoder.*" of the modules to capture; all by default.
         heads: indices of the heads to keep; all by default.
+        keep_vectors: also keep the queries and keys that were compared, as `vectors` of each
+            record, which `viz.plot_neuron_view` draws.
 
     Yields:
         The capture, which is filled while the model runs.
@@ -98,13 +111,13 @@ def watch(
         raise TypeError(f"model must be an nn.Module, but it is a {type(model).__name__}")
     names = ModuleNames(model)
     patterns = _check_arguments(keep, modules, names)
-    capture = Capture(type(model).__name__, keep, patterns, heads)
+    capture = Capture(type(model).__name__, keep, patterns, heads, keep_vectors=keep_vectors)
     mode = CaptureMode(names, capture)
-    with compiled_models_run_eagerly(), register_observer(mode.on_regard_call), mode:
+    with compiled_models_run_eagerly(), mode.observing(), mode:
         try:
             yield capture
         finally:
-            capture.close()
+            mode.close()
 
 
 class CaptureMode(TorchFunctionMode):
@@ -114,8 +127,11 @@ class CaptureMode(TorchFunctionMode):
         super().__init__()
         self._names, self._capture = names, capture
         self._lineage = Lineage()
-        self._softmax_tracker = SoftmaxTracker(self._lineage)
+        with uncaptured():
+            self._axes = AxisTracker(names.constants())
+        self._weight_tracker = WeightTracker(self._lineage, self._axes, names.find_call_site)
         self._in_regard_call = False
+        self._num_recognised = 0
         self._thread = get_ident()  # a mode sees its own thread only, an observer all of them
 
     def __torch_function__(
@@ -136,7 +152,7 @@ class CaptureMode(TorchFunctionMode):
         positional, rest = tensors_by_position(args, kwargs)
         if "dropout" in name:
             with isolated(), self._never_fail():
-                self._softmax_tracker.before_dropout(name, positional, rest)
+                self._weight_tracker.before_dropout(name, positional, rest)
         out = func(*args, **kwargs)
         with isolated(), self._never_fail():
             self._examine(func, name, positional, rest, out)
@@ -145,6 +161,14 @@ class CaptureMode(TorchFunctionMode):
     def __exit__(self, *error: object) -> None:
         """Leave the mode stack, even if other modes have been entered meanwhile."""
         remove(self)
+
+    def close(self) -> None:
+        """List the softmaxes that did not become attention, and close the capture."""
+        for root in self._weight_tracker.unresolved():
+            if root.site is not None:
+                is_mixture = root.is_feature or root.state == "not attention"
+                self._capture.record_softmax(root.site, is_over_positions=not is_mixture)
+        self._capture.close()
 
     def on_regard_call(self, call: AttentionCall, run: Callable[[], object]) -> object:
         """Run a call of regard's own attention, then record it; its inner functions are skipped."""
@@ -167,6 +191,27 @@ class CaptureMode(TorchFunctionMode):
             self._record(capture_regard_call(call), same_rows, from_cache, result)
         return result
 
+    @contextmanager
+    def observing(self, *, innermost: bool = False) -> Iterator[None]:
+        """Observe calls that no torch function shows: regard's own, and kernels of transformers."""
+        with (
+            register_observer(self.on_regard_call, innermost=innermost),
+            observe_attention_functions(self.on_attention_function, innermost=innermost),
+        ):
+            yield
+
+    def on_attention_function(self, call: AttentionFunctionCall, run: Callable[[], Any]) -> Any:
+        """Run an attention function of transformers; record it unless torch functions showed it."""
+        if self._paused() or get_ident() != self._thread:
+            return run()
+        num_recognised = self._num_recognised
+        result = run()
+        if self._num_recognised == num_recognised:
+            with isolated(), self._never_fail():
+                captured = call.to_captured()
+                self._record_pair(captured, call.queries, call.keys, result, PLAIN_AXES)
+        return result
+
     def _paused(self) -> bool:
         return self._in_regard_call or is_isolated() or _in_backward()
 
@@ -179,33 +224,66 @@ class CaptureMode(TorchFunctionMode):
         out: Any,
     ) -> None:
         """Recognise attention, or follow the tensors that may become part of it."""
+        weights = self._weight_tracker.find(args)
+        self._axes.update(func, name, args, kwargs, out, weights)
         if name in FUSED_FUNCTIONS:
-            self._record_pair(self._fused_call(name, args, kwargs), args[0], args[1], out)
-        elif (match := self._softmax_tracker.update(func, name, args, kwargs, out)) is not None:
+            call, axes = self._fused_call(name, args, kwargs)
+            self._record_pair(call, args[0], args[1], out, axes)
+        elif (match := self._weight_tracker.update(func, name, args, kwargs, out)) is not None:
             self._record_match(match, out)
         else:
             # a context has no lineage: it is not the rows that were attended to
             self._lineage.update(name, args, out)
 
     def _record_match(self, match: MatchedAttention, out: Any) -> None:
-        self._record(match.call, match.same_rows, match.from_cache, out)
+        axes = replace(match.axes, roots=match.roots, part=match.part)
+        self._record(match.call, match.same_rows, match.from_cache, out, axes)
 
     def _fused_call(
         self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> SDPACall | FlexCall:
+    ) -> tuple[SDPACall | FlexCall, CallAxes]:
         """Return the call of a fused function, whose weights it does not compute."""
         if name == "flex_attention":
-            return FlexCall(*args, **kwargs)
-        layout = self._lineage.head_layout(args[0])
-        return SDPACall(*args, **kwargs, extra_keys=appended_keys.get(), head_layout=layout)
+            return FlexCall(*args, **kwargs), PLAIN_AXES
+        queries, keys, values, *rest = args
+        layout = FusedLayout(self._axes, queries, keys, values)
+        mask = kwargs.pop("attn_mask", None) if "attn_mask" in (kwargs := dict(kwargs)) else None
+        if rest:
+            mask, *rest = rest
+        call = SDPACall(
+            layout.rows(queries, "query"),
+            layout.rows(keys, "key"),
+            layout.rows(values, "key"),
+            None if mask is None else layout.mask(as_tensor(mask)),
+            *rest,
+            **kwargs,
+            extra_keys=appended_keys.get(),
+        )
+        return call, layout.axes_of_call(keys)
 
-    def _record_pair(self, call: CapturedCall, queries: Tensor, keys: Tensor, out: Any) -> None:
+    def _context_layout(self, name: str, args: tuple[Any, ...]) -> Callable[[Tensor], Tensor]:
+        """Return how the context of a fused call is brought to (batch, head, query, value)."""
+        if name == "flex_attention":
+            return to_four_axes
+        layout = FusedLayout(self._axes, *args[:3])
+        return lambda context: layout.rows(context, "query")
+
+    def _record_pair(
+        self, call: CapturedCall, queries: Tensor, keys: Tensor, out: Any, axes: CallAxes
+    ) -> None:
         lineage = self._lineage
-        self._record(call, lineage.same_rows(queries, keys), lineage.from_cache(keys), out)
+        same_rows = lineage.same_rows(queries, keys)
+        self._record(call, same_rows, lineage.from_cache(keys), out, axes)
 
     def _record(
-        self, call: CapturedCall, same_rows: bool | None, from_cache: bool, out: Any
+        self,
+        call: CapturedCall,
+        same_rows: bool | None,
+        from_cache: bool,
+        out: Any,
+        axes: CallAxes = PLAIN_AXES,
     ) -> None:
+        self._num_recognised += 1
         call = with_edits(call, out)
         site = self._names.find_call_site()
         if site is None or not all(call.shape):
@@ -213,7 +291,7 @@ class CaptureMode(TorchFunctionMode):
         may_be_step = call.shape[2] == 1
         model_call = self._names.find_model_call() if may_be_step else None
         with _without_autocast():
-            self._capture.add(site, call, same_rows, from_cache, model_call)
+            self._capture.add(site, call, same_rows, from_cache, model_call, axes)
 
     def _run_python_twin(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -235,14 +313,12 @@ class CaptureMode(TorchFunctionMode):
         twin.__kwdefaults__ = func.__kwdefaults__
         arguments = inspect.signature(func).bind(*args, **kwargs).arguments
         num_appended = (arguments["bias_k"] is not None) + bool(arguments["add_zero_attn"])
-        heads_token = folded_heads.set(int(arguments["num_heads"]))
-        keys_token = appended_keys.set(num_appended)
+        token = appended_keys.set(num_appended)
         try:
             with self:
                 return twin(*args, **kwargs)
         finally:
-            folded_heads.reset(heads_token)
-            appended_keys.reset(keys_token)
+            appended_keys.reset(token)
 
     @contextmanager
     def _never_fail(self) -> Iterator[None]:

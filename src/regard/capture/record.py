@@ -1,6 +1,6 @@
 """The record of one attention call and of the generation steps that continue it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 import torch
@@ -8,8 +8,11 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.functional import pad
 
+from regard.capture.arrangement import PLAIN_AXES, CallAxes, Span
 from regard.capture.call_site import ModelCall
 from regard.capture.calls import CapturedCall, MaterializedWeights, SlidingWindowCall
+from regard.capture.calls.vectors import QueryKeyVectors
+from regard.capture.mask_analysis import is_causal
 from regard.capture.summary import join_summaries, summarize_call
 from regard.trace import TOP_KEYS, Kind
 from regard.trace.block_summary import TensorSummary
@@ -38,12 +41,16 @@ class CapturedAttention:
     num_heads: int  # of the module
     offset: int  # position of the first query among the keys
     extra_keys: int = 0  # keys at the end that are no positions
+    axes: CallAxes = PLAIN_AXES
+    keep_vectors: bool = False
+    joined_axis: int = -2  # along which steps were joined
     steps: int = 0
     batch_size: int = 0
     num_queries: int = 0
     num_keys: int = 0
     max_full_weights: int = MAX_FULL_WEIGHTS
     value_norms: Tensor | None = field(default=None, repr=False)  # (batch, head, key)
+    vectors: QueryKeyVectors | None = field(default=None, repr=False)
     fully_masked_keys: Tensor | None = field(default=None, repr=False)  # (batch, key)
     _parts: list[Tensor | TensorSummary] = field(default_factory=list, repr=False)
     _num_weights: int = 0
@@ -51,8 +58,13 @@ class CapturedAttention:
     _key_storage: StorageWeakRef | None = field(default=None, repr=False)
     _model_call: ModelCall | None = field(default=None, repr=False)
 
-    def append(self, call: CapturedCall, model_call: ModelCall | None = None) -> None:
-        """Append the rows of a call to those recorded so far."""
+    def append(
+        self, call: CapturedCall, model_call: ModelCall | None = None, dropped: int = 0
+    ) -> None:
+        """Append the rows of a call to those recorded so far.
+
+        A cache may have dropped the first keys, whose vectors the call then does not have.
+        """
         batch, _, queries, keys = call.shape
         first = self.offset + self.num_queries
         self.steps += 1
@@ -66,6 +78,10 @@ class CapturedAttention:
             weights = call.weights(slice(None), self.heads, slice(None))
             self._parts.append(pad(weights, (0, keys - weights.shape[-1])).cpu())
         self.value_norms = _value_norms(call, self.heads)
+        if self.keep_vectors and (vectors := call.vectors()) is not None:
+            vectors = vectors.detached()
+            before = self.vectors
+            self.vectors = vectors if before is None else before.append_step(vectors, dropped)
         self.fully_masked_keys = _masked_in_both(self.fully_masked_keys, _masked_keys(call))
         self._key_sample = _sample_keys(call, _sample_positions(min(self._end(), keys)))
         self._key_storage, self._model_call = _storage_of_keys(call), model_call
@@ -102,9 +118,95 @@ class CapturedAttention:
         if self.kind == "self":
             self.kind = "causal"  # rows computed step by step cannot have seen later keys
         norms, dropped = self.value_norms, self._num_dropped(call)
-        self.append(SlidingWindowCall(call, dropped) if dropped else call, model_call)
+        self.append(SlidingWindowCall(call, dropped) if dropped else call, model_call, dropped)
         if norms is not None and self.value_norms is not None:
             self.value_norms[..., :dropped] = norms[..., :dropped]
+
+    def is_followed_by(self, call: CapturedCall, axes: CallAxes) -> bool:
+        """Return whether a call has the next queries of the same rows, over the same keys."""
+        span, after = self.axes.span, axes.span
+        if span is None or not self._has_same_storage(call):
+            return False
+        if (*call.shape[:2], call.shape[3]) != (self.batch_size, self.num_heads, self.num_keys):
+            return False
+        end = span.start + span.size
+        if after is None:  # a last chunk of one row has no label; there must be chunks before it
+            return self.steps > 1 and call.shape[2] == 1 and end + 1 == self.num_keys
+        return after.origin is span.origin and after.start == end
+
+    def append_chunk(self, call: CapturedCall, axes: CallAxes, same_rows: bool) -> None:
+        """Append the next queries, which a model computes chunk by chunk."""
+        span = self.axes.span
+        assert span is not None, "the calls follow each other"
+        self.append(call)
+        span = Span(span.origin, span.start, span.size + call.shape[2])
+        self.axes = replace(self.axes, span=span)
+        if same_rows and self.num_queries == self.num_keys - self.extra_keys:
+            weights = self.weights
+            is_lower = weights is not None and is_causal(weights != 0, 0, self.extra_keys)
+            self.kind, self.offset = ("causal" if is_lower else "self"), 0
+
+    def with_weights(self, weights: Tensor) -> "CapturedAttention":
+        """Return a record of the same module with other weights (batch, head, query, key)."""
+        return replace(
+            self,
+            axes=PLAIN_AXES,
+            offset=0,
+            extra_keys=0,
+            batch_size=weights.shape[0],
+            num_queries=weights.shape[2],
+            num_keys=weights.shape[3],
+            value_norms=None,
+            fully_masked_keys=None,
+            vectors=None,
+            _parts=[weights],
+        )
+
+    def has_other_part(self, call: CapturedCall, axes: CallAxes) -> bool:
+        """Return whether a call has the next item or head of the same softmax."""
+        same = axes.part is not None and (axes.part, axes.roots) == (
+            self.axes.part,
+            self.axes.roots,
+        )
+        shape = self.batch_size, self.num_heads, self.num_queries, self.num_keys
+        axis = 1 if axes.part == "head" else 0
+        others = [n for n in range(4) if n != axis]
+        return same and not self.is_summarized and all(call.shape[n] == shape[n] for n in others)
+
+    def append_part(self, call: CapturedCall, axes: CallAxes) -> None:
+        """Append the next item or head of a softmax whose contexts are computed one by one."""
+        weights, heads = self.flat_weights, list(range(call.shape[1]))
+        assert weights is not None, "kept in full"
+        self.joined_axis = 1 if axes.part == "head" else 0
+        new = call.weights(slice(None), heads, slice(None)).cpu()
+        self._parts[:] = [torch.cat([weights, new], dim=self.joined_axis)]
+        self.steps += 1
+        if axes.part == "head":
+            self.heads = [*self.heads, *(self.num_heads + head for head in heads)]
+            self.num_heads += call.shape[1]
+        else:
+            self.batch_size += call.shape[0]
+        self.value_norms = None
+
+    @property
+    def normaliser(self) -> str:
+        """The function that made weights of scores, "softmax" in most models."""
+        return self.axes.normaliser
+
+    @property
+    def applied(self) -> tuple[str, ...]:
+        """Names of what was applied to the weights before they met the values."""
+        return self.axes.applied
+
+    @property
+    def uncertain(self) -> tuple[str, ...]:
+        """Axes whose role is a convention rather than known: "head", "window"."""
+        return self.axes.uncertain
+
+    @property
+    def num_windows(self) -> int:
+        """Number of windows, if attention is within windows of the positions."""
+        return self.axes.num_windows
 
     def release(self) -> None:
         """Drop the state used to recognise the next generation step."""
@@ -112,13 +214,28 @@ class CapturedAttention:
 
     @property
     def weights(self) -> Tensor | None:
-        """The weights (batch, head, query, key); None if they were summarized."""
+        """The weights (batch, head, query, key); None if they were summarized.
+
+        Attention within windows has an axis more: (batch, window, head, query, key).
+        """
+        weights = self.flat_weights
+        if weights is None or self.num_windows == 1:
+            return weights
+        windows: Tensor = weights.unflatten(0, (-1, self.num_windows))
+        return windows
+
+    @property
+    def flat_weights(self) -> Tensor | None:
+        """The weights (batch · window, head, query, key); None if they were summarized."""
         if self.is_summarized:
             return None
         width = self._num_filled_keys()
         parts = [part for part in self._parts if isinstance(part, Tensor)]
-        parts = [pad(part, (0, max(0, width - part.shape[-1])))[..., :width] for part in parts]
-        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-2)
+        parts = [_with_width(part, width) for part in parts]
+        if len(parts) > 1:
+            parts = [torch.cat(parts, dim=-2)]
+        self._parts[:] = parts  # joined once, not at every access
+        return parts[0]
 
     @property
     def summary(self) -> TensorSummary | None:
@@ -180,6 +297,12 @@ class CapturedAttention:
         if model_call is None or self._model_call is None:
             return False
         return model_call.is_same(self._model_call)
+
+
+def _with_width(weights: Tensor, width: int) -> Tensor:
+    """Return weights of that many keys, without a copy if they have them."""
+    missing = width - weights.shape[-1]
+    return pad(weights, (0, missing)) if missing > 0 else weights[..., :width]
 
 
 def _value_norms(call: CapturedCall, heads: list[int]) -> Tensor | None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -61,6 +62,7 @@ def build_trace(
     Raises:
         RegardError: if a record has no such batch item.
     """
+    records = [_without_windows(record, batch_index) for record in records]
     for record in records:
         if not 0 <= batch_index < record.batch_size:
             raise RegardError(
@@ -85,6 +87,37 @@ def build_trace(
         model=model,
         gold=None if gold is None else tuple(gold),
     )
+
+
+def _without_windows(record: CapturedAttention, batch_index: int) -> CapturedAttention:
+    """Return the record of one item with its windows put back to their positions."""
+    if record.num_windows == 1:
+        return record
+    weights = record.weights
+    if weights is None:
+        raise RegardError(
+            f"the weights of {record.name} are summarized window by window, which cannot be put "
+            "back to positions; watch with keep='all'"
+        )
+    batch_size = len(weights)
+    item = weights[min(batch_index, batch_size - 1)]  # (window, head, query, key)
+    queries, keys, lengths = _window_positions(record, item)
+    whole = item.new_zeros(item.shape[1], lengths[0] + 1, lengths[1] + 1)  # the last is padding
+    for window, own_queries, own_keys in zip(item, queries, keys, strict=True):
+        whole[:, own_queries[:, None], own_keys[None]] = window
+    return record.with_weights(whole[None, :, :-1, :-1].expand(batch_size, -1, -1, -1))
+
+
+def _window_positions(
+    record: CapturedAttention, item: Tensor
+) -> tuple[Tensor, Tensor, tuple[int, int]]:
+    """Return positions (window, row) of queries and keys; window after window if unknown."""
+    axes = record.axes
+    if axes.query_positions is None or axes.key_positions is None or axes.num_positions is None:
+        windows, _, *sizes = item.shape
+        queries, keys = (torch.arange(windows * n, device="cpu").view(windows, n) for n in sizes)
+        return queries, keys, (windows * sizes[0], windows * sizes[1])
+    return axes.query_positions, axes.key_positions, axes.num_positions
 
 
 def _name_given(records: Records, source: Tokens, target: Tokens, has_written: bool) -> GivenTokens:

@@ -8,9 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.attention import AttentionCall, register_observer
+from regard.attention import AttentionCall
+from regard.capture.arrangement import PLAIN_AXES, CallAxes
+from regard.capture.attention_interface import AttentionFunctionCall
 from regard.capture.call_site import ModuleNames
-from regard.capture.calls import CapturedCall, capture_regard_call, to_four_axes
+from regard.capture.calls import CapturedCall, capture_regard_call
 from regard.capture.capture import Capture, classify
 from regard.capture.edited import edited_weights, register_edited_weights
 from regard.capture.isolation import (
@@ -21,6 +23,7 @@ from regard.capture.isolation import (
 )
 from regard.capture.mode import FUSED_FUNCTIONS, CaptureMode, function_name, tensors_by_position
 from regard.capture.mode_stack import push_below
+from regard.capture.weight_tracker import MatchedAttention
 from regard.errors import RegardError
 from regard.interventions.editable import (
     CallLocation,
@@ -69,8 +72,7 @@ def edit(model: nn.Module) -> Iterator[Edits]:
     names = ModuleNames(model)
     edits = Edits(names)
     mode = EditMode(names, edits, type(model).__name__)
-    observed = register_observer(mode.on_regard_call, innermost=True)
-    with compiled_models_run_eagerly(), observed, mode:
+    with compiled_models_run_eagerly(), mode.observing(innermost=True), mode:
         yield edits
     edits.check()
 
@@ -83,6 +85,7 @@ class EditMode(CaptureMode):
         self._edits = edits
         self._location: CallLocation | None = None  # of the call that was recognised last
         self._call: CapturedCall | None = None
+        self._match: MatchedAttention | None = None  # of it, if the model wrote it out
         self._decoder_offset = 0  # position of the queries of the latest self-attention
 
     def __enter__(self) -> "EditMode":
@@ -131,13 +134,36 @@ class EditMode(CaptureMode):
                 return attention.context
             return attention.context, _replace_weights(result[1], attention)
 
+    def on_attention_function(self, call: AttentionFunctionCall, run: Callable[[], Any]) -> Any:
+        """Run an attention function of transformers, and edit its result."""
+        result = super().on_attention_function(call, run)
+        location, recognised = self._take_recognised()
+        if location is None or recognised is None:
+            return result
+        with uncaptured():
+            context = result[0] if isinstance(result, tuple) else result
+            elements = _elements(context).transpose(1, 2)  # (batch, query, head, value)
+            attention = EditableAttention(
+                location, call.to_captured(), context, elements, edited_weights(context)
+            )
+            self._apply(attention)
+            if not isinstance(result, tuple):
+                return attention.context
+            return attention.context, *result[1:]
+
     def _paused(self) -> bool:
         # in a backward pass too, where checkpointed layers run again
         return self._in_regard_call or is_isolated()
 
     def _record(
-        self, call: CapturedCall, same_rows: bool | None, from_cache: bool, out: Any
+        self,
+        call: CapturedCall,
+        same_rows: bool | None,
+        from_cache: bool,
+        out: Any,
+        axes: CallAxes = PLAIN_AXES,
     ) -> None:
+        self._num_recognised += 1
         site = self._names.find_call_site()
         if site is None or not all(call.shape):
             return
@@ -151,6 +177,10 @@ class EditMode(CaptureMode):
             is_step = kind == "cross" and call.shape[2] == 1
             offset = self._decoder_offset if kind == "causal" or is_step else 0
             self._location, self._call = CallLocation(name, kind, offset), call
+
+    def _record_match(self, match: MatchedAttention, out: Any) -> None:
+        self._match = match
+        super()._record_match(match, out)
 
     def _take_recognised(self) -> tuple[CallLocation | None, CapturedCall | None]:
         recognised = self._location, self._call
@@ -177,10 +207,9 @@ class EditMode(CaptureMode):
         kwargs: dict[str, Any],
         out: Any,
     ) -> Any:
-        call = self._fused_call(name, args, kwargs)
+        call, _ = self._fused_call(name, args, kwargs)
         context = out[0] if isinstance(out, tuple) else out
-        layout = self._lineage.head_layout(args[0])
-        elements = to_four_axes(layout.split(_elements(context)))
+        elements = self._context_layout(name, args)(_elements(context))
         attention = EditableAttention(location, call, context, elements, edited_weights(context))
         self._apply(attention)
         return (attention.context, *out[1:]) if isinstance(out, tuple) else attention.context
@@ -194,13 +223,15 @@ class EditMode(CaptureMode):
         kwargs: dict[str, Any],
         out: Tensor,
     ) -> Tensor:
-        located = self._softmax_tracker.locate(function_name(func), args, kwargs)
-        if located is None:
+        match, self._match = self._match, None
+        assert match is not None, "a product was matched"
+        if match.is_sum:
             raise RegardError(
                 f"{location.name} multiplies weights with values element by element and sums "
                 "later, which cannot be edited; write the product as a matmul or einsum"
             )
-        product = Product(func, args, kwargs, *located)
+        elements = match.to_weights(_elements(match.operand))
+        product = Product(func, args, kwargs, match.position, elements)
         attention = WrittenOutAttention(location, call, out, edited_weights(out), product)
         self._apply(attention)
         return attention.context

@@ -75,13 +75,12 @@ def plot_neuron_view(
 
     Example:
         >>> import torch, regard
-        >>> from regard.capture.calls import QueryKeyVectors
-        >>> from types import SimpleNamespace
-        >>> vectors = QueryKeyVectors(torch.randn(1, 2, 3, 8), torch.randn(1, 2, 3, 8), scale=0.5)
-        >>> record = SimpleNamespace(name="attention", heads=[0, 1], vectors=vectors, weights=None)
-        >>> figure = plot_neuron_view(record, head=1, query=2, tokens=["the", "old", "cat"])
+        >>> model = regard.MultiHeadAttention(12, heads=3)
+        >>> with torch.no_grad(), regard.watch(model, keep_vectors=True) as capture:
+        ...     context = model(torch.randn(1, 3, 12))
+        >>> figure = plot_neuron_view(capture[0], head=1, query=2, tokens=["the", "old", "cat"])
         >>> [title for axes in figure.axes if (title := axes.get_title())]
-        ['query: cat', 'keys', 'query × key × 0.5', 'sum: score']
+        ['query: cat', 'keys', 'query × key × 0.5', 'sum: score', 'weight']
     """
     vectors = record.vectors
     if vectors is None:

@@ -6,15 +6,14 @@ from torch import Tensor
 from regard._support.precision import upcast
 from regard.capture.calls.base import Shape, masked_softmax, round_like_autocast, to_four_axes
 from regard.capture.calls.vectors import QueryKeyVectors
-from regard.capture.head_layout import HeadLayout
 from regard.capture.mask_analysis import apply_mask, as_tensor, fully_masked_keys, is_causal
 
 
 class SDPACall:
     """A call of `torch.nn.functional.scaled_dot_product_attention`.
 
-    Takes that function's arguments; `extra_keys` and `head_layout` are known from elsewhere. Groups
-    (`enable_gqa`) follow from the shapes, and weights are those before dropout.
+    Takes that function's arguments; `extra_keys` are known from elsewhere. Groups (`enable_gqa`)
+    follow from the shapes, and weights are those before dropout.
     """
 
     heads_independent = True
@@ -31,13 +30,8 @@ class SDPACall:
         scale: float | None = None,
         enable_gqa: bool = False,
         extra_keys: int = 0,
-        head_layout: HeadLayout | None = None,
     ) -> None:
         del dropout_p, enable_gqa
-        if head_layout is not None and head_layout.split(queries) is not queries:
-            if attn_mask is not None:
-                attn_mask = _split_mask(attn_mask, head_layout, queries.ndim)
-            queries, keys, values = (head_layout.split(x) for x in (queries, keys, values))
         self.extra_keys = extra_keys
         self.scale = queries.shape[-1] ** -0.5 if scale is None else scale
         self.values: Tensor | None = to_four_axes(values)
@@ -138,10 +132,3 @@ def _select_heads(rows: Tensor, heads: list[int]) -> Tensor:
         return rows
     is_one = len(set(heads)) == 1
     return rows[:, heads[0] : heads[0] + 1] if is_one else rows[:, heads]
-
-
-def _split_mask(mask: Tensor, layout: HeadLayout, num_axes: int) -> Tensor:
-    """Split the heads of a mask as those of vectors with `num_axes` axes are split."""
-    if num_axes == 4 and not layout.folded and mask.ndim > 2:
-        return mask.transpose(0, 1) if mask.ndim == 4 else mask[:, None]
-    return mask[None] if mask.ndim == 3 and mask.shape[0] == 1 else layout.split(mask)

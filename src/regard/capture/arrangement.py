@@ -1,0 +1,385 @@
+"""Which axis of weights is the batch, window, head, query or key: roles, and their order.
+
+The axes of a product with values have these roles: keys are summed over, queries are in the weights
+alone, all others are shared with the values. Of the shared ones, heads were split from features,
+windows from the axis of the queries or keys, and the rest is the batch. Where nothing is known of
+the tensors, axes are taken in torch's order: batch, head, query, key.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from regard.capture.axes import Axes, AxisTracker, Factor, Origin, positions, preferred_axis
+from regard.capture.equations import Letters
+
+Role = Literal["batch", "window", "head", "query", "key", "value"]
+ROLES: tuple[Role, ...] = ("batch", "window", "head", "query", "key")
+
+
+@dataclass(slots=True)
+class Piece:
+    """A factor of an axis and its role."""
+
+    letter: Hashable
+    factor: Factor | None  # None for an axis of size 1
+    role: Role
+
+    @property
+    def size(self) -> int:
+        """Number of indices."""
+        return 1 if self.factor is None else self.factor.size
+
+    @property
+    def is_feature(self) -> bool:
+        """Whether the factor was split from features."""
+        return self.factor is not None and self.factor.origin.is_feature
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The roles of all axes of a tensor.
+
+    Attributes:
+        pieces: of all axes, in the order of the tensor.
+        uncertain: roles that are a convention rather than known.
+    """
+
+    pieces: tuple[Piece, ...]
+    uncertain: tuple[str, ...] = ()
+
+    def size(self, role: Role) -> int:
+        """Return the number of indices of a role."""
+        return prod(piece.size for piece in self.pieces if piece.role == role)
+
+    def arrange(self, tensor: Tensor, roles: Sequence[Role] = ROLES) -> Tensor:
+        """Return the tensor as (batch · window, head, …), with an axis per further role."""
+        split = tensor.reshape([piece.size for piece in self.pieces])
+        order = [n for role in roles for n, x in enumerate(self.pieces) if x.role == role]
+        shape = [self.size("batch") * self.size("window"), *(self.size(x) for x in roles[2:])]
+        return split.permute(order).reshape(shape)
+
+    def span(self) -> "Span | None":
+        """Return the stretch of their axis that the queries are, if they are one."""
+        factors = [p.factor for p in self.pieces if p.role == "query" and p.factor is not None]
+        if len(factors) != 1 or self.size("window") > 1:
+            return None
+        (factor,) = factors
+        return Span(factor.origin.root, factor.start, factor.size) if factor.stride == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of rows."""
+
+    origin: Origin
+    start: int
+    size: int
+
+
+def weights_layout(
+    term: Letters, axes: Axes, keys: Iterable[Hashable], shared: Iterable[Hashable], known: bool
+) -> Layout:
+    """Return the roles of the axes of weights.
+
+    Args:
+        term: a letter for each axis.
+        axes: their labels.
+        keys: letters that are summed over in the product with values.
+        shared: letters that the values have, too.
+        known: whether the width of the values was made by a projection, so that axes which were
+            not split from it are known to be no heads.
+    """
+    keys, shared = set(keys), set(shared)
+    pieces = [
+        Piece(letter, factor, _first_role(letter, factor, keys, shared))
+        for letter, axis in zip(term, axes, strict=True)
+        for factor in (axis or (None,))
+    ]
+    _settle_compared(pieces)
+    uncertain = _settle_rows(pieces, known) + _settle_shared(pieces, known)
+    return Layout(tuple(pieces), tuple(dict.fromkeys(uncertain)))
+
+
+def _first_role(
+    letter: Hashable, factor: Factor | None, keys: set[Hashable], shared: set[Hashable]
+) -> Role:
+    if letter in keys:
+        return "key"
+    if factor is not None and factor.origin.is_feature:
+        return "head"
+    return "batch" if letter in shared else "query"
+
+
+def _settle_compared(pieces: list[Piece]) -> None:
+    """Where it is known which rows were compared, other rows of the weights are the batch."""
+    rows = [p for p in pieces if p.role == "query" and p.factor]
+    if any(p.factor.origin.is_compared for p in rows if p.factor):
+        for piece in rows:
+            if piece.factor and not piece.factor.origin.is_compared:
+                piece.role = "batch"
+
+
+def _settle_rows(pieces: list[Piece], known: bool) -> list[str]:
+    """Of several unknown axes that only the weights have, the last is the query."""
+    letters = list(dict.fromkeys(p.letter for p in pieces if p.role == "query" and p.factor))
+    has_head = any(p.role == "head" for p in pieces)
+    if len(letters) < 2 or known or has_head:
+        return []
+    for piece in pieces:
+        if piece.role == "query" and piece.letter in letters[:-1]:
+            piece.role = "head"
+    return ["head"]
+
+
+def _settle_shared(pieces: list[Piece], known: bool) -> list[str]:
+    """Tell windows, and heads by convention, from the batch."""
+    rows = {p.factor.origin.root for p in pieces if p.role in ("query", "key") and p.factor}
+    for piece in pieces:
+        root = piece.factor.origin.root if piece.role == "batch" and piece.factor else None
+        if root in rows and not (root is not None and root.is_flat):
+            piece.role = "window"
+    roles = {piece.letter: piece.role for piece in pieces if piece.factor}
+    for piece in pieces:  # repeated heads, as in grouped-query attention
+        if piece.role == "batch" and piece.factor and piece.factor.origin.is_broadcast:
+            others = {p.role for p in pieces if p.letter == piece.letter and p is not piece}
+            piece.role = "head" if "head" in others else "batch"
+    has_head = "head" in roles.values()
+    if known or has_head:  # only the first of several axes is the batch
+        roots = [p.factor.origin.root for p in pieces if p.role == "batch" and p.factor]
+        for piece in pieces:
+            if piece.role == "batch" and piece.factor and piece.factor.origin.root is not roots[0]:
+                piece.role = "window"
+        return []
+    letters = list(dict.fromkeys(p.letter for p in pieces if p.role == "batch" and p.factor))
+    if len(letters) < 2:
+        return []
+    for piece in pieces:
+        if piece.role == "batch" and piece.letter == letters[1]:
+            piece.role = "head"
+        elif piece.role == "batch" and piece.letter in letters[2:]:
+            piece.role = "window"
+    return ["head", "window"] if len(letters) > 2 else []
+
+
+def values_layout(term: Letters, axes: Axes, tensor: Tensor, weights: Layout) -> Layout | None:
+    """Return the roles of the axes of values, which share axes with the weights."""
+    pieces: list[Piece] = []
+    for letter, axis, size in zip(term, axes, tensor.shape, strict=True):
+        own = [piece for piece in weights.pieces if piece.letter == letter]
+        if not own:
+            pieces += [Piece(letter, factor, "value") for factor in (axis or (None,))]
+        elif size == 1:
+            pieces.append(Piece(letter, None, own[0].role))
+        elif prod(piece.size for piece in own) != size:
+            return None
+        elif [p.size for p in own] == [f.size for f in axis]:
+            pieces += [replace(p, factor=f) for p, f in zip(own, axis, strict=True)]
+        else:
+            pieces += [replace(piece) for piece in own]
+    return Layout(tuple(pieces))
+
+
+def arrange_values(tensor: Tensor, layout: Layout, weights: Layout) -> Tensor | None:
+    """Return values (batch · window, key head, key, width); None if they do not fit."""
+    arranged = layout.arrange(tensor, (*ROLES[:3], "key", "value"))
+    heads = [piece.letter for piece in weights.pieces if piece.role == "head" and piece.factor]
+    own = {piece.letter for piece in layout.pieces if piece.factor}
+    shared = [letter for letter in heads if letter in own]
+    if shared and heads[: len(shared)] != shared:
+        return None  # grouped in another order than the heads
+    if any(layout.size(role) not in (1, weights.size(role)) for role in ROLES[:2]):
+        return None
+    batch = weights.size("batch") * weights.size("window")
+    fits = len(arranged) in (1, batch) and weights.size("head") % arranged.shape[1] == 0
+    return arranged if fits else None
+
+
+def row_positions(layout: Layout, role: Role) -> tuple[Tensor, int] | None:
+    """Return the position (window, row) of each row of each window, and how many there are.
+
+    Rows may be from several axes, as those of an image are: positions then count over the last one
+    first. A row that is padding has position -1. None if positions are unknown.
+    """
+    rows = [p.factor for p in layout.pieces if p.role == role and p.factor]
+    windows = [p.factor for p in layout.pieces if p.role == "window" and p.factor]
+    roots = list(dict.fromkeys(f.origin.root for f in rows or windows))
+    index, count = torch.zeros(1, dtype=torch.long, device="cpu"), 1
+    is_padding = torch.zeros(1, dtype=torch.bool, device="cpu")
+    for root in reversed(roots):
+        found = positions([*windows, *rows], root)
+        if found is None:
+            return None
+        is_padding = is_padding | (found < 0) | (found >= root.size)
+        index, count = index + found * count, count * root.size
+    num_windows = prod(f.size for f in windows)
+    if not roots or index.numel() % num_windows:
+        return None
+    return index.masked_fill(is_padding, -1).reshape(num_windows, -1), count
+
+
+@dataclass(frozen=True, slots=True)
+class CallAxes:
+    """What is known about the axes of one call, besides its weights.
+
+    Attributes:
+        num_windows: number of windows, which share the first axis with the batch.
+        query_positions: (window, query), the position of each query; None if unknown.
+        key_positions: (window, key).
+        num_positions: number of positions of queries and keys, if these are known.
+        is_over_same_rows: whether queries and keys are rows of the same axis.
+        span: the stretch of rows that the queries are, to join chunks of one call.
+        uncertain: axes whose role is a convention rather than known.
+        normaliser: the function that made weights of scores.
+        applied: names of what was applied to the weights after it.
+        roots: the softmaxes that the weights come from, by number.
+        part: "batch" or "head" if these are the weights of one item or head of the softmax.
+    """
+
+    num_windows: int = 1
+    query_positions: Tensor | None = None
+    key_positions: Tensor | None = None
+    num_positions: tuple[int, int] | None = None
+    is_over_same_rows: bool = False
+    span: Span | None = None
+    uncertain: tuple[str, ...] = ()
+    normaliser: str = "softmax"
+    applied: tuple[str, ...] = ()
+    roots: frozenset[int] = frozenset()
+    part: Literal["batch", "head"] | None = None
+
+
+PLAIN_AXES = CallAxes()
+
+
+def call_axes(
+    layout: Layout,
+    values: Layout | None,
+    normaliser: str = "softmax",
+    applied: tuple[str, ...] = (),
+) -> CallAxes:
+    """Return what layouts of weights and values tell about a call."""
+    axes = CallAxes(
+        layout.size("window"),
+        is_over_same_rows=bool(_roots(layout, "query") & _roots(layout, "key")),
+        span=layout.span(),
+        uncertain=layout.uncertain,
+        normaliser=normaliser,
+        applied=applied,
+    )
+    if axes.num_windows == 1:
+        return axes
+    queries = row_positions(layout, "query")
+    keys = None if values is None else row_positions(values, "key")
+    if queries is None or keys is None or len(keys[0]) != len(queries[0]):
+        return axes
+    return replace(
+        axes,
+        query_positions=queries[0],
+        key_positions=keys[0],
+        num_positions=(queries[1], keys[1]),
+    )
+
+
+def _roots(layout: Layout, role: Role) -> set[Origin]:
+    rows = [p.factor for p in layout.pieces if p.role == role and p.factor]
+    return {factor.origin.root for factor in rows}
+
+
+class FusedLayout:
+    """The roles of the axes of a call of `scaled_dot_product_attention`.
+
+    Args:
+        axes: the labels of tensors.
+        queries: (…, query, width).
+        keys: (…, key, width).
+        values: (…, key, value).
+    """
+
+    def __init__(self, axes: AxisTracker, queries: Tensor, keys: Tensor, values: Tensor) -> None:
+        self._axes = axes
+        num_leading = max(queries.ndim, keys.ndim) - 2
+        leading: Letters = tuple(range(num_leading, 0, -1))
+        own, other = axes.axes(queries), axes.axes(keys)
+        labels = []
+        for letter in leading:
+            assert isinstance(letter, int)
+            index = -2 - letter
+            axis = own[index] if queries.ndim >= -index else ()
+            theirs = other[index] if keys.ndim >= -index else ()
+            labels.append(preferred_axis(axis, theirs, other))
+        width = own[-1]
+        rows = [f for axis in (*labels, own[-2]) for f in axis]
+        if not any(f.origin.is_feature for f in rows):
+            for factor in width:
+                factor.origin.is_feature = True
+        known = any(f.origin.is_projected for f in (*width, *axes.axes(values)[-1]))
+        self.leading = leading
+        self.weights = weights_layout(
+            (*leading, "query", "key"), (*labels, own[-2], other[-2]), {"key"}, set(leading), known
+        )
+        self.is_plain = num_leading == 2 and [
+            {piece.role for piece in self.weights.pieces if piece.letter == letter}
+            for letter in leading
+        ] in ([{"batch"}, {"head"}], [{"batch"}, {"batch"}])
+
+    def rows(self, tensor: Tensor, role: Role) -> Tensor:
+        """Return vectors (…, row, width) as (batch · window, head, row, width)."""
+        if self.is_plain and tensor.ndim == 4:
+            return tensor
+        layout = self._layout(tensor, role)
+        return layout.arrange(tensor, (*ROLES[:3], role, "value"))
+
+    def mask(self, mask: Tensor) -> Tensor:
+        """Return a mask (…, query, key) as (batch · window, head, query, key), broadcastable."""
+        mask = mask[(None,) * (len(self.leading) + 2 - mask.ndim)]
+        if self.is_plain:
+            return mask
+        sizes = [self.weights.size(role) for role in ROLES[:2]]
+        pieces = self._leading_pieces(mask)
+        pieces += [Piece("query", _sized(mask.shape[-2]), "query")]
+        pieces += [Piece("key", _sized(mask.shape[-1]), "key")]
+        layout = Layout(tuple(pieces))
+        own = [layout.size(role) for role in ROLES[:2]]
+        arranged = layout.arrange(mask)
+        if own == sizes or own == [1, 1]:
+            return arranged
+        split: Tensor = arranged.unflatten(0, own).expand(*sizes, *arranged.shape[1:])
+        return split.flatten(0, 1)
+
+    def axes_of_call(self, keys: Tensor) -> CallAxes:
+        """Return what is known about the axes of the call."""
+        return call_axes(self.weights, self._layout(keys, "key"))
+
+    def _layout(self, tensor: Tensor, role: Role) -> Layout:
+        labels = self._axes.axes(tensor)
+        pieces = self._leading_pieces(tensor)
+        pieces += [Piece(role, factor, role) for factor in (labels[-2] or (None,))]
+        pieces += [Piece("value", factor, "value") for factor in (labels[-1] or (None,))]
+        return Layout(tuple(pieces))
+
+    def _leading_pieces(self, tensor: Tensor) -> list[Piece]:
+        pieces: list[Piece] = []
+        labels = self._axes.axes(tensor)
+        for letter in self.leading[len(self.leading) + 2 - tensor.ndim :]:
+            assert isinstance(letter, int)
+            size, axis = tensor.shape[-2 - letter], labels[-2 - letter]
+            own = [piece for piece in self.weights.pieces if piece.letter == letter]
+            if size == prod(piece.size for piece in own):
+                same = [p.size for p in own] == [f.size for f in axis]
+                pieces += (
+                    [replace(p, factor=f) for p, f in zip(own, axis, strict=True)] if same else own
+                )
+            else:  # broadcast, or fewer heads of keys than of queries
+                roles = [piece.role for piece in own]
+                role: Role = "head" if "head" in roles and size > 1 else own[0].role
+                pieces.append(Piece(letter, _sized(size), role))
+        return pieces
+
+
+def _sized(size: int) -> Factor | None:
+    return None if size == 1 else Factor(Origin(size), size)

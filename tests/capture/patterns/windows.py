@@ -1,0 +1,379 @@
+"""Attention within windows: records (batch, window, head, query, key)."""
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from torch import Tensor, nn
+
+from capture.patterns.base import Attention, FusedAttention, Sizes, pattern
+
+LONG = Sizes(queries=20)  # four windows of five tokens
+COINCIDENT_BLOCKS = {
+    "batch=windows": Sizes(batch=4, queries=20),
+    "windows=heads": Sizes(queries=15),
+    "windows=queries": Sizes(queries=25),
+    "batch=windows=heads": Sizes(batch=3, queries=15),
+    "batch_of_1": Sizes(batch=1, queries=20),
+    "heads_of_1": Sizes(heads=1, queries=20),
+}
+COINCIDENT_IMAGES = {
+    "batch=windows": Sizes(batch=6),
+    "batch=heads": Sizes(batch=3),
+    "windows=heads": Sizes(heads=6),
+    "heads=queries": Sizes(heads=4),
+    "batch_of_1": Sizes(batch=1),
+}
+
+
+def image(sizes: Sizes) -> tuple[Tensor, ...]:
+    return (torch.randn(sizes.batch, 4, 6, sizes.width),)
+
+
+def window_partition(x, window):
+    B, H, W, C = x.shape
+    x = x.view(B, H // window, window, W // window, window, C)
+    return x.permute(0, 1, 3, 2, 4, 5).contiguous().view(-1, window, window, C)
+
+
+def window_reverse(windows, window, H, W):
+    B = int(windows.shape[0] / (H * W / window / window))
+    x = windows.view(B, H // window, W // window, window, window, -1)
+    return x.permute(0, 1, 3, 2, 4, 5).contiguous().view(B, H, W, -1)
+
+
+class WindowAttention(FusedAttention):
+    """Swin's attention, to which windows are items of a batch."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes)
+        self.relative_position_bias_table = nn.Parameter(torch.randn(9, sizes.heads))
+
+    def forward(self, x, mask=None):
+        B_, N, C = x.shape
+        qkv = self.to_qkv(x).reshape(B_, N, 3, self.heads, C // self.heads).permute(2, 0, 3, 1, 4)
+        q, k, v = qkv[0], qkv[1], qkv[2]
+        attn = (q * self.scale) @ k.transpose(-2, -1)
+        index = torch.arange(16).view(4, 4) % 9
+        bias = self.relative_position_bias_table[index.view(-1)].view(N, N, -1)
+        attn = attn + bias.permute(2, 0, 1).contiguous().unsqueeze(0)
+        if mask is not None:
+            nW = mask.shape[0]
+            attn = attn.view(B_ // nW, nW, self.heads, N, N) + mask.unsqueeze(1).unsqueeze(0)
+            attn = attn.view(-1, self.heads, N, N)
+        attn = attn.softmax(dim=-1)
+        self.note(attn, "(b w) h q k -> b w h q k", b=self.sizes.batch)
+        return self.to_out((attn @ v).transpose(1, 2).reshape(B_, N, C))
+
+
+@pattern("self", inputs=image, names=("attn",), variants=COINCIDENT_IMAGES)
+class SwinBlock(nn.Module):
+    """Swin: window_partition by view, permute and view."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.attn = WindowAttention(sizes)
+
+    def forward(self, x):
+        _, H, W, C = x.shape
+        windows = window_partition(x, 2).view(-1, 4, C)
+        windows = self.attn(windows).view(-1, 2, 2, C)
+        return window_reverse(windows, 2, H, W)
+
+
+@pattern("self", inputs=image, names=("attn",), variants=COINCIDENT_IMAGES)
+class SwinShiftedBlock(nn.Module):
+    """Swin with a shift: roll, a mask per window, and roll back."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.attn = WindowAttention(sizes)
+        regions = torch.zeros(1, 4, 6, 1)
+        for n, (rows, columns) in enumerate(
+            (r, c) for r in (slice(0, 3), slice(3, 4)) for c in (slice(0, 5), slice(5, 6))
+        ):
+            regions[:, rows, columns] = n
+        windows = window_partition(regions, 2).view(-1, 4)
+        mask = windows.unsqueeze(1) - windows.unsqueeze(2)
+        self.register_buffer("mask", mask.masked_fill(mask != 0, -100.0))
+
+    def forward(self, x):
+        _, H, W, C = x.shape
+        shifted = torch.roll(x, shifts=(-1, -1), dims=(1, 2))
+        windows = self.attn(window_partition(shifted, 2).view(-1, 4, C), mask=self.mask)
+        shifted = window_reverse(windows.view(-1, 2, 2, C), 2, H, W)
+        return torch.roll(shifted, shifts=(1, 1), dims=(1, 2))
+
+
+@pattern("self", inputs=image, probe=None, variants=COINCIDENT_IMAGES)
+class EinopsWindows(FusedAttention):
+    """MaxViT in lucidrains' style: windows by rearrange, folded into the batch."""
+
+    def forward(self, x):
+        b, height, width, _ = x.shape
+        x = rearrange(x, "b (x w1) (y w2) d -> (b x y) (w1 w2) d", w1=2, w2=2)
+        q, k, v = (
+            rearrange(t, "b n (h d) -> b h n d", h=self.heads)
+            for t in self.to_qkv(x).chunk(3, dim=-1)
+        )
+        sim = torch.einsum("b h i d, b h j d -> b h i j", q * self.scale, k)
+        attn = sim.softmax(dim=-1)
+        self.note(attn, "(b w) h q k -> b w h q k", b=b)
+        out = rearrange(
+            torch.einsum("b h i j, b h j d -> b h i d", attn, v), "b h n d -> b n (h d)"
+        )
+        return rearrange(
+            self.to_out(out),
+            "(b x y) (w1 w2) d -> b (x w1) (y w2) d",
+            x=height // 2,
+            y=width // 2,
+            w1=2,
+        )
+
+
+@pattern("self", inputs=image, probe=None)
+class MaxvitGrid(FusedAttention):
+    """MaxViT's grid attention: every second pixel belongs together."""
+
+    def forward(self, x):
+        b, height, width, _ = x.shape
+        x = rearrange(x, "b (w1 x) (w2 y) d -> (b x y) (w1 w2) d", w1=2, w2=2)
+        q, k, v = (
+            rearrange(t, "b n (h d) -> b h n d", h=self.heads)
+            for t in self.to_qkv(x).chunk(3, dim=-1)
+        )
+        attn = (q * self.scale @ k.mT).softmax(dim=-1)
+        self.note(attn, "(b w) h q k -> b w h q k", b=b)
+        out = rearrange(attn @ v, "b h n d -> b n (h d)")
+        return rearrange(
+            self.to_out(out),
+            "(b x y) (w1 w2) d -> b (w1 x) (w2 y) d",
+            x=height // 2,
+            y=width // 2,
+            w1=2,
+        )
+
+
+@pattern("self", sizes=LONG, probe=None, variants=COINCIDENT_BLOCKS)
+class LocalBlocksByView(Attention):
+    """Blocks of a text by view, folded into the batch."""
+
+    def forward(self, x):
+        b, n, c = x.shape
+        blocks = x.view(b * (n // 5), 5, c)
+        q, k, v = (
+            layer(blocks).view(-1, 5, self.heads, self.head_width).transpose(1, 2)
+            for layer in (self.to_q, self.to_k, self.to_v)
+        )
+        attn = torch.softmax(q @ k.transpose(2, 3) * self.scale, dim=-1)
+        self.note(attn, "(b w) h q k -> b w h q k", b=b)
+        return self.to_out((attn @ v).transpose(1, 2).reshape(b, n, c))
+
+
+@pattern("self", sizes=LONG, probe=None, variants=COINCIDENT_BLOCKS)
+class LocalBlocksAfterProjection(Attention):
+    """Blocks of projected queries with five axes: (batch, head, block, query, width)."""
+
+    def forward(self, x):
+        q, k, v = (
+            rearrange(layer(x), "b (w n) (h d) -> b h w n d", n=5, h=self.heads)
+            for layer in (self.to_q, self.to_k, self.to_v)
+        )
+        attn = torch.einsum("bhwid,bhwjd->bhwij", q, k).mul(self.scale).softmax(-1)
+        self.note(attn, "b h w q k -> b w h q k")
+        out = torch.einsum("bhwij,bhwjd->bhwid", attn, v)
+        return self.to_out(rearrange(out, "b h w n d -> b (w n) (h d)"))
+
+
+@pattern("self", sizes=LONG, probe=None, variants=COINCIDENT_BLOCKS)
+class LocalBlocksBeforeHeads(Attention):
+    """Blocks by einops before the heads: (batch, block, head, query, key)."""
+
+    def forward(self, x):
+        q, k, v = (
+            rearrange(layer(x), "b (w n) (h d) -> b w h n d", n=5, h=self.heads)
+            for layer in (self.to_q, self.to_k, self.to_v)
+        )
+        attn = (q @ k.mT * self.scale).softmax(dim=-1)
+        self.note(attn)
+        return self.to_out(rearrange(attn @ v, "b w h n d -> b (w n) (h d)"))
+
+
+@pattern("self", sizes=LONG, probe=None, variants=COINCIDENT_BLOCKS)
+class LookAround(Attention):
+    """lucidrains' local-attention: each block also sees its neighbours; heads in the batch."""
+
+    @staticmethod
+    def look_around(x):
+        padded = F.pad(x, (0, 0, 0, 0, 1, 1), value=0.0)
+        return torch.cat([padded[:, i : i + x.shape[1]] for i in range(3)], dim=2)
+
+    def forward(self, x):
+        q, k, v = (
+            rearrange(layer(x), "b (w n) (h d) -> (b h) w n d", n=5, h=self.heads)
+            for layer in (self.to_q, self.to_k, self.to_v)
+        )
+        k, v = self.look_around(k), self.look_around(v)
+        sim = torch.einsum("b w i d, b w j d -> b w i j", q, k) * self.scale
+        attn = sim.softmax(dim=-1)
+        self.note(attn, "(b h) w q k -> b w h q k", h=self.heads)
+        out = torch.einsum("b w i j, b w j d -> b w i d", attn, v)
+        return self.to_out(rearrange(out, "(b h) w n d -> b (w n) (h d)", h=self.heads))
+
+
+@pattern("self", sizes=LONG, probe=None)
+class UnfoldedBlocks(Attention):
+    """Longformer-like: overlapping keys by unfold, one window for each block of queries."""
+
+    def forward(self, x):
+        q = rearrange(self.to_q(x), "b (w n) (h d) -> b h w n d", n=5, h=self.heads)
+        k, v = (
+            F.pad(layer(x), (0, 0, 2, 2)).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for layer in (self.to_k, self.to_v)
+        )
+        k, v = (t.unfold(2, 9, 5) for t in (k, v))
+        attn = torch.einsum("bhwnd,bhwdm->bhwnm", q, k).mul(self.scale).softmax(-1)
+        self.note(attn, "b h w q k -> b w h q k")
+        out = torch.einsum("bhwnm,bhwdm->bhwnd", attn, v)
+        return self.to_out(rearrange(out, "b h w n d -> b (w n) (h d)"))
+
+
+@pattern("self", probe=None)
+class NeighbourhoodByUnfold(Attention):
+    """Stand-alone self-attention: each query has three keys of its own, by unfold."""
+
+    def forward(self, x):
+        q = self.to_q(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        k, v = (
+            F.pad(layer(x), (0, 0, 1, 1)).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for layer in (self.to_k, self.to_v)
+        )
+        k, v = (t.unfold(2, 3, 1) for t in (k, v))
+        attn = torch.einsum("bhnd,bhndm->bhnm", q, k).mul(self.scale).softmax(-1)
+        self.note(attn.unsqueeze(3), "b h w q k -> b w h q k")
+        out = torch.einsum("bhnm,bhndm->bhnd", attn, v)
+        return self.to_out(out.transpose(1, 2).flatten(2))
+
+
+class AxialLayer(FusedAttention):
+    """Attention along one axis, with the other folded into the batch."""
+
+    def forward(self, x):
+        b, n, c = x.shape
+        q, k, v = self.to_qkv(x).chunk(3, dim=-1)
+        q, k, v = (t.view(b, n, self.heads, -1).transpose(1, 2) for t in (q, k, v))
+        attn = (q @ k.mT * self.scale).softmax(-1)
+        self.note(attn, "(b w) h q k -> b w h q k", b=self.sizes.batch)
+        return self.to_out((attn @ v).transpose(1, 2).reshape(b, n, c))
+
+
+@pattern("self", "self", inputs=image, names=("row_attn", "column_attn"))
+class Axial(nn.Module):
+    """Axial attention: along rows, then along columns."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.row_attn, self.column_attn = AxialLayer(sizes), AxialLayer(sizes)
+
+    def forward(self, x):
+        b, h, w, c = x.shape
+        x = x + self.row_attn(x.reshape(b * h, w, c)).view(b, h, w, c)
+        columns = x.permute(0, 2, 1, 3).reshape(b * w, h, c)
+        return x + self.column_attn(columns).view(b, w, h, c).permute(0, 2, 1, 3)
+
+
+@pattern("self", "self", inputs=image, probe=None)
+class AxialEinsum(FusedAttention):
+    """CCNet-like: five axes by einsum, rows and columns from the same projection."""
+
+    def forward(self, x):
+        q, k, v = (t.unflatten(-1, (self.heads, -1)) for t in self.to_qkv(x).chunk(3, dim=-1))
+        rows = torch.einsum("bxihd,bxjhd->bxhij", q, k).mul(self.scale).softmax(-1)
+        self.note(rows)
+        out = torch.einsum("bxhij,bxjhd->bxihd", rows, v)
+        columns = torch.einsum("biyhd,bjyhd->byhij", q, k).mul(self.scale).softmax(-1)
+        self.note(columns)
+        out = out + torch.einsum("byhij,bjyhd->biyhd", columns, v)
+        return self.to_out(out.flatten(-2))
+
+
+@pattern("self", probe=None, sizes=LONG, variants=COINCIDENT_BLOCKS)
+class QueryChunks(Attention):
+    """Memory-efficient attention: a loop over chunks of queries, then cat: one record."""
+
+    def forward(self, x):
+        q, k, v = (
+            layer(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for layer in (self.to_q, self.to_k, self.to_v)
+        )
+        self.note_dot_product(q, k)
+        chunks = []
+        for chunk in q.split(4, dim=2):
+            attn = (chunk @ k.mT * self.scale).softmax(dim=-1)
+            chunks.append(attn @ v)
+        return self.to_out(torch.cat(chunks, dim=2).transpose(1, 2).flatten(2))
+
+
+@pattern("self", probe=None, sizes=LONG)
+class QueryChunksInPlace(Attention):
+    """Stable Diffusion forks: chunks are written into an empty output: one record."""
+
+    def forward(self, x):
+        q, k, v = (
+            rearrange(layer(x), "b n (h d) -> (b h) n d", h=self.heads)
+            for layer in (self.to_q, self.to_k, self.to_v)
+        )
+        self.note_dot_product(q, k, "(b h) q k -> b h q k", h=self.heads)
+        out = torch.zeros_like(q)
+        for i in range(0, q.shape[1], 8):
+            s = torch.einsum("b i d, b j d -> b i j", q[:, i : i + 8], k) * self.scale
+            out[:, i : i + 8] = torch.einsum("b i j, b j d -> b i d", s.softmax(dim=-1), v)
+        return self.to_out(rearrange(out, "(b h) n d -> b n (h d)", h=self.heads))
+
+
+@pattern("self", probe=None, sizes=Sizes(batch=4), is_open=True)
+class SlicedAttention(Attention):
+    """diffusers' sliced attention: a loop over slices of the batch of heads."""
+
+    def forward(self, x):
+        q, k, v = (
+            rearrange(layer(x), "b n (h d) -> (b h) n d", h=self.heads)
+            for layer in (self.to_q, self.to_k, self.to_v)
+        )
+        self.note_dot_product(q, k, "(b h) q k -> b h q k", h=self.heads)
+        out = torch.zeros_like(q)
+        for i in range(0, q.shape[0], 3):
+            attn = torch.bmm(q[i : i + 3], k[i : i + 3].mT).mul(self.scale).softmax(dim=-1)
+            out[i : i + 3] = torch.bmm(attn, v[i : i + 3])
+        return self.to_out(rearrange(out, "(b h) n d -> b n (h d)", h=self.heads))
+
+
+@pattern("self", "self", inputs=image, names=("spatial", "temporal"))
+class DividedSpaceTime(nn.Module):
+    """TimeSformer: attention over space, then over time, by einops."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.spatial, self.temporal = AxialLayer(sizes), AxialLayer(sizes)
+
+    def forward(self, x):
+        b, t = x.shape[:2]
+        x = x + rearrange(
+            self.spatial(rearrange(x, "b t n d -> (b t) n d")), "(b t) n d -> b t n d", b=b
+        )
+        time = rearrange(x, "b t n d -> (b n) t d")
+        return x + rearrange(self.temporal(time), "(b n) t d -> b t n d", b=b, t=t)
+
+
+@pattern("self", inputs=image, probe=None)
+class FlattenedImage(FusedAttention):
+    """Global attention over pixels in two axes: (x, y) of queries and keys, flattened."""
+
+    def forward(self, x):
+        b, h, w, c = x.shape
+        q, k, v = (
+            rearrange(t, "b x y (h d) -> b h (x y) d", h=self.heads)
+            for t in self.to_qkv(x).chunk(3, dim=-1)
+        )
+        attn = (q @ k.transpose(-2, -1) * self.scale).softmax(-1)
+        self.note(attn)
+        return self.to_out((attn @ v).transpose(1, 2).reshape(b, h, w, c))

@@ -1,0 +1,104 @@
+"""Attention within windows: an axis of its own in the record, positions in traces."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from regard import watch
+from regard.errors import RegardError
+
+HEIGHT, WIDTH, SIZE, HEADS, CHANNELS = 4, 6, 2, 3, 12
+
+
+class WindowAttention(nn.Module):
+    """Swin's attention within windows of an image, perhaps after a cyclic shift."""
+
+    def __init__(self, shift=0, is_image=True):
+        super().__init__()
+        self.shift, self.is_image = shift, is_image
+        self.qkv = nn.Linear(CHANNELS, 3 * CHANNELS)
+
+    def forward(self, x):
+        batch = len(x)
+        x = x if self.is_image else x.view(batch, HEIGHT, WIDTH, CHANNELS)
+        if self.shift:
+            x = torch.roll(x, (-self.shift, -self.shift), (1, 2))
+        x = x.view(batch, HEIGHT // SIZE, SIZE, WIDTH // SIZE, SIZE, CHANNELS)
+        windows = x.permute(0, 1, 3, 2, 4, 5).reshape(-1, SIZE * SIZE, CHANNELS)
+        qkv = self.qkv(windows).view(-1, SIZE * SIZE, 3, HEADS, CHANNELS // HEADS)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4)
+        return (q @ k.mT).softmax(-1) @ v
+
+    def dense_weights(self, x):
+        """Attention over all positions, with a mask that admits those of the same window."""
+        rows = x.reshape(len(x), HEIGHT * WIDTH, CHANNELS)
+        q, k, _ = self.qkv(rows).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+        y, x = torch.meshgrid(torch.arange(HEIGHT), torch.arange(WIDTH), indexing="ij")
+        y, x = (y - self.shift) % HEIGHT // SIZE, (x - self.shift) % WIDTH // SIZE
+        window = (y * WIDTH + x).flatten()
+        same = window[:, None] == window
+        return (q @ k.mT).masked_fill(~same, -torch.inf).softmax(-1)
+
+
+@pytest.mark.parametrize("is_image", [True, False])
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("shift", [0, 1])
+@torch.no_grad()
+def test_windows_are_put_back_to_positions_in_a_trace(shift, batch, is_image):
+    model, image = WindowAttention(shift, is_image), torch.randn(batch, HEIGHT, WIDTH, CHANNELS)
+    with watch(model) as capture:
+        model(image if is_image else image.flatten(1, 2))
+    windows = HEIGHT * WIDTH // SIZE**2
+    assert capture[0].weights.shape == (batch, windows, HEADS, SIZE**2, SIZE**2)
+    assert capture[0].kind == "self"
+    shown = capture.trace(batch_index=batch - 1).maps[0].weights
+    expected = model.dense_weights(image)[batch - 1]
+    np.testing.assert_allclose(shown, expected.numpy(), atol=1e-6)
+
+
+class LocalAttention(nn.Module):
+    """Each position attends to its neighbours, which `unfold` gathers from padded keys."""
+
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(CHANNELS, CHANNELS) for _ in range(3))
+
+    def forward(self, x):
+        q, k, v = self.q(x), self.k(x), self.v(x)
+        k, v = (nn.functional.pad(rows, (0, 0, 1, 1)).unfold(1, 3, 1) for rows in (k, v))
+        weights = torch.einsum("bnd,bndk->bnk", q, k).softmax(-1)
+        return torch.einsum("bnk,bndk->bnd", weights, v)
+
+
+@torch.no_grad()
+def test_overlapping_windows_are_put_back_without_padding():
+    model, rows = LocalAttention(), torch.randn(2, 7, CHANNELS)
+    with watch(model) as capture:
+        model(rows)
+    shown = capture.trace().maps[0].weights[0]
+    distance = np.subtract.outer(np.arange(7), np.arange(7))
+    scores = (model.q(rows) @ model.k(rows).mT)[0]
+    padded = nn.functional.pad(model.k(rows) * 0, (0, 0, 1, 1))  # keys of zeros beyond the ends
+    assert padded.shape[1] == 9
+    exponentials = np.exp(scores.numpy()) * (abs(distance) <= 1)
+    totals = exponentials.sum(-1)
+    totals[[0, -1]] += 1  # exp(0) of a padded key
+    np.testing.assert_allclose(shown, exponentials / totals[:, None], atol=1e-5)
+
+
+@torch.no_grad()
+def test_summarized_windows_are_refused_in_a_trace():
+    model = WindowAttention()
+    with watch(model, keep="summary") as capture:
+        model(torch.randn(2, HEIGHT, WIDTH, CHANNELS))
+    with pytest.raises(RegardError, match="keep='all'"):
+        capture.trace()
+
+
+@torch.no_grad()
+def test_table_names_windows():
+    model = WindowAttention()
+    with watch(model) as capture:
+        model(torch.randn(2, HEIGHT, WIDTH, CHANNELS))
+    assert "4 × 4 in 6 windows" in str(capture)
