@@ -127,7 +127,7 @@ def test_calls_in_another_thread_run_uncaptured():
     with watch(nn.ModuleList([model, regard_model])) as capture, ThreadPoolExecutor(1) as thread:
         results = [thread.submit(module, rows).result() for module in (model, regard_model)]
     assert len(capture) == 0 and len(results) == 2
-    with pytest.raises(RegardError, match="or only in another thread"):
+    with pytest.raises(RegardError, match="ran in another thread"):
         capture.check()
 
 
@@ -136,3 +136,43 @@ def test_error_in_the_model_leaves_nothing_behind(model):
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"), watch(model):
         model(torch.randn(2, 5, 11))
     assert_nothing_is_left_behind()
+
+
+def test_part_that_ran_in_another_thread_is_named():
+    class TwoThreads(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = (
+                nn.MultiheadAttention(12, 3, batch_first=True) for _ in range(2)
+            )
+
+        def forward(self, x):
+            with ThreadPoolExecutor(1) as pool:
+                later = pool.submit(self.second, x, x, x)
+                return self.first(x, x, x)[0] + later.result()[0]
+
+    model = TwoThreads()
+    with torch.no_grad(), watch(model) as capture:
+        model(torch.randn(2, 5, 12))
+    assert [record.name for record in capture] == ["first"]
+    (failure,) = capture.failures
+    assert failure.startswith("second: it ran in another thread")
+    assert "not captured: second" in str(capture)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+def test_part_that_is_torchscript_is_named():
+    class PartlyScripted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.plain = nn.MultiheadAttention(12, 3, batch_first=True)
+            self.scripted = torch.jit.script(nn.Sequential(nn.Linear(12, 12), nn.ReLU()))
+
+        def forward(self, x):
+            return self.scripted(self.plain(x, x, x)[0])
+
+    model = PartlyScripted()
+    with torch.no_grad(), watch(model) as capture:
+        model(torch.randn(2, 5, 12))
+    assert [record.name for record in capture] == ["plain"]
+    assert [x.partition(":")[0] for x in capture.failures] == ["scripted"]

@@ -13,6 +13,7 @@ from types import FrameType
 from typing import NamedTuple
 
 from torch import Tensor, nn
+from torch.jit import ScriptModule
 
 _READS_LOCALS = {"locals", "vars", "eval", "exec", "f_locals"}  # names that give access to locals
 _MODULE_CALL = nn.Module._call_impl.__code__
@@ -71,6 +72,19 @@ class ModuleNames:
     def any_match(self, pattern: str) -> bool:
         """Return whether a pattern such as "decoder.*" matches any of the names."""
         return any(fnmatchcase(name, pattern) for name in self.all())
+
+    def name_of(self, module: nn.Module) -> str | None:
+        """Return the name of a module; None if it is not one of the model's."""
+        return self._names.get(id(module))
+
+    def scripted(self) -> Iterator[str]:
+        """Yield the names of the outermost modules that are TorchScript."""
+        outermost: list[nn.Module] = []
+        for module in self._model.modules():
+            inside = any(module is part for outer in outermost for part in outer.modules())
+            if isinstance(module, ScriptModule) and not inside:
+                outermost.append(module)
+                yield self._names[id(module)]
 
     def find_call_site(self) -> CallSite | None:
         """Walk up the stack to the first frame whose first argument is one of the modules.

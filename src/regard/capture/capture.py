@@ -124,6 +124,12 @@ class Capture:
         """Note that a module called attention that could not be captured."""
         self._failures[f"{site.module_name} ({site.location})"] = reason
 
+    def record_module(self, name: str, reason: str) -> None:
+        """Note that a module ran where its attention cannot be seen; its parts are not listed."""
+        listed = [module for module, known in self._failures.items() if known == reason]
+        if not any(name == module or name.startswith(f"{module}.") for module in listed):
+            self._failures[name] = reason
+
     def record_softmax(self, site: CallSite, is_over_positions: bool) -> None:
         """Note a softmax that did not become attention."""
         if self._patterns and not any(fnmatchcase(site.module_name, p) for p in self._patterns):

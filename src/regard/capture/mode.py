@@ -1,16 +1,18 @@
 """`watch`, and the torch function mode behind it that sees every torch call."""
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from threading import get_ident
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
 from regard._support.functorch import in_functorch
@@ -50,6 +52,8 @@ FUSED_FUNCTIONS = {"scaled_dot_product_attention", "flex_attention"}
 # called constantly and irrelevant: skipped for speed
 _IGNORED = {"", "dim", "size", "is_floating_point", "stride", "numel", "__set__"}
 _TENSOR_ATTRIBUTES = {"T", "mT", "H", "mH"}  # attributes that are views of the tensor
+_SCRIPTED = "it is TorchScript, whose functions torch does not show; watch the Python module"
+_OTHER_THREAD = "it ran in another thread; call it in the thread of `with watch(...)`"
 _UNDER_TRANSFORM = (
     "tensors have no values under torch.func or forward-mode differentiation; watch a plain pass"
 )
@@ -113,7 +117,7 @@ def watch(
     patterns = _check_arguments(keep, modules, names)
     capture = Capture(type(model).__name__, keep, patterns, heads, keep_vectors=keep_vectors)
     mode = CaptureMode(names, capture)
-    with compiled_models_run_eagerly(), mode.observing(), mode:
+    with compiled_models_run_eagerly(), mode.observing(), mode.noting_other_threads(), mode:
         try:
             yield capture
         finally:
@@ -163,7 +167,9 @@ class CaptureMode(TorchFunctionMode):
         remove(self)
 
     def close(self) -> None:
-        """List the softmaxes that did not become attention, and close the capture."""
+        """List what was seen but is not attention or was not captured; close the capture."""
+        for name in self._names.scripted():
+            self._capture.record_module(name, _SCRIPTED)
         for root in self._weight_tracker.unresolved():
             if root.site is not None:
                 is_mixture = root.is_feature or root.state == "not attention"
@@ -199,6 +205,28 @@ class CaptureMode(TorchFunctionMode):
             observe_attention_functions(self.on_attention_function, innermost=innermost),
         ):
             yield
+
+    @contextmanager
+    def noting_other_threads(self) -> Iterator[None]:
+        """Note calls of the model's modules in other threads.
+
+        The hook is torch's own, not the model's, and changes nothing that a module computes. torch
+        warns compiled modules of such hooks, since they run twice; for this one that is no matter.
+        """
+        hook = register_module_forward_pre_hook(self.on_module_call)
+        warnings.filterwarnings("ignore", "Using `torch.compile.module.` when there are global")
+        ignored = warnings.filters[0]
+        try:
+            yield
+        finally:
+            hook.remove()
+            with suppress(ValueError):  # others may have reset the filters
+                cast(list[Any], warnings.filters).remove(ignored)
+
+    def on_module_call(self, module: nn.Module, _: tuple[Any, ...]) -> None:
+        """Note a module of the model that another thread calls: this mode cannot see inside."""
+        if get_ident() != self._thread and (name := self._names.name_of(module)) is not None:
+            self._capture.record_module(name, _OTHER_THREAD)
 
     def on_attention_function(self, call: AttentionFunctionCall, run: Callable[[], Any]) -> Any:
         """Run an attention function of transformers; record it unless torch functions showed it."""

@@ -76,7 +76,7 @@ class CapturedAttention:
             self._parts.append(summarize_call(call, self.heads, first))
         else:
             weights = call.weights(slice(None), self.heads, slice(None))
-            self._parts.append(pad(weights, (0, keys - weights.shape[-1])).cpu())
+            self._parts.append(_with_width(weights, keys).cpu())
         self.value_norms = _value_norms(call, self.heads)
         if self.keep_vectors and (vectors := call.vectors()) is not None:
             vectors = vectors.detached()
