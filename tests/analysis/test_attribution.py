@@ -216,10 +216,10 @@ class SmallAttention(nn.Module):
     def projected(self, x):
         return self.project(x).unflatten(-1, (3, 2, 4)).permute(2, 0, 3, 1, 4)
 
-    def forward(self, x):
+    def forward(self, x, mask=None):
         q, k, v = self.projected(x)
         if self.style == "sdpa":
-            context = scaled_dot_product_attention(q, k, v)
+            context = scaled_dot_product_attention(q, k, v, mask)
         else:
             weights = (q @ k.mT / 2).softmax(-1)
             if self.style == "matmul":
@@ -320,10 +320,26 @@ def test_layer_without_gradient_is_refused():
         analysis.attribute(DetachedLayer(), torch.randn(1, 5, 12), first_state)
 
 
-@pytest.mark.parametrize("method", ["chefer", "rollout"])
-def test_windows_are_refused(method):
-    with pytest.raises(RegardError, match="attends within 4 windows or groups of a batch of 2"):
-        analysis.attribute(Windows(), torch.randn(2, 6, 12), first_state, method=method)
+class MaskedWindows(SmallAttention):
+    """The same as `Windows`, over all positions with a mask."""
+
+    def forward(self, x):
+        window = torch.arange(x.shape[1]) // (x.shape[1] // 2)
+        return super().forward(x, window[:, None] == window)
+
+
+@pytest.mark.parametrize("method", ["chefer", "rollout", "gradient_x_weight"])
+def test_windows_agree_with_a_mask_over_all_positions(method):
+    torch.manual_seed(0)
+    windows, masked = Windows(), MaskedWindows()
+    masked.load_state_dict(windows.state_dict())
+    x = torch.randn(2, 6, 12)
+    shown, expected = (
+        analysis.attribute(model, x, first_state, method=method) for model in (windows, masked)
+    )
+    assert [m.shape for m in shown.maps] == [m.shape for m in expected.maps]
+    for ours, theirs in zip(shown.maps, expected.maps, strict=True):
+        np.testing.assert_allclose(ours.weights, theirs.weights, atol=1e-6)
 
 
 def test_attention_that_was_seen_but_not_captured_is_refused(monkeypatch):

@@ -13,7 +13,13 @@ from regard.analysis.flow import rollout, weight_by_value_norm
 from regard.analysis.input_attribution import build_input_trace, gradient_x_input, integrate
 from regard.analysis.output_scores import Target, select_scores
 from regard.analysis.relevance import Layer, propagate_relevance
-from regard.capture import Capture, GradientCapture, watch_gradients
+from regard.capture import (
+    Capture,
+    CapturedAttention,
+    GradientCapture,
+    watch_gradients,
+    windows_to_positions,
+)
 from regard.errors import RegardError, unknown_name
 from regard.trace import Array, AttentionMap, TokenList, Trace
 
@@ -152,18 +158,21 @@ def _run(model: nn.Module, embedded: EmbeddedInputs, target: Target, batch_index
 def _check_complete(capture: Capture, arguments: Arguments) -> None:
     """Raise if some attention was not captured, or not in the layout of the inputs."""
     capture.check()
-    if capture.failures:
+    missing = (*capture.failures, *capture.values_not_found)
+    if missing:
         raise RegardError(
             "the attribution would be incomplete, since attention was not captured: "
-            + "; ".join(capture.failures)
+            + "; ".join(missing)
         )
     positional, named = arguments
     sizes = {len(x) for x in (*positional, *named.values()) if isinstance(x, Tensor) and x.ndim > 1}
     for record in capture:
-        if sizes and record.batch_size not in sizes:
+        is_known = record.num_windows == 1 or record.axes.num_positions is not None
+        if not is_known or (sizes and record.batch_size // record.num_windows not in sizes):
             raise RegardError(
                 f"{record.name} attends within {record.batch_size} windows or groups of a batch of "
-                f"{min(sizes)}, whose positions are not known; its layers cannot be combined"
+                f"{min(sizes, default=1)}, whose positions are not known; its layers cannot be "
+                "combined"
             )
 
 
@@ -182,11 +191,23 @@ def _row_list(attention_map: AttentionMap) -> str:
 
 
 def _gradients(trace: Trace, result: _Pass, score: Tensor, batch_index: int) -> list[Array]:
-    gradients = [x[batch_index].double().numpy() for x in result.gradient_capture.gradients(score)]
+    found = result.gradient_capture.gradients(score)
+    gradients = [
+        _item_gradient(record, gradient, batch_index).double().numpy()
+        for record, gradient in zip(result.gradient_capture.capture, found, strict=True)
+    ]
     for attention_map, gradient in zip(trace.maps, gradients, strict=True):
         if gradient.shape != attention_map.shape:
             raise RegardError(f"{attention_map.name} continues keys of before; attribute one pass")
     return gradients
+
+
+def _item_gradient(record: CapturedAttention, gradient: Tensor, batch_index: int) -> Tensor:
+    """Return the gradient (head, query, key) of one item, windows at their positions."""
+    if record.num_windows == 1:
+        return gradient[batch_index]
+    windows: Tensor = gradient.unflatten(0, (-1, record.num_windows))
+    return windows_to_positions(record, windows[batch_index])
 
 
 def _gradient_x_weight(trace: Trace, result: _Pass, batch_index: int) -> Trace:

@@ -91,6 +91,7 @@ from regard.capture.huggingface import trace_hf
 from regard.capture.mode import watch
 from regard.capture.record import CapturedAttention
 from regard.capture.recover import recover_weights
+from regard.capture.to_trace import windows_to_positions
 
 __all__ = [
     "Capture",
@@ -100,4 +101,5 @@ __all__ = [
     "trace_hf",
     "watch",
     "watch_gradients",
+    "windows_to_positions",
 ]

@@ -100,12 +100,17 @@ def _without_windows(record: CapturedAttention, batch_index: int) -> CapturedAtt
             "back to positions; watch with keep='all'"
         )
     batch_size = len(weights)
-    item = weights[min(batch_index, batch_size - 1)]  # (window, head, query, key)
+    whole = windows_to_positions(record, weights[min(batch_index, batch_size - 1)])
+    return record.with_weights(whole[None].expand(batch_size, -1, -1, -1))
+
+
+def windows_to_positions(record: CapturedAttention, item: Tensor) -> Tensor:
+    """Put the windows of one item (window, head, query, key) back: (head, position, position)."""
     queries, keys, lengths = _window_positions(record, item)
     whole = item.new_zeros(item.shape[1], lengths[0] + 1, lengths[1] + 1)  # the last is padding
     for window, own_queries, own_keys in zip(item, queries, keys, strict=True):
         whole[:, own_queries[:, None], own_keys[None]] = window
-    return record.with_weights(whole[None, :, :-1, :-1].expand(batch_size, -1, -1, -1))
+    return whole[:, :-1, :-1]
 
 
 def _window_positions(
