@@ -35,6 +35,7 @@ RUN_ELSEWHERE = {
     "regard translate --traces": (
         "cli/test_commands.py::test_traces_option_writes_one_trace_per_line"
     ),
+    "regard export RUN --out DIR": "cli/test_engines.py::test_export_writes_a_ctranslate2_model",
     "kill -9": "training/test_resume.py::test_killed_process_resumes_to_the_same_parameters",
 }
 MAKE_TARGETS = {
@@ -49,6 +50,7 @@ SET_UP = {
     ". .venv/bin/activate",
     "pip install .",
     "pip install '.[pictures,explorer]'",
+    "pip install '.[fast]'",
     "pip install 'regard[explorer]'",
     "pip install 'regard[serve]'",
 }
