@@ -149,10 +149,11 @@ def _settle_shared(pieces: list[Piece], known: bool) -> list[str]:
             others = {p.role for p in pieces if p.letter == piece.letter and p is not piece}
             piece.role = "head" if "head" in others else "batch"
     has_head = "head" in roles.values()
-    if known or has_head:  # only the first of several axes is the batch
+    if known or has_head:  # only one of several axes is the batch
         roots = [p.factor.origin.root for p in pieces if p.role == "batch" and p.factor]
+        batch = next((root for root in roots if not root.is_attended), roots[0] if roots else None)
         for piece in pieces:
-            if piece.role == "batch" and piece.factor and piece.factor.origin.root is not roots[0]:
+            if piece.role == "batch" and piece.factor and piece.factor.origin.root is not batch:
                 piece.role = "window"
         return []
     letters = list(dict.fromkeys(p.letter for p in pieces if p.role == "batch" and p.factor))

@@ -45,12 +45,13 @@ class Origin:
         is_stack: made by stacking tensors.
         is_broadcast: made by repeating a tensor.
         is_compared: the queries or the keys of scores.
+        is_attended: rows that were compared before, which are therefore no batch.
         is_flat: the first axis of a matrix, as of the tokens of all texts of a batch.
         table: for a rolled axis, the index of each element in the origin `root`.
     """
 
     __slots__ = (
-        *("is_broadcast", "is_compared", "is_feature", "is_flat", "is_projected"),
+        *("is_attended", "is_broadcast", "is_compared", "is_feature", "is_flat", "is_projected"),
         *("is_stack", "root", "size", "table"),
     )
 
@@ -66,7 +67,7 @@ class Origin:
     ) -> None:
         self.size, self.is_projected, self.is_feature = size, is_projected, is_projected
         self.is_stack, self.is_broadcast = is_stack, is_broadcast
-        self.is_compared = self.is_flat = False
+        self.is_attended = self.is_compared = self.is_flat = False
         self.root: Origin = self if root is None else root.root
         self.table = table
 
@@ -191,6 +192,8 @@ class AxisTracker:
         if name == "embedding":
             ids = self.axes(inputs[0] if not inputs[0].is_floating_point() else inputs[1])
             return [(*ids, new_axis(results[0].shape[-1], is_projected=True))]
+        if name == "__setitem__":
+            return [self._written(first)]
         if name in _REDUCTIONS:
             return [self._reduced(args, kwargs, first, x) for x in results]
         if name in ("repeat_interleave", "repeat", "tile", "pad", "index_select"):
@@ -245,6 +248,8 @@ class AxisTracker:
         parts = [self.axes(x) for x in inputs if x.ndim == out.ndim - (name == "stack")]
         if len(parts) != len(inputs):
             return None
+        if len(parts) == 1 and name != "stack":
+            return parts[0]
         split = _split_factor(parts)
         if name == "stack":
             new = new_axis(out.shape[dim], is_stack=True) if split is None else (split,)
@@ -253,7 +258,10 @@ class AxisTracker:
             new = _merged((split, *parts[0][dim]))
         else:
             new = _same_origin([axes[dim] for axes in parts], out.shape[dim])
-        axes = max(parts, key=lambda x: sum(map(len, x)))
+        axes = parts[0]
+        for other in parts[1:]:
+            pairs = zip(axes, other, strict=True)
+            axes = tuple(preferred_axis(known, axis, other) for known, axis in pairs)
         if split is not None:
             axes = tuple(
                 tuple(f._replace(start=0) if f.origin is split.origin else f for f in axis)
@@ -303,10 +311,10 @@ class AxisTracker:
         row_factors = [f for side in rows for x in side for f in letters[x]]
         if not width or not all(rows):
             return
-        if not any(f.origin.is_feature for f in row_factors):
+        if not any(f.origin.is_feature for f in (*row_factors, *width)):
             for factor in width:
                 factor.origin.is_feature = factor.origin.root.is_feature = True
-        if not all(f.origin.is_feature for f in width):
+        if not any(f.origin.is_feature for f in width):
             return  # a product over rows, as of channel attention
         sides = [[f for x in side for f in letters[x]] for side in rows]
         has_heads = not all(any(f.origin.is_feature for f in side) for side in sides)
@@ -335,6 +343,14 @@ class AxisTracker:
         ]
         kept[channel] = new_axis(out.shape[channel], is_projected=True)
         return tuple(kept)
+
+    def _written(self, tensor: Tensor) -> Axes:
+        """Return the axes of a tensor that was written to: its rows are no repetitions any more."""
+        new = _new_axes(tensor)
+        return tuple(
+            fresh if any(f.origin.is_broadcast for f in axis) else axis
+            for fresh, axis in zip(new, self.axes(tensor), strict=True)
+        )
 
     def _reduced(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], tensor: Tensor, out: Tensor
@@ -614,7 +630,7 @@ def _aliased(axis: Axis, is_rows: bool = False) -> Axis:
             alias = Origin(origin.size, root=origin, table=origin.table)
             alias.is_stack, alias.is_broadcast = origin.is_stack, origin.is_broadcast
             if is_rows:
-                alias.is_compared = True
+                alias.is_compared = origin.root.is_attended = True
             else:
                 alias.is_feature, alias.is_projected = origin.is_feature, origin.is_projected
                 alias.is_compared = origin.is_compared

@@ -313,8 +313,8 @@ class WeightTracker:
         to_operand: Callable[[Tensor], Tensor] | None = None,
     ) -> MatchedAttention | None:
         """Return the attention that a product completes; None if it is not over positions."""
-        all_axes = self._axes.axes(operand) if to_operand is None else self._axes.axes(weights)
-        axes = tuple(all_axes)
+        labelled = operand if to_operand is None else weights
+        axes = self._with_heads_of(values, values_term, self._axes.axes(labelled), term)
         by_letter = dict(zip(term, axes, strict=True))
         keys = {x for x in term if x in values_term and x not in result}
         heads = {x for x in keys if by_letter[x] and all(f.origin.is_feature for f in by_letter[x])}
@@ -358,6 +358,24 @@ class WeightTracker:
             position,
         )
 
+    def _with_heads_of(
+        self, values: Tensor, values_term: Letters, axes: Axes, term: Letters
+    ) -> Axes:
+        """Return the axes of weights, with the heads of the values where theirs are unknown.
+
+        They are if a function that no mode sees, such as a scripted one, computed the scores.
+        """
+        theirs = dict(zip(values_term, self._axes.axes(values), strict=True))
+        known = {f.origin.root for axis in theirs.values() for f in axis}
+        found: list[Axis] = []
+        for letter, axis in zip(term, axes, strict=True):
+            other = theirs.get(letter, ())
+            is_unknown = bool(axis) and not any(f.origin.root in known for f in axis)
+            has_heads = any(f.origin.is_feature for f in other)
+            is_head = any(f.origin.is_feature or f.origin.is_compared for f in axis)
+            found.append(other if is_unknown and has_heads and not is_head else axis)
+        return tuple(found)
+
     def _part(self, tracked: TrackedWeights, axes: Axes) -> Literal["batch", "head"] | None:
         """Return which axis of the softmax an index was selected of, if one was."""
         if len(tracked.roots) != 1 or tracked.applied:
@@ -372,7 +390,9 @@ class WeightTracker:
         self, tracked: TrackedWeights, weight_keys: list[Any], value_keys: list[Any]
     ) -> bool:
         """Return whether the sum is over experts, features or layers rather than positions."""
-        if value_keys and all(f.origin.is_feature or f.origin.is_broadcast for f in value_keys):
+        is_compared = bool(weight_keys) and all(f.origin.is_compared for f in weight_keys)
+        is_made = [f.origin.is_feature or f.origin.is_broadcast for f in value_keys]
+        if value_keys and all(is_made) and not is_compared:
             return True
         if any(f.origin.is_stack for f in value_keys) and not tracked.is_product:
             roots = {f.origin.root for f in weight_keys} & {f.origin.root for f in value_keys}
