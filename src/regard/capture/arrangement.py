@@ -139,6 +139,7 @@ def _settle_rows(pieces: list[Piece], known: bool) -> list[str]:
 def _settle_shared(pieces: list[Piece], known: bool) -> list[str]:
     """Tell windows, and heads by convention, from the batch."""
     rows = {p.factor.origin.root for p in pieces if p.role in ("query", "key") and p.factor}
+    rows = rows.union(*(root.parts for root in rows))
     for piece in pieces:
         root = piece.factor.origin.root if piece.role == "batch" and piece.factor else None
         if root in rows and not (root is not None and root.is_flat):

@@ -48,11 +48,12 @@ class Origin:
         is_attended: rows that were compared before, which are therefore no batch.
         is_flat: the first axis of a matrix, as of the tokens of all texts of a batch.
         table: for a rolled axis, the index of each element in the origin `root`.
+        parts: the origins of axes that were joined to this one.
     """
 
     __slots__ = (
         *("is_attended", "is_broadcast", "is_compared", "is_feature", "is_flat", "is_projected"),
-        *("is_stack", "root", "size", "table"),
+        *("is_stack", "parts", "root", "size", "table"),
     )
 
     def __init__(
@@ -70,6 +71,7 @@ class Origin:
         self.is_attended = self.is_compared = self.is_flat = False
         self.root: Origin = self if root is None else root.root
         self.table = table
+        self.parts: frozenset[Origin] = frozenset()
 
 
 class Factor(NamedTuple):
@@ -661,4 +663,8 @@ def _same_origin(axes: Sequence[Axis], size: int) -> Axis:
     is_feature = any(origin.is_feature for origin in origins)
     if len(origins) == 1 and all(axes):
         return (Factor(origins.pop(), size),)
-    return new_axis(size, is_projected=is_feature)
+    joined = new_axis(size, is_projected=is_feature)
+    roots = {origin.root for origin in origins}
+    for factor in joined:
+        factor.origin.parts = frozenset(roots).union(*(root.parts for root in roots))
+    return joined

@@ -13,6 +13,10 @@ def two_windows(sizes: Sizes) -> tuple[Tensor, ...]:
     return (torch.randn(sizes.batch, 2 * sizes.queries, sizes.width),)
 
 
+def image(sizes: Sizes) -> tuple[Tensor, ...]:
+    return (torch.randn(sizes.batch, 6, 4, sizes.width),)
+
+
 def one_vector(sizes: Sizes) -> tuple[Tensor, ...]:
     return (torch.randn(sizes.batch, sizes.queries, sizes.width), torch.randn(sizes.batch, 10))
 
@@ -59,6 +63,26 @@ class RegistersInWindows(FusedAttention):
         )
         attn = (q @ k.transpose(-1, -2) * self.scale).softmax(dim=-1)
         self.note(attn, "(b w) h q k -> b w h q k", w=2)
+        return self.to_out(rearrange(attn @ v, "b h n d -> b n (h d)"))
+
+
+@pattern("self", inputs=image, probe=None, variants=("batch=heads", "batch_of_1", "all_equal"))
+class ClassTokenPerPatch(FusedAttention):
+    """Patches of an image with a class token each, before its pixels."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes)
+        self.token = nn.Parameter(torch.randn(sizes.width))
+
+    def forward(self, x):
+        x = rearrange(x, "b (i x) (j y) d -> (b i j) (x y) d", i=2, j=2)
+        x = torch.cat([self.token.expand(len(x), 1, -1), x], dim=1)
+        q, k, v = (
+            rearrange(t, "b n (h d) -> b h n d", h=self.heads)
+            for t in self.to_qkv(x).chunk(3, dim=-1)
+        )
+        attn = (q @ k.transpose(-1, -2) * self.scale).softmax(dim=-1)
+        self.note(attn, "(b w) h q k -> b w h q k", w=4)
         return self.to_out(rearrange(attn @ v, "b h n d -> b n (h d)"))
 
 
