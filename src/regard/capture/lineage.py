@@ -110,7 +110,8 @@ class Lineage:
         parents = _latest(p.parents for p in known)
         sides = next((p.score_origins for p in known if p.score_origins is not None), None)
         from_cache = any(p.from_cache for p in known) or _appends_rows(name, inputs, out)
-        if name in _PRODUCTS and sides is None and len(inputs) >= 2:
+        # angles of rotary positions are products, too, but of rows without an origin
+        if name in _PRODUCTS and len(inputs) >= 2 and not (sides and any(sides)):
             queries, keys = inputs[-2:]
             sides = (self.origins(queries), self.origins(keys))
             from_cache = self.from_cache(queries) != self.from_cache(keys)

@@ -462,13 +462,16 @@ class Cached(Attention):
         cache: Any = self.empty_cache(x)
         rows = []
         for t in range(x.shape[1]):
-            row = x[:, t : t + 1]
+            row = self.embed(x[:, t : t + 1])
             q, k, v = (
                 heads_of(layer(row), self.heads) for layer in (self.to_q, self.to_k, self.to_v)
             )
             k, v, cache = self.extend(cache, k, v, t)
             rows.append(self.attend(q, k, v))
         return self.to_out(torch.cat(rows, dim=1))
+
+    def embed(self, row: Tensor) -> Tensor:
+        return row
 
     def empty_cache(self, x: Tensor) -> Any:
         return None
@@ -496,6 +499,27 @@ class CacheByCatSdpa(Cached):
     def attend(self, q, k, v):
         self.note_dot_product(q, k)
         return joined(F.scaled_dot_product_attention(q, k, v))
+
+
+@pattern("causal", steps=True, probe=None)
+class CacheBeforeRotation(Cached):
+    """x-transformers: cached keys are rotated in each step, by angles that are a product."""
+
+    def embed(self, row):
+        return F.layer_norm(row, row.shape[-1:])
+
+    def attend(self, q, k, v):
+        frequencies = 10.0 ** -torch.arange(self.head_width // 2)
+        angles = torch.einsum("n, f -> n f", torch.arange(k.shape[2]).float(), frequencies)
+        angles = torch.cat([angles, angles], dim=-1)
+        q, k = self.rotate(q, angles[-1:]), self.rotate(k, angles)
+        attn = torch.einsum("b h q d, b h k d -> b h q k", q, k).mul(self.scale).softmax(dim=-1)
+        self.note(attn)
+        return joined(attn @ v)
+
+    def rotate(self, x, angles):
+        first, second = x.chunk(2, dim=-1)
+        return x * angles.cos() + torch.cat([-second, first], dim=-1) * angles.sin()
 
 
 @pattern("causal", steps=True, probe=None)
