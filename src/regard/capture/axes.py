@@ -31,6 +31,7 @@ VIEWS = {
 _REDUCTIONS = {"sum", "mean", "amax", "amin", "max", "min", "prod", "logsumexp", "norm", "any"}
 _REDUCTIONS |= {"all", "std", "var", "argmax", "argmin"}
 _COPIES = {"contiguous", "clone", "to", "float", "half", "type_as", "detach"}
+_MAX_PARTS = 8  # origins that a joined axis remembers
 _CONVOLUTIONS = {"conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d"}
 
 
@@ -665,6 +666,7 @@ def _same_origin(axes: Sequence[Axis], size: int) -> Axis:
         return (Factor(origins.pop(), size),)
     joined = new_axis(size, is_projected=is_feature)
     roots = {origin.root for origin in origins}
-    for factor in joined:
-        factor.origin.parts = frozenset(roots).union(*(root.parts for root in roots))
+    parts = frozenset(roots).union(*(root.parts for root in roots))
+    for factor in joined:  # a cache that is joined with each token would keep all of them alive
+        factor.origin.parts = parts if len(parts) <= _MAX_PARTS else frozenset()
     return joined
