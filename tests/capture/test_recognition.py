@@ -213,3 +213,27 @@ def test_invalid_arguments_are_refused(unchecked):
     wrong = pytest.raises(RegardError, match="heads must be indices from 0 to 2 for SelfAttention")
     with wrong, watch(model, heads=[3]):
         model(torch.randn(2, 5, 12))
+
+
+class NamedThis(nn.Module):
+    """Attention in a method whose first argument is not called self."""
+
+    def forward(this, x):
+        return nn.functional.scaled_dot_product_attention(x, x, x)
+
+
+def test_call_site_is_in_the_method_whatever_its_first_argument_is_called():
+    model = NamedThis()
+    with watch(model) as capture:
+        model(torch.randn(2, 3, 5, 4))
+    line = NamedThis.forward.__code__.co_firstlineno + 1
+    assert capture[0].call_site == f"test_recognition.py:{line}"
+
+
+@torch.no_grad()
+def test_tensors_without_values_are_named_as_the_reason():
+    model = NamedThis()
+    with watch(model) as capture:
+        model(torch.randn(2, 3, 5, 4, device="meta"))
+    assert len(capture) == 0
+    assert "tensors on the meta device have no values" in str(capture)

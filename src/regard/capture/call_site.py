@@ -114,7 +114,8 @@ class ModuleNames:
         frame: FrameType | None = sys._getframe(1)
         outermost: FrameType | None = None
         while frame is not None:
-            if id(_first_argument(frame)) in self._names and _is_method(frame):
+            is_call = frame.f_code is _MODULE_CALL or _is_method_name(frame)
+            if is_call and id(_first_argument(frame)) in self._names:
                 outermost = frame
             frame = frame.f_back
         return None if outermost is None else ModelCall(outermost)
@@ -163,8 +164,19 @@ def _module_of_caller(frame: FrameType) -> object:
     return None
 
 
+def _is_method_name(frame: FrameType) -> bool:
+    return bool(frame.f_code.co_argcount) and frame.f_code.co_varnames[0] == "self"
+
+
 def _is_method(frame: FrameType) -> bool:
-    return frame.f_code.co_varnames[0] == "self"
+    """Return whether a frame is of a module's method, other than those of torch that call it."""
+    code = frame.f_code
+    if code.co_filename == _MODULE_CALL.co_filename:
+        return False
+    if _is_method_name(frame):
+        return True
+    method = getattr(type(_first_argument(frame)), code.co_name, None)
+    return getattr(method, "__code__", None) is code  # forward(this, x)
 
 
 def _without_wrappers(name: str) -> str:

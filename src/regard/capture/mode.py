@@ -40,7 +40,7 @@ from regard.capture.isolation import (
     side_effect_free_copy,
     uncaptured,
 )
-from regard.capture.lineage import Lineage
+from regard.capture.lineage import Lineage, tensors_in
 from regard.capture.mask_analysis import as_tensor
 from regard.capture.mode_stack import remove
 from regard.capture.record import KEEP_CHOICES, Keep
@@ -54,6 +54,8 @@ _IGNORED = {"", "dim", "size", "is_floating_point", "stride", "numel", "__set__"
 _TENSOR_ATTRIBUTES = {"T", "mT", "H", "mH"}  # attributes that are views of the tensor
 _SCRIPTED = "it is TorchScript, whose functions torch does not show; watch the Python module"
 _OTHER_THREAD = "it ran in another thread; call it in the thread of `with watch(...)`"
+_ON_META = "tensors on the meta device have no values; watch a pass on a real device"
+_NESTED = "nested tensors are not supported; pad them, and pass a mask of the padding"
 _UNDER_TRANSFORM = (
     "tensors have no values under torch.func or forward-mode differentiation; watch a plain pass"
 )
@@ -155,10 +157,10 @@ class CaptureMode(TorchFunctionMode):
             return self._run_python_twin(func, args, kwargs)
         positional, rest = tensors_by_position(args, kwargs)
         if "dropout" in name:
-            with isolated(), self._never_fail():
+            with isolated(), self._never_fail(positional):
                 self._weight_tracker.before_dropout(name, positional, rest)
         out = func(*args, **kwargs)
-        with isolated(), self._never_fail():
+        with isolated(), self._never_fail(positional):
             self._examine(func, name, positional, rest, out)
         return out
 
@@ -349,7 +351,7 @@ class CaptureMode(TorchFunctionMode):
             appended_keys.reset(token)
 
     @contextmanager
-    def _never_fail(self) -> Iterator[None]:
+    def _never_fail(self, args: tuple[Any, ...] = ()) -> Iterator[None]:
         """Turn any error of capturing into a note, so that the model's pass goes on.
 
         A `RegardError` is a mistake in the arguments of `watch` and is raised.
@@ -361,8 +363,7 @@ class CaptureMode(TorchFunctionMode):
         except Exception as error:
             site = self._names.find_call_site()
             if site is not None:
-                reason = _UNDER_TRANSFORM if in_functorch() else _first_line(error)
-                self._capture.record_failure(site, reason)
+                self._capture.record_failure(site, _failure_reason(error, args))
 
 
 def function_name(func: Callable[..., Any]) -> str:
@@ -398,6 +399,16 @@ def _without_autocast() -> Iterator[None]:
         for device in devices:
             stack.enter_context(torch.autocast(device, enabled=False))
         yield
+
+
+def _failure_reason(error: Exception, args: tuple[Any, ...]) -> str:
+    """Return why a call could not be captured, in terms of what the user passed."""
+    tensors = list(tensors_in(args))
+    if in_functorch():
+        return _UNDER_TRANSFORM
+    if any(x.is_nested for x in tensors):
+        return _NESTED
+    return _ON_META if any(x.is_meta for x in tensors) else _first_line(error)
 
 
 def _first_line(error: Exception) -> str:

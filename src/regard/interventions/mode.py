@@ -188,7 +188,7 @@ class EditMode(CaptureMode):
         return recognised
 
     @contextmanager
-    def _never_fail(self) -> Iterator[None]:
+    def _never_fail(self, args: tuple[Any, ...] = ()) -> Iterator[None]:
         """Raise an error in a module that has edits; elsewhere nothing is to be edited."""
         try:
             yield
