@@ -18,10 +18,10 @@ works, from a torch call to a picture:
 3. **Calls** (`calls/`). Each becomes a `CapturedCall`, which holds the inputs and recomputes any
    block of the weights (batch, head, query, key), also where a fused kernel never computed them.
    `mask_analysis.py` finds out whether a mask is causal and which keys are padding.
-4. **Axes** (`axes.py`, `arrangement.py`). Every axis is labelled with its origin, which is followed
-   through views, products and joins. Heads were split from a projection, windows from the rows
-   that are attended to; the rest is the batch. Where nothing is known, axes are taken in torch's
-   order, and the record says which are uncertain.
+4. **Axes** (`axes.py`, `axis_labels.py`, `views.py`, `arrangement.py`). Every axis is labelled with
+   its origin, which is followed through views, products and joins. Heads were split from a
+   projection, windows from the rows that are attended to; the rest is the batch. Where nothing is
+   known, axes are taken in torch's order, and the record says which are uncertain.
 5. **Lineage** (`lineage.py`, `call_site.py`). Where queries and keys were projected from decides
    whether attention is "self", "causal" or "cross"; whether keys were appended to a cache decides
    whether a call is a generation step. The Python stack names the module and line that called.
@@ -67,6 +67,7 @@ checks that this list is complete and that the installed torch has them.
       torch.nn.attention.bias.CausalBias._materialize       read causal biases as tensors
     axes.py
       torch.Tensor._version                                 were buffers, as KV caches, written to?
+    views.py
       torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
     weight_tracker.py
       torch._softmax                                        recognised as a softmax

@@ -14,7 +14,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from regard.capture.axes import Axes, AxisTracker, Factor, Origin, positions, preferred_axis
+from regard.capture.axes import AxisTracker
+from regard.capture.axis_labels import Axes, Factor, Origin, positions, preferred_axis
 from regard.capture.equations import Letters
 
 Role = Literal["batch", "window", "head", "query", "key", "value"]

@@ -8,84 +8,37 @@ split from the axis of the queries is a window, and the strides say which positi
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from regard.capture.axis_labels import (
+    Axes,
+    Axis,
+    Factor,
+    Origin,
+    as_rows,
+    axis_size,
+    axis_sizes,
+    index_at,
+    joined_axis,
+    merged,
+    new_axes,
+    new_axis,
+    preferred_axis,
+    split_factor,
+    with_aliases,
+)
 from regard.capture.equations import Equation, equation_of
 from regard.capture.lineage import tensors_in
-
-VIEWS = {
-    *("view", "reshape", "view_as", "reshape_as", "transpose", "permute", "movedim", "moveaxis"),
-    *("swapaxes", "swapdims", "t", "adjoint", "unsqueeze", "squeeze", "flatten", "unflatten"),
-    *("expand", "expand_as", "broadcast_to", "chunk", "split", "split_with_sizes", "unbind"),
-    *("tensor_split", "narrow", "select", "slice", "__getitem__", "unfold", "T", "mT", "H", "mH"),
-    *("_unsafe_view", "atleast_2d", "atleast_3d", "diagonal", "hsplit", "vsplit", "dsplit"),
-    *("transpose_", "unsqueeze_", "squeeze_", "ravel"),
-}
-"""Functions whose result is a view of a contiguous tensor, so that its strides tell all."""
+from regard.capture.views import VIEWS, read_strides
 
 _REDUCTIONS = {"sum", "mean", "amax", "amin", "max", "min", "prod", "logsumexp", "norm", "any"}
 _REDUCTIONS |= {"all", "std", "var", "argmax", "argmin"}
 _COPIES = {"contiguous", "clone", "to", "float", "half", "type_as", "detach"}
-_MAX_PARTS = 8  # origins that a joined axis remembers
 _CONVOLUTIONS = {"conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d"}
-
-
-class Origin:
-    """An axis as it first appeared: of an input, or made by a function.
-
-    Attributes:
-        root: itself, or the origin that it is an alias of. Scores of a text with itself have its
-            rows twice, once as queries and once as keys; the latter are an alias.
-        is_feature: made by a projection, or the width of vectors that were compared.
-        is_projected: made by a projection.
-        is_stack: made by stacking tensors.
-        is_broadcast: made by repeating a tensor.
-        is_compared: the queries or the keys of scores.
-        is_attended: rows that were compared before, which are therefore no batch.
-        is_flat: the first axis of a matrix, as of the tokens of all texts of a batch.
-        table: for a rolled axis, the index of each element in the origin `root`.
-        parts: the origins of axes that were joined to this one.
-    """
-
-    __slots__ = (
-        *("is_attended", "is_broadcast", "is_compared", "is_feature", "is_flat", "is_projected"),
-        *("is_stack", "parts", "root", "size", "table"),
-    )
-
-    def __init__(
-        self,
-        size: int,
-        *,
-        is_projected: bool = False,
-        is_stack: bool = False,
-        is_broadcast: bool = False,
-        root: "Origin | None" = None,
-        table: "list[int] | None" = None,
-    ) -> None:
-        self.size, self.is_projected, self.is_feature = size, is_projected, is_projected
-        self.is_stack, self.is_broadcast = is_stack, is_broadcast
-        self.is_attended = self.is_compared = self.is_flat = False
-        self.root: Origin = self if root is None else root.root
-        self.table = table
-        self.parts: frozenset[Origin] = frozenset()
-
-
-class Factor(NamedTuple):
-    """A part of an axis: `size` indices of an origin, `stride` apart, from `start` on."""
-
-    origin: Origin
-    size: int
-    stride: int = 1
-    start: int = 0
-
-
-Axis = tuple[Factor, ...]  # outermost first; empty if the axis has size 1
-Axes = tuple[Axis, ...]
 
 
 class Labels(NamedTuple):
@@ -112,7 +65,7 @@ class AxisTracker:
         """Return the labels of a tensor; an unknown one gets new origins."""
         labels: Labels | None = self._labels.get(tensor)
         if labels is None or len(labels.axes) != tensor.ndim:
-            axes = _new_axes(tensor)
+            axes = new_axes(tensor)
             is_parameter = self._constants.get(id(tensor)) == version_of(tensor)
             labels = Labels(axes, is_parameter, is_parameter)
             self._labels[tensor] = labels
@@ -156,10 +109,10 @@ class AxisTracker:
         is_parameter = name in (*VIEWS, *_COPIES) and self.labels(inputs[0]).is_parameter
         axes = self._result_axes(function, name, args, kwargs, inputs, results, weights)
         for result, found in zip(results, axes, strict=True):
-            if found is not None and _sizes(found) == list(result.shape):
-                axes_of_result = _with_aliases(found)
+            if found is not None and axis_sizes(found) == list(result.shape):
+                axes_of_result = with_aliases(found)
             else:
-                axes_of_result = _new_axes(result)
+                axes_of_result = new_axes(result)
             self._labels[result] = Labels(axes_of_result, is_constant, is_parameter)
 
     def _result_axes(
@@ -220,7 +173,7 @@ class AxisTracker:
         stand_in = torch.empty(tensor.shape, dtype=dtype, device="meta")
         views = list(tensors_in((function(stand_in, *args[1:], **kwargs),)))
         axes = self.axes(tensor)
-        return [_read_strides(axes, view) for view in views]
+        return [read_strides(axes, view) for view in views]
 
     def _rolled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Axes | None:
         """Return the axes of a rolled tensor, whose indices are a table of the former ones."""
@@ -253,14 +206,14 @@ class AxisTracker:
             return None
         if len(parts) == 1 and name != "stack":
             return parts[0]
-        split = _split_factor(parts)
+        split = split_factor(parts)
         if name == "stack":
             new = new_axis(out.shape[dim], is_stack=True) if split is None else (split,)
             parts = [(*axes[:dim], (), *axes[dim:]) for axes in parts]
         elif split is not None:
-            new = _merged((split, *parts[0][dim]))
+            new = merged((split, *parts[0][dim]))
         else:
-            new = _same_origin([axes[dim] for axes in parts], out.shape[dim])
+            new = joined_axis([axes[dim] for axes in parts], out.shape[dim])
         axes = parts[0]
         for other in parts[1:]:
             pairs = zip(axes, other, strict=True)
@@ -286,7 +239,7 @@ class AxisTracker:
         projected = self._projected_letters(equation, operands)
         if projected:
             for letter in projected:
-                letters[letter] = new_axis(_size(letters[letter]), is_projected=True)
+                letters[letter] = new_axis(axis_size(letters[letter]), is_projected=True)
         elif compares and len(operands) == 2:
             self._mark_compared(equation, letters)
         return tuple(letters[letter] for letter in equation.result)
@@ -341,7 +294,7 @@ class AxisTracker:
         axes, channel = self.axes(tensor), out.ndim - (3 if out.ndim > 3 else 2)
         channel = 1 if out.ndim > 2 else channel
         kept = [
-            axis if _size(axis) == size else new_axis(size)
+            axis if axis_size(axis) == size else new_axis(size)
             for axis, size in zip(axes, out.shape, strict=True)
         ]
         kept[channel] = new_axis(out.shape[channel], is_projected=True)
@@ -349,7 +302,7 @@ class AxisTracker:
 
     def _written(self, tensor: Tensor) -> Axes:
         """Return the axes of a tensor that was written to: its rows are no repetitions any more."""
-        new = _new_axes(tensor)
+        new = new_axes(tensor)
         return tuple(
             fresh if any(f.origin.is_broadcast for f in axis) else axis
             for fresh, axis in zip(new, self.axes(tensor), strict=True)
@@ -382,7 +335,7 @@ class AxisTracker:
         padding = (args[1] if len(args) > 1 else kwargs.get("pad", ())) if name == "pad" else ()
         resized: list[Axis] = []
         for n, (axis, size) in enumerate(zip(axes, out.shape, strict=True)):
-            before, times = _size(axis), size // max(_size(axis), 1)
+            before, times = axis_size(axis), size // max(axis_size(axis), 1)
             if size == before and name != "index_select":
                 resized.append(axis)
             elif name == "pad" and len(axis) == 1:
@@ -412,7 +365,7 @@ class AxisTracker:
                 if n > out.ndim:
                     break
                 is_feature[-n] |= any(f.origin.is_feature for f in axis)
-                if found[-n] is None and _size(axis) == out.shape[-n]:
+                if found[-n] is None and axis_size(axis) == out.shape[-n]:
                     found[-n] = axis
         return tuple(
             new_axis(size, is_projected=feature)
@@ -422,95 +375,9 @@ class AxisTracker:
         )
 
 
-def new_axis(
-    size: int,
-    *,
-    is_projected: bool = False,
-    is_stack: bool = False,
-    is_broadcast: bool = False,
-) -> Axis:
-    """Return an axis with a new origin."""
-    if size == 1:
-        return ()
-    origin = Origin(size, is_projected=is_projected, is_stack=is_stack, is_broadcast=is_broadcast)
-    return (Factor(origin, size),)
-
-
-def _new_axes(tensor: Tensor) -> Axes:
-    axes = tuple(new_axis(size) for size in tensor.shape)
-    if tensor.ndim == 2 and axes[0]:
-        axes[0][0].origin.is_flat = True
-    return axes
-
-
-def as_rows(axis: Axis) -> Axis:
-    """Return the axis with aliases of its origins that are rows, not features."""
-    return _aliased(axis, is_rows=True)
-
-
-def index_at(axis: Axis, index: int) -> int:
-    """Return the index in the root origin of an axis with a single factor."""
-    (factor,) = axis
-    found = factor.start + index * factor.stride
-    table = factor.origin.table
-    return found if table is None else table[found % len(table)]
-
-
-def positions(factors: Sequence[Factor], root: Origin) -> Tensor | None:
-    """Return the index in an origin for every combination of factors; None if none is of it.
-
-    Args:
-        factors: some of which are parts of the origin; the others do not change the index.
-        root: the origin.
-
-    Returns:
-        A tensor with an axis per factor.
-    """
-    parts: dict[int, Tensor] = {}  # by the table of a rolled origin, which its aliases share
-    tables: dict[int, list[int] | None] = {}
-    for n, factor in enumerate(factors):
-        if factor.origin.root is root:
-            key = id(factor.origin.table)
-            steps = torch.arange(factor.size, device="cpu") * factor.stride + factor.start
-            steps = steps.view(*(-1 if m == n else 1 for m in range(len(factors))))
-            parts[key], tables[key] = parts.get(key, 0) + steps, factor.origin.table
-    if not parts:
-        return None
-    index = torch.zeros([factor.size for factor in factors], dtype=torch.long, device="cpu")
-    for key, part in parts.items():
-        table = tables[key]
-        index += part if table is None else torch.tensor(table, device="cpu")[part % len(table)]
-    return index
-
-
 def version_of(tensor: Tensor) -> int:
     """Return the number of in-place changes of a tensor."""
     return -1 if tensor.is_inference() else tensor._version
-
-
-def _size(axis: Axis) -> int:
-    size = 1
-    for factor in axis:
-        size *= factor.size
-    return size
-
-
-def _sizes(axes: Axes) -> list[int]:
-    return [_size(axis) for axis in axes]
-
-
-def preferred_axis(known: Axis, other: Axis, other_axes: Axes) -> Axis:
-    """Choose between the labels that an axis has in two operands.
-
-    Repeated axes and those that were split from another axis say less than an axis of its own.
-    """
-    if not other or not known:
-        return other or known
-    if any(f.origin.is_broadcast for f in known):
-        return known if any(f.origin.is_broadcast for f in other) else other
-    rest = {f.origin.root for axis in other_axes if axis is not other for f in axis}
-    is_split = any(f.origin.root in rest or f.origin.is_feature for f in other)
-    return other if any(f.origin.is_flat for f in known) and not is_split else known
 
 
 def _as_tuple(value: Any) -> tuple[int, ...]:
@@ -534,139 +401,3 @@ def _num_equal(shape: torch.Size, out: torch.Size) -> int:
 def _broadcasts(shape: torch.Size, out: torch.Size) -> bool:
     pairs = zip(reversed(shape), reversed(out), strict=False)
     return len(shape) <= len(out) and all(a in (1, b) for a, b in pairs)
-
-
-def _read_strides(axes: Axes, view: Tensor) -> Axes | None:
-    """Return the axes of a view of a contiguous tensor with the given axes, from its strides."""
-    factors: list[tuple[Factor, int]] = []  # innermost first, with strides in the tensor
-    stride = 1
-    for axis in reversed(axes):
-        for factor in reversed(axis):
-            factors.append((factor, stride))
-            stride *= factor.size
-    offset = int(view.storage_offset())
-    found: list[Axis] = []
-    for size, step in zip(view.shape, view.stride(), strict=True):
-        if size == 1:
-            found.append(())
-        elif step == 0:
-            found.append(new_axis(size, is_broadcast=True))
-        else:
-            read = _read_axis(factors, size, step)
-            found.append(new_axis(size) if read is None else read)
-    found = _with_starts(found, factors, offset)
-    return tuple(_merged(axis) for axis in found)
-
-
-def _read_axis(factors: list[tuple[Factor, int]], size: int, step: int) -> Axis | None:
-    """Return the factors, outermost first, that an axis of a size and stride goes over."""
-    pieces: list[Factor] = []
-    for factor, stride in factors:
-        if not stride <= step < stride * factor.size or step % stride:
-            continue
-        times = step // stride
-        if (size - 1) * times < factor.size:
-            return (Factor(factor.origin, size, factor.stride * times), *pieces[::-1])
-        if factor.size % times or size % (factor.size // times):
-            return None
-        inner = factor.size // times
-        pieces.append(Factor(factor.origin, inner, factor.stride * times))
-        size, step = size // inner, stride * factor.size
-        if size == 1:
-            return tuple(pieces[::-1])
-    return None
-
-
-def _with_starts(axes: list[Axis], factors: list[tuple[Factor, int]], offset: int) -> list[Axis]:
-    """Add where a factor, and a slice of it, starts to the outermost part that is left of it."""
-    for factor, stride in factors:
-        shift = factor.start + offset // stride % factor.size * factor.stride
-        if not shift:
-            continue
-        parts = [
-            (n, m)
-            for n, axis in enumerate(axes)
-            for m, f in enumerate(axis)
-            if f.origin is factor.origin
-        ]
-        if not parts:
-            continue
-        n, m = max(parts, key=lambda at: axes[at[0]][at[1]].stride)
-        moved = axes[n][m]._replace(start=axes[n][m].start + shift)
-        axes[n] = (*axes[n][:m], moved, *axes[n][m + 1 :])
-    return axes
-
-
-def _merged(axis: Axis) -> Axis:
-    """Join neighbouring factors that are one stretch of their origin."""
-    merged: list[Factor] = []
-    for factor in axis:
-        last = merged[-1] if merged else None
-        if (
-            last is not None
-            and last.origin is factor.origin
-            and last.stride == factor.stride * factor.size
-        ):
-            start = last.start + factor.start
-            merged[-1] = Factor(last.origin, last.size * factor.size, factor.stride, start)
-        else:
-            merged.append(factor)
-    return tuple(merged)
-
-
-def _with_aliases(axes: Axes) -> Axes:
-    """Give the later of two axes over the same rows an alias: they are queries and keys."""
-    known: set[tuple[Origin, int, int]] = set()
-    found: list[Axis] = []
-    for axis in axes:
-        keys = {(f.origin, f.stride, f.start) for f in axis}
-        found.append(_aliased(axis) if keys & known else axis)
-        known |= keys
-    return tuple(found)
-
-
-def _aliased(axis: Axis, is_rows: bool = False) -> Axis:
-    aliases: dict[Origin, Origin] = {}
-    for factor in axis:
-        origin = factor.origin
-        if origin not in aliases:
-            alias = Origin(origin.size, root=origin, table=origin.table)
-            alias.is_stack, alias.is_broadcast = origin.is_stack, origin.is_broadcast
-            if is_rows:
-                alias.is_compared = origin.root.is_attended = True
-            else:
-                alias.is_feature, alias.is_projected = origin.is_feature, origin.is_projected
-                alias.is_compared = origin.is_compared
-            aliases[origin] = alias
-    return tuple(f._replace(origin=aliases[f.origin]) for f in axis)
-
-
-def _split_factor(parts: Sequence[Axes]) -> Factor | None:
-    """Return the factor that enumerates tensors which are consecutive parts of one tensor."""
-    starts = [{f.origin: f.start for axis in axes for f in axis} for axes in parts]
-    shapes = [[[f[:3] for f in axis] for axis in axes] for axes in parts]
-    if len(parts) < 2 or any(shape != shapes[0] for shape in shapes):
-        return None
-    moving = [o for o in starts[0] if len({s[o] for s in starts}) > 1]
-    if len(moving) != 1:
-        return None
-    origin = moving[0]
-    values = [s[origin] for s in starts]
-    steps = {b - a for a, b in pairwise(values)}
-    if len(steps) != 1 or (step := steps.pop()) <= 0:
-        return None
-    return Factor(origin, len(parts), step, values[0])
-
-
-def _same_origin(axes: Sequence[Axis], size: int) -> Axis:
-    """Return an axis of joined parts: of one origin again, or a new one."""
-    origins = {f.origin for axis in axes for f in axis}
-    is_feature = any(origin.is_feature for origin in origins)
-    if len(origins) == 1 and all(axes):
-        return (Factor(origins.pop(), size),)
-    joined = new_axis(size, is_projected=is_feature)
-    roots = {origin.root for origin in origins}
-    parts = frozenset(roots).union(*(root.parts for root in roots))
-    for factor in joined:  # a cache that is joined with each token would keep all of them alive
-        factor.origin.parts = parts if len(parts) <= _MAX_PARTS else frozenset()
-    return joined

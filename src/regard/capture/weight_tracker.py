@@ -24,7 +24,8 @@ from regard.capture.arrangement import (
     values_layout,
     weights_layout,
 )
-from regard.capture.axes import Axes, Axis, AxisTracker, Origin
+from regard.capture.axes import AxisTracker
+from regard.capture.axis_labels import Axes, Axis, Origin
 from regard.capture.call_site import CallSite
 from regard.capture.calls import MaterializedWeights
 from regard.capture.equations import Equation, Letters, equation_of
