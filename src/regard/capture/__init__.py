@@ -13,8 +13,9 @@ works, from a torch call to a picture:
    own attention, attention functions of transformers (`attention_interface.py`), and weights that
    the model computes itself (`weight_tracker.py`): a softmax or another normaliser of scores is
    followed through dropout, masks, reshapes, mixing of heads and gates to the product with values,
-   which `equations.py` reads however it was written. A softmax that never met values is listed,
-   and so is one over experts, features or classes, which is not attention over positions.
+   which `equations.py` reads however it was written; `matching.py` decides whether it is attention
+   over positions. A softmax over experts, features or classes is not, and is listed apart; so is
+   one that never met values.
 3. **Calls** (`calls/`). Each becomes a `CapturedCall`, which holds the inputs and recomputes any
    block of the weights (batch, head, query, key), also where a fused kernel never computed them.
    `mask_analysis.py` finds out whether a mask is causal and which keys are padding.

@@ -7,7 +7,7 @@ index of its origin. An axis that was split from the width of a projection is a 
 split from the axis of the queries is a window, and the strides say which positions are in it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -31,7 +31,8 @@ from regard.capture.axis_labels import (
     split_factor,
     with_aliases,
 )
-from regard.capture.equations import Equation, equation_of
+from regard.capture.equations import Equation
+from regard.capture.function_call import FunctionCall
 from regard.capture.lineage import tensors_in
 from regard.capture.views import VIEWS, read_strides
 
@@ -79,35 +80,23 @@ class AxisTracker:
         """Return whether a tensor depends on parameters and buffers alone."""
         return self.labels(tensor).is_constant
 
-    def relabel(self, tensor: Tensor, axes: Axes) -> None:
-        """Replace the axes of a tensor."""
-        self._labels[tensor] = Labels(axes, self.is_constant(tensor))
+    def relabel(self, tensor: Tensor, axes: Axes, *, is_constant: bool) -> None:
+        """Replace the labels of a tensor."""
+        self._labels[tensor] = Labels(axes, is_constant)
 
-    def mark_constant(self, tensor: Tensor) -> None:
-        """Note that a tensor depends on parameters and buffers alone."""
-        self._labels[tensor] = Labels(self.axes(tensor), True)
-
-    def update(
-        self,
-        function: Callable[..., Any],
-        name: str,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        out: Any,
-        weights: Tensor | None = None,
-    ) -> None:
+    def update(self, call: FunctionCall, weights: Tensor | None = None) -> None:
         """Derive the labels of a function's result from those of its arguments.
 
         `weights` are attention weights among the arguments: their labels come first, and a product
         with them does not compare queries with keys.
         """
-        inputs = list(tensors_in((*args, *kwargs.values())))
-        results = [inputs[0]] if name == "__setitem__" and inputs else list(tensors_in((out,)))
+        inputs = list(tensors_in((*call.args, *call.kwargs.values())))
+        results = inputs[:1] if call.name == "__setitem__" else call.results
         if not inputs or not results:
             return
         is_constant = all(self.is_constant(x) for x in inputs)
-        is_parameter = name in (*VIEWS, *_COPIES) and self.labels(inputs[0]).is_parameter
-        axes = self._result_axes(function, name, args, kwargs, inputs, results, weights)
+        is_parameter = call.name in (*VIEWS, *_COPIES) and self.labels(inputs[0]).is_parameter
+        axes = self._result_axes(call, inputs, results, weights)
         for result, found in zip(results, axes, strict=True):
             if found is not None and axis_sizes(found) == list(result.shape):
                 axes_of_result = with_aliases(found)
@@ -117,31 +106,27 @@ class AxisTracker:
 
     def _result_axes(
         self,
-        function: Callable[..., Any],
-        name: str,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        call: FunctionCall,
         inputs: list[Tensor],
         results: list[Tensor],
         weights: Tensor | None,
     ) -> Sequence[Axes | None]:
         """Return the axes of each result, None where they are unknown."""
-        first = inputs[0]
-        has_index = name == "__getitem__" and _has_tensor(args[1:2])
-        if name in VIEWS and isinstance(args[0], Tensor) and not has_index:
-            return self._through_view(function, args, kwargs, len(results))
-        if name == "roll" and (rolled := self._rolled(args, kwargs)) is not None:
-            return [rolled]
+        name, first = call.name, inputs[0]
+        has_index = name == "__getitem__" and _has_tensor(call.args[1:2])
+        if name in VIEWS and isinstance(call.args[0], Tensor) and not has_index:
+            return self._through_view(call, len(results))
+        if name == "roll":
+            return [self._rolled(call)]
         if name in ("cat", "concat", "concatenate", "stack"):
-            return [self._joined(name, args, kwargs, inputs, results[0])]
+            return [self._joined(call, inputs, results[0])]
         if name == "view_as_complex":
             return [self.axes(first)[:-1]]
         if name == "view_as_real":
             return [(*self.axes(first), new_axis(2, is_projected=True))]
         if name == "linear":
             return [(*self.axes(first)[:-1], new_axis(results[0].shape[-1], is_projected=True))]
-        equation = equation_of(name, args, kwargs)
-        if equation is not None:
+        if (equation := call.equation()) is not None:
             return [self._through_product(equation, weights is None)]
         if name in _CONVOLUTIONS:
             return [self._convolved(first, results[0])]
@@ -151,35 +136,31 @@ class AxisTracker:
         if name == "__setitem__":
             return [self._written(first)]
         if name in _REDUCTIONS:
-            return [self._reduced(args, kwargs, first, x) for x in results]
+            return [self._reduced(call, first, x) for x in results]
         if name in ("repeat_interleave", "repeat", "tile", "pad", "index_select"):
-            return [self._resized(name, args, kwargs, first, results[0])]
+            return [self._resized(call, first, results[0])]
         if weights is not None:
             inputs = [weights, *(x for x in inputs if x is not weights)]
         return [self._elementwise(inputs, x) for x in results]
 
-    def _through_view(
-        self,
-        function: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        count: int,
-    ) -> Sequence[Axes | None]:
+    def _through_view(self, call: FunctionCall, count: int) -> Sequence[Axes | None]:
         """Run a view function on a contiguous stand-in without memory, and read its strides."""
-        tensor = args[0]
+        tensor, *rest = call.args
         if not tensor.numel():
             return [None] * count
         dtype = torch.float32 if tensor.is_floating_point() else tensor.dtype
         stand_in = torch.empty(tensor.shape, dtype=dtype, device="meta")
-        views = list(tensors_in((function(stand_in, *args[1:], **kwargs),)))
+        views = tensors_in((call.function(stand_in, *rest, **call.kwargs),))
         axes = self.axes(tensor)
         return [read_strides(axes, view) for view in views]
 
-    def _rolled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Axes | None:
+    def _rolled(self, call: FunctionCall) -> Axes:
         """Return the axes of a rolled tensor, whose indices are a table of the former ones."""
-        tensor, shifts = args[0], args[1] if len(args) > 1 else kwargs["shifts"]
-        dims = args[2] if len(args) > 2 else kwargs.get("dims", ())
-        shifts, dims = _as_tuple(shifts), _as_tuple(dims)
+        tensor = call.args[0]
+        shifts, dims = (
+            _as_tuple(call.argument("shifts", 1)),
+            _as_tuple(call.argument("dims", 2, ())),
+        )
         axes = list(self.axes(tensor))
         for shift, dim in zip(shifts, dims, strict=False):
             size, axis = tensor.shape[dim], axes[dim]
@@ -190,16 +171,9 @@ class AxisTracker:
                 axes[dim] = (Factor(rolled, size),)
         return tuple(axes)
 
-    def _joined(
-        self,
-        name: str,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        inputs: list[Tensor],
-        out: Tensor,
-    ) -> Axes | None:
+    def _joined(self, call: FunctionCall, inputs: list[Tensor], out: Tensor) -> Axes | None:
         """Return the axes of tensors that were joined; parts of one axis make it up again."""
-        dim = int(kwargs.get("dim", kwargs.get("axis", args[1] if len(args) > 1 else 0))) % out.ndim
+        name, dim = call.name, int(call.argument("dim", 1, call.kwargs.get("axis", 0))) % out.ndim
         inputs = [x for x in inputs if x.numel()] or inputs  # an empty cache is no part
         parts = [self.axes(x) for x in inputs if x.ndim == out.ndim - (name == "stack")]
         if len(parts) != len(inputs):
@@ -291,8 +265,7 @@ class AxisTracker:
     def _convolved(self, tensor: Tensor, out: Tensor) -> Axes | None:
         if tensor.ndim != out.ndim:
             return None
-        axes, channel = self.axes(tensor), out.ndim - (3 if out.ndim > 3 else 2)
-        channel = 1 if out.ndim > 2 else channel
+        axes, channel = self.axes(tensor), 1 if out.ndim > 2 else 0
         kept = [
             axis if axis_size(axis) == size else new_axis(size)
             for axis, size in zip(axes, out.shape, strict=True)
@@ -308,31 +281,23 @@ class AxisTracker:
             for fresh, axis in zip(new, self.axes(tensor), strict=True)
         )
 
-    def _reduced(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], tensor: Tensor, out: Tensor
-    ) -> Axes | None:
+    def _reduced(self, call: FunctionCall, tensor: Tensor, out: Tensor) -> Axes | None:
         axes = self.axes(tensor)
         if out.ndim == tensor.ndim:
             return self._elementwise([tensor], out)
-        dim = kwargs.get("dim", kwargs.get("axis", args[1] if len(args) > 1 else None))
+        dim = call.argument("dim", 1, call.kwargs.get("axis"))
         if dim is None or isinstance(dim, Tensor | str):
             return None
         removed = {d % tensor.ndim for d in _as_tuple(dim)}
         return tuple(axis for n, axis in enumerate(axes) if n not in removed)
 
-    def _resized(
-        self,
-        name: str,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        tensor: Tensor,
-        out: Tensor,
-    ) -> Axes | None:
+    def _resized(self, call: FunctionCall, tensor: Tensor, out: Tensor) -> Axes | None:
         """Return the axes of a tensor of which one or more axes were repeated, padded or picked."""
         axes = ((),) * (out.ndim - tensor.ndim) + self.axes(tensor)
         if len(axes) != out.ndim:
             return None
-        padding = (args[1] if len(args) > 1 else kwargs.get("pad", ())) if name == "pad" else ()
+        name = call.name
+        padding = call.argument("pad", 1, ()) if name == "pad" else ()
         resized: list[Axis] = []
         for n, (axis, size) in enumerate(zip(axes, out.shape, strict=True)):
             before, times = axis_size(axis), size // max(axis_size(axis), 1)
@@ -346,7 +311,7 @@ class AxisTracker:
                 copies = new_axis(times, is_broadcast=True)
                 resized.append((*axis, *copies) if "interleave" in name else (*copies, *axis))
             else:
-                is_picked = n == int(args[1]) % out.ndim if name == "index_select" else True
+                is_picked = name != "index_select" or n == int(call.argument("dim", 1)) % out.ndim
                 resized.append(new_axis(size) if is_picked else axis)
         return tuple(resized)
 

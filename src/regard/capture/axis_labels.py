@@ -1,6 +1,6 @@
 """Labels of axes: where an axis comes from, and which part of it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -150,6 +150,11 @@ def positions(factors: Sequence[Factor], root: Origin) -> Tensor | None:
         table = tables[key]
         index += part if table is None else torch.tensor(table, device="cpu")[part % len(table)]
     return index
+
+
+def origins_of(axes: Iterable[Axis]) -> frozenset[Origin]:
+    """Return the origins of all factors of axes."""
+    return frozenset(factor.origin for axis in axes for factor in axis)
 
 
 def axis_size(axis: Axis) -> int:

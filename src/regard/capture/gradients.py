@@ -19,10 +19,11 @@ from regard.capture.attention_interface import AttentionFunctionCall
 from regard.capture.call_site import ModuleNames
 from regard.capture.calls import CapturedCall, to_four_axes
 from regard.capture.capture import Capture
+from regard.capture.function_call import FunctionCall
 from regard.capture.isolation import compiled_models_run_eagerly
-from regard.capture.mode import CaptureMode
+from regard.capture.mode import FUSED_FUNCTIONS, CaptureMode
 from regard.capture.record import CapturedAttention
-from regard.capture.weight_tracker import MatchedAttention
+from regard.capture.tracked_weights import MatchedAttention
 from regard.errors import RegardError
 
 ToWeights = Callable[[Tensor], Tensor]
@@ -130,18 +131,11 @@ class _GradientMode(CaptureMode):
 
         return super().on_attention_function(call, run_and_keep)
 
-    def _examine(
-        self,
-        func: Callable[..., Any],
-        name: str,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        out: Any,
-    ) -> None:
-        if name in ("scaled_dot_product_attention", "flex_attention"):
-            self._context = out[0] if isinstance(out, tuple) else out
-            self._to_context = self._context_layout(name, args)
-        super()._examine(func, name, args, kwargs, out)
+    def _examine(self, call: FunctionCall) -> None:
+        if call.name in FUSED_FUNCTIONS:
+            self._context = call.out[0] if isinstance(call.out, tuple) else call.out
+            self._to_context = self._context_layout(call.name, call.args)
+        super()._examine(call)
 
     def _record_match(self, match: MatchedAttention, out: Any) -> None:
         self._match = match

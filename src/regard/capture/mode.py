@@ -33,6 +33,7 @@ from regard.capture.calls import (
 )
 from regard.capture.capture import Capture
 from regard.capture.edited import with_edits
+from regard.capture.function_call import FunctionCall
 from regard.capture.isolation import (
     compiled_models_run_eagerly,
     is_isolated,
@@ -44,7 +45,8 @@ from regard.capture.lineage import Lineage, tensors_in
 from regard.capture.mask_analysis import as_tensor
 from regard.capture.mode_stack import remove
 from regard.capture.record import KEEP_CHOICES, Keep
-from regard.capture.weight_tracker import MatchedAttention, WeightTracker, appended_keys
+from regard.capture.tracked_weights import MatchedAttention
+from regard.capture.weight_tracker import WeightTracker, appended_keys
 from regard.errors import RegardError, unknown_name
 
 FUSED_FUNCTIONS = {"scaled_dot_product_attention", "flex_attention"}
@@ -161,7 +163,7 @@ class CaptureMode(TorchFunctionMode):
                 self._weight_tracker.before_dropout(name, positional, rest)
         out = func(*args, **kwargs)
         with isolated(), self._never_fail(positional):
-            self._examine(func, name, positional, rest, out)
+            self._examine(FunctionCall(func, name, positional, rest, out))
         return out
 
     def __exit__(self, *error: object) -> None:
@@ -245,25 +247,17 @@ class CaptureMode(TorchFunctionMode):
     def _paused(self) -> bool:
         return self._in_regard_call or is_isolated() or _in_backward()
 
-    def _examine(
-        self,
-        func: Callable[..., Any],
-        name: str,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        out: Any,
-    ) -> None:
+    def _examine(self, call: FunctionCall) -> None:
         """Recognise attention, or follow the tensors that may become part of it."""
-        weights = self._weight_tracker.find(args)
-        self._axes.update(func, name, args, kwargs, out, weights)
-        if name in FUSED_FUNCTIONS:
-            call, axes = self._fused_call(name, args, kwargs)
-            self._record_pair(call, args[0], args[1], out, axes)
-        elif (match := self._weight_tracker.update(func, name, args, kwargs, out)) is not None:
-            self._record_match(match, out)
+        self._axes.update(call, self._weight_tracker.find(call.args))
+        if call.name in FUSED_FUNCTIONS:
+            captured, axes = self._fused_call(call.name, call.args, call.kwargs)
+            self._record_pair(captured, call.args[0], call.args[1], call.out, axes)
+        elif (match := self._weight_tracker.update(call)) is not None:
+            self._record_match(match, call.out)
         else:
             # a context has no lineage: it is not the rows that were attended to
-            self._lineage.update(name, args, out)
+            self._lineage.update(call.name, call.args, call.out)
 
     def _record_match(self, match: MatchedAttention, out: Any) -> None:
         axes = replace(match.axes, roots=match.roots, part=match.part)

@@ -23,7 +23,7 @@ from regard.capture.isolation import (
 )
 from regard.capture.mode import FUSED_FUNCTIONS, CaptureMode, function_name, tensors_by_position
 from regard.capture.mode_stack import push_below
-from regard.capture.weight_tracker import MatchedAttention
+from regard.capture.tracked_weights import MatchedAttention
 from regard.errors import RegardError
 from regard.interventions.editable import (
     CallLocation,

@@ -1,0 +1,52 @@
+"""One call of a torch function, as the capture mode sees it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import Tensor
+
+from regard.capture.equations import Equation, equation_of
+from regard.capture.lineage import tensors_in
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A torch function that was called, and its result.
+
+    Attributes:
+        function: to run it again.
+        name: of the function, without its overload.
+        args: positional arguments, with tensors that were passed by name appended.
+        kwargs: other arguments.
+        out: what it returned.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    out: Any
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        """The tensors among the positional arguments."""
+        return list(tensors_in(self.args))
+
+    @property
+    def results(self) -> list[Tensor]:
+        """The tensors that were returned."""
+        return list(tensors_in((self.out,)))
+
+    def argument(self, name: str, position: int, default: Any = None) -> Any:
+        """Return an argument that was passed by name or by position."""
+        known = self.args[position] if len(self.args) > position else default
+        return self.kwargs.get(name, known)
+
+    def equation(self) -> Equation | None:
+        """Return the product that the function computes, if it does."""
+        return equation_of(self.name, self.args, self.kwargs)
+
+    def renamed(self, name: str) -> "FunctionCall":
+        """Return the call under another name."""
+        return replace(self, name=name)

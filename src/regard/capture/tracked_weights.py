@@ -1,0 +1,84 @@
+"""What is known of weights on their way from the softmax to the values."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from torch import Tensor
+
+from regard.capture.arrangement import CallAxes
+from regard.capture.axis_labels import Origin
+from regard.capture.call_site import CallSite
+from regard.capture.calls import MaterializedWeights
+from regard.capture.equations import Letters
+
+
+@dataclass(slots=True)
+class Root:
+    """A softmax that was seen, and what became of it."""
+
+    site: CallSite | None
+    is_feature: bool  # over features, classes or experts rather than positions
+    is_softmax: bool
+    origins: frozenset[Origin]  # of the axes of its result
+    state: str = "open"  # or "attention", "not attention"
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedWeights:
+    """Normalised scores on their way to the values."""
+
+    normaliser: str
+    roots: frozenset[int]
+    normalised: frozenset[Origin]  # of the axis that sums to 1
+    same_rows: bool | None  # whether queries and keys come from the same rows; None if unknown
+    from_cache: bool = False  # whether keys came from a KV cache
+    has_mask: bool = False
+    is_product: bool = False  # whether the scores are a product of queries and keys
+    applied: tuple[str, ...] = ()
+    before_dropout: Tensor | None = None
+
+    def with_applied(self, name: str) -> "TrackedWeights":
+        """Add the name of a function that changed the weights."""
+        return replace(self, applied=tuple(dict.fromkeys((*self.applied, name))))
+
+
+@dataclass(frozen=True, slots=True)
+class PendingProduct:
+    """Weights times values, element by element, that are yet to be summed over the keys."""
+
+    tracked: TrackedWeights
+    weights: Tensor
+    values: Tensor
+    weights_term: Letters
+    values_term: Letters
+
+
+@dataclass(frozen=True, slots=True)
+class WeightProduct:
+    """A product of weights with what may be values, as an einsum."""
+
+    operand: Tensor  # of the function: the weights, or a product that is yet to be summed
+    weights: Tensor  # before dropout
+    term: Letters  # of the weights
+    values: Tensor
+    values_term: Letters
+    result: frozenset[Hashable]
+    position: int  # of the operand among the tensors of the function's arguments
+    to_operand: Callable[[Tensor], Tensor] | None = None  # its gradient to that of the weights
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedAttention:
+    """Weights that have multiplied values."""
+
+    call: MaterializedWeights
+    axes: CallAxes
+    same_rows: bool | None
+    from_cache: bool
+    operand: Tensor  # of the product, in the model's layout and autograd graph
+    to_weights: Callable[[Tensor], Tensor]  # brings the operand's gradient to that of the weights
+    is_sum: bool  # of a product that was computed element by element
+    roots: frozenset[int]  # the softmaxes that the weights come from
+    part: Literal["batch", "head"] | None  # of the softmax, that the weights are
+    position: int  # of the operand among the tensors of the function's arguments
