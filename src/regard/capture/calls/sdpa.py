@@ -1,5 +1,7 @@
 """Calls of torch's scaled dot-product attention."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -24,7 +26,7 @@ class SDPACall:
         keys: Tensor,
         values: Tensor,
         attn_mask: Tensor | None = None,
-        dropout_p: float = 0.0,
+        dropout_p: Any = 0.0,
         is_causal: bool = False,
         *,
         scale: float | None = None,
