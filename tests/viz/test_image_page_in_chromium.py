@@ -37,6 +37,7 @@ def screenshot(window):
 
 
 def set_opacity(window, value):
+    wait_for_frame(window)  # until then the slider of the view before is shown
     window.locator("input[type=range]:visible").fill(value)
 
 
