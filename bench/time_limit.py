@@ -24,7 +24,14 @@ from typing import NamedTuple
 
 PAIRS = 5000
 SMOKE_MINUTES = 0.05
-SMOKE_SETTINGS = ("model.width=16", "model.layers=1", "model.heads=2", "model.ffn_width=16")
+# without early stopping, which would end the run before its limit on a fast machine
+SMOKE_SETTINGS = (
+    "model.width=16",
+    "model.layers=1",
+    "model.heads=2",
+    "model.ffn_width=16",
+    "train.patience=0",
+)
 
 
 class Result(NamedTuple):
