@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from transformers import MarianConfig, MarianMTModel
 
-from regard._support.threads import parallel_map
+from regard._support.resources import parallel_map
 from regard.config import ModelConfig
 from regard.data import BOS, EOS, PAD
 from regard.decoding import LengthLimits, beam_search, greedy_search

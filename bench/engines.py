@@ -36,7 +36,7 @@ from transformers import MarianConfig, MarianMTModel
 
 import regard
 from regard.data import BOS, EOS, PAD
-from regard.data.standalone import to_library_tokenizer
+from regard.data.vocabulary import to_library_tokenizer
 from regard.decoding import SentenceBatch, Translation
 from regard.decoding.engines import save_ctranslate2
 from regard.decoding.translation import sentence_batches

@@ -11,7 +11,7 @@ SOURCE = ROOT / "src" / "regard"
 
 # each package, with the packages it may import from besides itself
 MAY_IMPORT = {
-    "errors": {"_support"},  # only escape.py, which imports nothing
+    "errors": {"_support"},  # only text.py, which imports nothing
     "shapes": set(),
     "config": {"_support", "errors"},
     "_support": {"errors"},

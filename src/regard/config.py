@@ -13,9 +13,8 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
-from regard._support.encoding import strip_byte_order_mark
-from regard._support.escape import shorten
-from regard._support.reading import decode_utf8, read_bounded
+from regard._support.reading import decode_utf8, read_bounded, strip_byte_order_mark
+from regard._support.text import shorten
 from regard.errors import RegardError, unknown_name
 
 MAX_SEED = 2**63 - 1  # the largest that torch accepts

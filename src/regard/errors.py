@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from difflib import get_close_matches
 
-from regard._support.escape import escape_control, shorten, shorten_middle
+from regard._support.text import escape_control, shorten, shorten_middle
 
 MAX_MESSAGE_CHARACTERS = 1000
 MAX_CHOICES = 30  # named in a message; a model may have hundreds of modules

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard._support.functorch import in_functorch
+from regard._support.torch_modes import in_functorch
 from regard.errors import RegardError
 
 Vectors = Float[Tensor, "*batch position width"]

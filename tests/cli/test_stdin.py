@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.cli.stdin import read_available_lines
+from regard.cli.translate import read_available_lines
 from regard.errors import RegardError
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard._support.plural import count
+from regard._support.text import count
 from regard.data import check_corpus
 from regard.data.checks import TROUBLESOME_CHARACTERS
 from regard.errors import RegardError

@@ -14,8 +14,8 @@ from regard.explorer import (
     ServerAddress,
     TraceRegistry,
     create_app,
-    gold_alignments,
     secure_app,
+    traces,
 )
 from regard.runs import RunFolder, load
 
@@ -41,10 +41,10 @@ def small_phrasebooks():
 @pytest.fixture(autouse=True)
 def phrasebooks(small_phrasebooks, monkeypatch):
     """Let the explorer read the small phrasebooks, since the full ones take a second each."""
-    gold_alignments._pairs_by_text.cache_clear()
-    monkeypatch.setattr(gold_alignments, "load_phrasebook", small_phrasebooks.__getitem__)
+    traces._pairs_by_text.cache_clear()
+    monkeypatch.setattr(traces, "load_phrasebook", small_phrasebooks.__getitem__)
     yield small_phrasebooks
-    gold_alignments._pairs_by_text.cache_clear()
+    traces._pairs_by_text.cache_clear()
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 import pytest
 
-from regard.explorer.cancellation import Cancelled, CancelToken
+from regard.explorer.workers import Cancelled, CancelToken
 
 
 def test_token_is_cancelled_after_cancel():

@@ -1,7 +1,7 @@
 import pytest
 
-from regard.explorer import gold_alignments
-from regard.explorer.gold_alignments import find_gold_alignment
+from regard.explorer import traces
+from regard.explorer.traces import find_gold_alignment
 
 
 def test_every_split_of_the_phrasebook_has_gold_alignments(phrasebooks):
@@ -35,8 +35,8 @@ def test_trace_of_another_pair_has_no_links(phrasebooks, client):
 
 
 def test_preloaded_phrasebook_is_not_loaded_again(phrasebooks, monkeypatch):
-    gold_alignments._pairs_by_text.cache_clear()
-    gold_alignments.preload(["fr", None, "fr"]).join()
-    monkeypatch.setattr(gold_alignments, "load_phrasebook", None)  # calling it would fail
+    traces._pairs_by_text.cache_clear()
+    traces.preload_phrasebooks(["fr", None, "fr"]).join()
+    monkeypatch.setattr(traces, "load_phrasebook", None)  # calling it would fail
     phrase = phrasebooks["fr"].test[0]
     assert find_gold_alignment("fr", phrase.source, phrase.target) == phrase.word_spans()

@@ -9,9 +9,9 @@ from regard.config import SearchConfig
 from regard.decoding import DecodingCancelled, TorchEngine, Translation, translate
 from regard.errors import RegardError
 from regard.explorer import RunRegistry
-from regard.explorer.cancellation import CancelToken
 from regard.explorer.inference import trace_text, translate_text
 from regard.explorer.schemas import Limits
+from regard.explorer.workers import CancelToken
 from regard.models import build
 from regard.runs import Run, trace_translation
 from regard.viz import page_payload

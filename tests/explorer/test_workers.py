@@ -7,7 +7,7 @@ import torch
 from starlette.exceptions import HTTPException
 
 from regard.explorer import RequestPool, RunRegistry, TraceRegistry, create_app, inference
-from regard.explorer.cancellation import Cancelled
+from regard.explorer.workers import Cancelled
 
 WAIT_SECONDS = 120  # until a test that hangs fails
 

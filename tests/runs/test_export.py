@@ -10,7 +10,7 @@ import pytest
 import regard
 from regard.config import ModelConfig
 from regard.data import Tokenizer, train_tokenizer
-from regard.data.standalone import to_library_tokenizer
+from regard.data.vocabulary import to_library_tokenizer
 from regard.models import build
 from regard.runs import Run, export_ctranslate2, export_run
 from regard.runs.export import alignment_head

@@ -3,7 +3,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard._support.escape import escape_control, shorten, shorten_middle
+from regard._support.text import escape_control, shorten, shorten_middle
 from regard.errors import MAX_MESSAGE_CHARACTERS, RegardError
 
 CONTROL = {"Cc", "Cf", "Cs", "Zl", "Zp"}

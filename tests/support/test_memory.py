@@ -1,6 +1,6 @@
 import pytest
 
-from regard._support.memory import total_memory
+from regard._support.resources import total_memory
 
 
 def test_machine_has_memory(tmp_path):

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from regard._support.precision import no_autocast, upcast
+from regard._support.torch_modes import no_autocast, upcast
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -8,8 +8,8 @@ from threading import Barrier, Event
 import pytest
 import torch
 
-from regard._support import threads
-from regard._support.threads import available_threads, parallel_map
+from regard._support import resources
+from regard._support.resources import available_threads, parallel_map
 from regard.config import ModelConfig
 from regard.data import PAD
 from regard.decoding import LengthLimits, beam_search
@@ -130,11 +130,11 @@ def test_cpu_quota_of_a_container(files, expected, tmp_path):
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content)
-    assert threads.cpu_quota(tmp_path) == expected
+    assert resources.cpu_quota(tmp_path) == expected
 
 
 def test_usable_cores_are_limited_by_affinity_and_quota(monkeypatch):
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 2, 5}, raising=False)
     for quota, expected in ((inf, 3), (2.5, 2), (0.5, 1)):
-        monkeypatch.setattr(threads, "cpu_quota", lambda quota=quota: quota)
-        assert threads.usable_cores() == expected
+        monkeypatch.setattr(resources, "cpu_quota", lambda quota=quota: quota)
+        assert resources.usable_cores() == expected

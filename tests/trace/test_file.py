@@ -7,7 +7,7 @@ import pytest
 from helpers.sample_trace import FIXTURE
 from helpers.traces import assert_same_trace
 from regard import RegardError
-from regard.trace import TokenList, Trace, file, load_trace
+from regard.trace import TokenList, Trace, load_trace, serialization
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
@@ -68,8 +68,8 @@ def test_lone_surrogates_survive_a_file(tmp_path, name):
 def test_decompression_bomb_is_refused(tmp_path, sample_trace, monkeypatch):
     sample_trace.save(tmp_path / "a.json.gz")
     size = len(sample_trace.to_json().encode())
-    monkeypatch.setattr(file, "MAX_TRACE_BYTES", size)
+    monkeypatch.setattr(serialization, "MAX_TRACE_BYTES", size)
     load_trace(tmp_path / "a.json.gz")
-    monkeypatch.setattr(file, "MAX_TRACE_BYTES", size - 1)
+    monkeypatch.setattr(serialization, "MAX_TRACE_BYTES", size - 1)
     with pytest.raises(RegardError, match=r"a.json.gz must have at most .* when decompressed"):
         load_trace(tmp_path / "a.json.gz")

@@ -1,1 +1,8 @@
-"""Support code that several packages use: files, progress, threads, functorch."""
+"""Support code that several packages use; not public.
+
+- Files: `files` (atomic write, lock, cleanup), `reading` (bounded, UTF-8), `strict_json`,
+  `checksums`, `user_cache`.
+- Process: `resources` (memory, cores, threads), `worker_pool` (of this process and others),
+  `progress`, `torch_modes` (autocast, transforms), `extras` (optional dependencies).
+- Messages: `text` (escaping, plurals).
+"""

@@ -19,7 +19,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from regard._support.escape import escape_control
+from regard._support.text import escape_control
 
 PLAIN_INTERVAL_SECONDS = 10.0
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from regard._support.escape import shorten
 from regard._support.reading import decode_utf8, read_bounded
+from regard._support.text import shorten
 from regard.errors import RegardError
 
 MAX_DEPTH = 32  # lists and objects within one another

@@ -7,7 +7,7 @@ from queue import Empty, SimpleQueue
 from threading import Condition, Event, Thread
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from regard._support.threads import available_threads, restore_num_threads, single_threaded
+from regard._support.resources import available_threads, restore_num_threads, single_threaded
 
 ITEMS_PER_WORKER = 2  # that are read ahead: one in work, one waiting
 EXIT_TIMEOUT_SECONDS = 30.0  # for the item that a worker is computing

@@ -1,14 +1,15 @@
 """Analysis of attention weights: what heads do, how attention flows, and word alignments.
 
-`heads.py` measures each head of a trace, `head_selection.py` selects the one to look at first,
-`flow.py` combines layers and compares heads, `alignment.py` has word alignments and their error
-rate, `alignment_heads.py` extracts them from cross-attention, and `comparison.py` compares two
-traces. Every function that reads weights takes a `Trace`, or several; results are numpy arrays.
-`induction.py` finds induction heads, over a batch of weights.
-`attribution.py` attributes an output of a model to its tokens, with `relevance.py`,
-`input_attribution.py`, `output_scores.py` and `embedded_inputs.py`. It runs the model, and is
-imported only when it is used, as it needs torch. So is `effects.py`, which measures what changes of
-attention do to a metric: importance of heads, knocked-out edges, patched patterns.
+`heads.py` measures each head of a trace, and finds induction heads in a batch of weights.
+`head_selection.py` selects the head to look at first, `flow.py` combines layers and compares heads,
+`alignment.py` has word alignments and their error rate, `alignment_heads.py` extracts them from
+cross-attention, and `comparison.py` compares two traces. Every function that reads weights takes a
+`Trace`, or several; results are numpy arrays.
+
+`attribution.py` attributes an output of a model (`output_scores.py`) to its tokens, with
+`relevance.py` and `input_attribution.py`. It runs the model, and is imported only when it is used,
+as it needs torch. So is `effects.py`, which measures what changes of attention do to a metric:
+importance of heads, knocked-out edges, patched patterns.
 
 Weights show where values were read from, not why a model decided as it did (Jain and Wallace 2019,
 "Attention is not Explanation").
@@ -26,8 +27,7 @@ from regard.analysis.alignment_heads import (
 from regard.analysis.comparison import MapDifference, difference
 from regard.analysis.flow import head_similarity, rollout, weight_by_value_norm
 from regard.analysis.head_selection import SelectedHead, select_head
-from regard.analysis.heads import HeadStatistics, head_statistics, head_table
-from regard.analysis.induction import induction_scores
+from regard.analysis.heads import HeadStatistics, head_statistics, head_table, induction_scores
 
 if TYPE_CHECKING:
     from regard.analysis.attribution import METHODS, attribute

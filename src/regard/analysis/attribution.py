@@ -8,9 +8,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from regard.analysis.embedded_inputs import Arguments, EmbeddedInputs, to_arguments
 from regard.analysis.flow import rollout, weight_by_value_norm
-from regard.analysis.input_attribution import build_input_trace, gradient_x_input, integrate
+from regard.analysis.input_attribution import (
+    Arguments,
+    EmbeddedInputs,
+    build_input_trace,
+    gradient_x_input,
+    integrate,
+    to_arguments,
+)
 from regard.analysis.output_scores import Target, select_scores
 from regard.analysis.relevance import Layer, propagate_relevance
 from regard.capture import (

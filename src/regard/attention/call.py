@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard._support.functorch import in_functorch
+from regard._support.torch_modes import in_functorch
 from regard.attention.scores import Score, ScoreFunction, as_score, get_score
 from regard.errors import RegardError
 from regard.masks import AttentionShape, Mask, as_mask, is_broadcastable

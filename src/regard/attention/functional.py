@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from regard._support.functorch import in_vmap_or_jvp
+from regard._support.torch_modes import in_vmap_or_jvp
 from regard.attention.backends import BACKENDS, BackendName, blockwise, dense
 from regard.attention.call import AttentionCall, prepare_call
 from regard.attention.observer import run_observed

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from regard._support.functorch import in_functorch
+from regard._support.torch_modes import in_functorch
 from regard.errors import RegardError
 
 _lock = Lock()  # of all buffers: threads may extend one cache, and a reservation is short

@@ -76,7 +76,7 @@ checks that this list is complete and that the installed torch has them.
     calls/flex.py
       torch.nn.attention.flex_attention._vmap_for_bhqkv     evaluate score_mod and mask_mod for all
       torch._dynamo._trace_wrapped_higher_order_op.TransformGetItemToIndex   positions at once
-    ../_support/functorch.py
+    ../_support/torch_modes.py
       torch._C._functorch                                   is torch.func or forward-mode
       torch.autograd.forward_ad._current_level              differentiation active?
 

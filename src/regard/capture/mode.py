@@ -15,7 +15,7 @@ from torch.nn import functional
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
-from regard._support.functorch import in_functorch
+from regard._support.torch_modes import in_functorch
 from regard.attention import AttentionCall, register_observer
 from regard.capture.arrangement import PLAIN_AXES, CallAxes, FusedLayout
 from regard.capture.attention_interface import (

@@ -1,4 +1,4 @@
-"""The command line: `app` (app.py), commands (commands.py, serve.py), errors, and stdin.
+"""The command line: `app` (app.py), commands (commands.py, serve.py), and errors.
 
 `regard --help` imports neither torch nor matplotlib: every command imports what it needs when it
 runs.

@@ -12,7 +12,7 @@ from typing import Annotated, TextIO, cast
 import typer
 
 from regard import __version__
-from regard._support.escape import escape_control, escape_drawing
+from regard._support.text import escape_control, escape_drawing
 from regard.cli.errors import OneLineErrorGroup, OptionNamingCommand
 
 # Idle OpenMP threads sleep instead of spinning: beside another busy process, spinning takes the

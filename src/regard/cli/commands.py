@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard._support.escape import escape_control
+from regard._support.text import escape_control
 from regard.cli.app import (
     BeamSize,
     EngineOption,
@@ -119,8 +119,14 @@ def translate(
     """Translate sentences, or the lines of stdin, in order."""
     from regard._support.progress import track
     from regard.cli.processes import share_work
-    from regard.cli.stdin import open_stdin, read_available_lines
-    from regard.cli.translate import append_traces, clear_traces, format_lines, translate_blocks
+    from regard.cli.translate import (
+        append_traces,
+        clear_traces,
+        format_lines,
+        open_stdin,
+        read_available_lines,
+        translate_blocks,
+    )
 
     with share_work(run, engine, quantization) as (loaded, pool):
         _announce_engine(loaded, engine, verbose)

@@ -16,8 +16,8 @@ from typing import Any, TextIO
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from regard._support.escape import escape_control
 from regard._support.files import describe_os_error, is_disk_full
+from regard._support.text import escape_control
 from regard.errors import RegardError, SharedError
 
 

@@ -23,7 +23,7 @@ import torch
 from torch import distributed
 
 from regard import __version__
-from regard._support.threads import available_threads, single_threaded
+from regard._support.resources import available_threads, single_threaded
 from regard._support.worker_pool import WorkerPool
 from regard.errors import RegardError
 from regard.runs import Run, RunTasks, load

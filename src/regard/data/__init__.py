@@ -1,7 +1,8 @@
 """Data: from text files to padded batches of token ids.
 
 - `corpus` reads sentence pairs (`Pair`) from files; `Corpus` can be read repeatedly and knows its
-  fingerprint. `checks` reports what is odd about one, for `regard doctor`.
+  fingerprint. `checks` reports what is odd about one, for `regard doctor`,
+  and warns of sentences that are unlike it.
 - `vocabulary` trains a `Tokenizer`; `tokenizer` encodes and decodes, and saves both sides as
   `Tokenizers`; `special_tokens` are the ids that every vocabulary shares.
 - `dataset` encodes pairs into memory-mapped files (`EncodedPairs`), dropping empty and overlong
@@ -18,9 +19,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from regard.data.bpe_dropout import BPEDropout, PairBPEDropout
-from regard.data.checks import check_corpus
+from regard.data.checks import check_corpus, input_warnings
 from regard.data.corpus import Corpus, Pair, pair_lines, read_lines, read_pairs
-from regard.data.coverage import input_warnings
 from regard.data.dataset import EncodedPairs, encode_pairs, is_plausible, rejection_reason
 from regard.data.spans import Span, WordSpans, find_words, overlapping, whitespace_spans
 from regard.data.special_tokens import BOS, EOS, PAD, SPECIAL_TOKENS, UNK

@@ -1,4 +1,4 @@
-"""Checks of a parallel corpus, for `regard doctor`: oddities, and pairs that training drops."""
+"""Checks of texts: what is odd about a corpus, and sentences that a model was not trained for."""
 
 import unicodedata
 from bisect import bisect
@@ -8,11 +8,12 @@ from hashlib import blake2b
 from itertools import accumulate
 from pathlib import Path
 
-from regard._support.plural import count
 from regard._support.progress import track
+from regard._support.text import count
 from regard.config import DataConfig
 from regard.data.corpus import Pair, check_rereadable, describe_ignored_columns, read_pairs
 from regard.data.dataset import rejection_reason
+from regard.data.tokenizer import Tokenizer
 
 MAX_EXAMPLE_LINES = 3  # line numbers listed for each finding
 MAX_SCRIPT_SAMPLE = 200  # characters of a text whose scripts are counted
@@ -27,6 +28,9 @@ TROUBLESOME_CHARACTERS = {
     "\ufeff": "a byte order mark within the text",
     "\ufffd": "U+FFFD: text that was damaged when it was converted",
 }
+
+MAX_UNKNOWN_SHARE = 0.5  # of the characters of a sentence
+EXAMPLE_CHARACTERS = 20
 
 
 class _Count:
@@ -145,3 +149,49 @@ def _script(letter: str) -> str:
 def _format_shares(counts: Counter[str]) -> str:
     total = max(counts.total(), 1)
     return ", ".join(f"{name} {n / total:.1%}" for name, n in counts.most_common(4)) or "none"
+
+
+def input_warnings(
+    tokenizer: Tokenizer, sentences: Sequence[str], max_length: int
+) -> dict[str, str]:
+    """Return warnings of sentences that are unlike the training data: of characters and length.
+
+    Args:
+        tokenizer: the tokenizer of the source.
+        sentences: the sentences.
+        max_length: the most tokens of a training sentence.
+
+    Example:
+        >>> tokenizer = Tokenizer("words", [" the", " cat"])
+        >>> input_warnings(tokenizer, ["the cat", "مرحبا"], max_length=128)["characters"]
+        "most characters of 1 sentence are not in the model's vocabulary, such as 'مرحبا'"
+    """
+    known = {character for piece in tokenizer.pieces for character in piece}
+    unknown = [text for text in sentences if _unknown_share(text, known) > MAX_UNKNOWN_SHARE]
+    warnings = {}
+    if unknown:
+        warnings["characters"] = (
+            f"most characters of {count(len(unknown), 'sentence')} are not in the model's "
+            f"vocabulary, such as {_shorten(unknown[0])!r}"
+        )
+    lengths = [len(tokens) for tokens in tokenizer.encode_batch(sentences)]
+    too_long = sum(length > max_length for length in lengths)
+    if too_long:
+        verb = "is" if too_long == 1 else "are"
+        warnings["length"] = (
+            f"{count(too_long, 'sentence')} {verb} longer than any in training: "
+            f"{max(lengths):,} tokens, but at most {max_length:,} were seen; split the text into "
+            "sentences"
+        )
+    return warnings
+
+
+def _unknown_share(text: str, known: set[str]) -> float:
+    characters = [character for character in text if not character.isspace()]
+    unknown = sum(character not in known for character in characters)
+    return unknown / max(len(characters), 1)
+
+
+def _shorten(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= EXAMPLE_CHARACTERS else f"{text[:EXAMPLE_CHARACTERS]}…"

@@ -8,8 +8,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from regard._support.encoding import strip_byte_order_mark
-from regard._support.reading import GzipReader, bounded_lines
+from regard._support.reading import GzipReader, bounded_lines, strip_byte_order_mark
 from regard.data.spans import Span, whitespace_spans
 from regard.errors import RegardError
 

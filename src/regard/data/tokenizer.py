@@ -20,9 +20,9 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import Split
 
 from regard._support import checksums, files
-from regard._support.escape import shorten
 from regard._support.reading import read_bounded
 from regard._support.strict_json import parse_object
+from regard._support.text import shorten
 from regard.data.spans import Span, join_apostrophes
 from regard.data.special_tokens import SPECIAL_TOKENS
 from regard.errors import RegardError, unknown_name

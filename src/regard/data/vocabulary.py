@@ -1,10 +1,12 @@
-"""Training of vocabularies: the most frequent words or characters, or the merges of BPE."""
+"""Training of vocabularies by the `tokenizers` library, and tokenizers in that library's format."""
 
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from tokenizers import Regex, decoders, normalizers
 from tokenizers import Tokenizer as BPETokenizer
+from tokenizers import Tokenizer as LibraryTokenizer
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import Split
 from tokenizers.trainers import BpeTrainer
@@ -19,6 +21,8 @@ from regard.data.tokenizer import (
     add_prefix_space,
 )
 from regard.errors import RegardError
+
+ANY_CHARACTER = Regex(r"(?m:.)")  # of Oniguruma: also line breaks
 
 
 def train_tokenizer(texts: Iterable[str], kind: Kind = "bpe", vocab_size: int = 8000) -> Tokenizer:
@@ -89,3 +93,35 @@ def _break_ties(texts: Iterable[str], alphabet_size: int) -> Iterator[str]:
         counts.update(text)
         yield text
     yield from _most_frequent(counts, alphabet_size)
+
+
+def to_library_tokenizer(tokenizer: Tokenizer) -> LibraryTokenizer:
+    """Return a tokenizer of the `tokenizers` library with the same tokens.
+
+    Words and characters are written as BPE without merges: a word that is a piece is one token,
+    and any other falls back to its characters, and these to their bytes.
+
+    Example:
+        >>> tokenizer = Tokenizer("words", [" the", " cat"])
+        >>> library = to_library_tokenizer(tokenizer)
+        >>> library.encode("the cat!").tokens
+        [' the', ' cat', '<0x21>']
+        >>> library.decode(library.encode("the cat!").ids)
+        'the cat!'
+    """
+    tokens = (*SPECIAL_TOKENS, *BYTE_TOKENS, *tokenizer.pieces)
+    model = BPE(
+        {token: n for n, token in enumerate(tokens)},
+        list(tokenizer.merges),
+        byte_fallback=True,
+        unk_token=None,
+        ignore_merges=tokenizer.kind != "bpe",
+    )
+    library = LibraryTokenizer(model)
+    library.normalizer = normalizers.Sequence([normalizers.Strip(), normalizers.Prepend(" ")])
+    pattern = ANY_CHARACTER if tokenizer.kind == "characters" else WORD_PATTERN
+    library.pre_tokenizer = Split(pattern, "isolated")
+    library.decoder = decoders.Sequence(
+        [decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
+    return library

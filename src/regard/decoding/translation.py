@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from warnings import warn
 
 from regard._support.progress import track
-from regard._support.threads import parallel_map
+from regard._support.resources import parallel_map
 from regard.config import SearchConfig
 from regard.data import Tokenizers
 from regard.decoding.batching import length_batches

@@ -10,18 +10,16 @@ from starlette.exceptions import HTTPException
 
 from regard import __version__
 from regard.explorer import (
-    gold_alignments,
     inference,
     playground,
     schemas,
     traces,
     training_log,
 )
-from regard.explorer.cancellation import CancelToken
 from regard.explorer.runs import RunRegistry
 from regard.explorer.schemas import LIMITS, MAX_NAME_CHARACTERS, Limits
 from regard.explorer.traces import TraceRegistry
-from regard.explorer.workers import RequestPool
+from regard.explorer.workers import CancelToken, RequestPool
 from regard.web import ERROR_RESPONSES, install_error_handlers, render_api_docs
 
 Name = Annotated[str, Path(max_length=MAX_NAME_CHARACTERS)]
@@ -118,7 +116,7 @@ def _add_model_routes(
             token.raise_if_cancelled()
             source, target = body.source.strip(), body.target.strip()
             language = runs.phrasebook(body.run)
-            gold = gold_alignments.find_gold_alignment(language, source, target)
+            gold = traces.find_gold_alignment(language, source, target)
             return inference.trace_text(run, source, target, gold, limits)
 
         return await run_in_pool(work, request)

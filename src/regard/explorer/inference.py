@@ -8,8 +8,8 @@ from starlette.exceptions import HTTPException
 
 from regard.data import Tokenizer, WordSpans
 from regard.decoding import Translation, translate
-from regard.explorer.cancellation import CancelToken
 from regard.explorer.schemas import LIMITS, Limits
+from regard.explorer.workers import CancelToken
 from regard.runs import Run, assign_words, trace_translation
 from regard.viz import page_payload
 

@@ -7,24 +7,32 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
+from starlette.types import ASGIApp
 
 from regard.errors import RegardError
-from regard.explorer import gold_alignments
 from regard.explorer.app import create_app
-from regard.explorer.auth import SECRET_BYTES, LoginCodes
-from regard.explorer.middleware import secure_app
+from regard.explorer.auth import SECRET_BYTES, LoginCodes, LoginMiddleware
 from regard.explorer.runs import RunRegistry
-from regard.explorer.traces import TraceRegistry
+from regard.explorer.schemas import LIMITS, Limits
+from regard.explorer.static_files import StaticFilesMiddleware
+from regard.explorer.traces import TraceRegistry, preload_phrasebooks
 from regard.explorer.workers import REQUEST_TIMEOUT_SECONDS
 from regard.runs import DEMO_MODEL, Run, describe_engine, find_run
 from regard.web import (
+    BODY_TIMEOUT_SECONDS,
     MAX_CONCURRENT_REQUESTS,
+    BodyLimitMiddleware,
+    ConcurrencyLimitMiddleware,
+    HostOriginMiddleware,
     HTTPServer,
+    SecurityHeadersMiddleware,
     ServerAddress,
     bind_socket,
     connection_limit,
     uvicorn_config,
 )
+
+UPLOAD_PATHS = ("/api/traces/open", "/api/traces/contents")
 
 
 def serve(
@@ -81,7 +89,7 @@ def serve(
             quantization=quantization,
             on_load=describe if verbose else None,
         )
-        gold_alignments.preload(map(run_registry.phrasebook, run_registry.names))
+        preload_phrasebooks(map(run_registry.phrasebook, run_registry.names))
         token = secrets.token_urlsafe(SECRET_BYTES) if needs_token else None
         login_codes = LoginCodes()
         torch.set_num_threads(1)  # of each worker
@@ -108,3 +116,35 @@ def serve(
             uvicorn_config(app, shutdown_seconds=int(REQUEST_TIMEOUT_SECONDS) + 5),
             on_started=announce,
         ).run([listener])
+
+
+def secure_app(
+    app: ASGIApp,
+    address: ServerAddress,
+    token: str | None = None,
+    login_codes: LoginCodes | None = None,
+    limits: Limits = LIMITS,
+    body_timeout_seconds: float = BODY_TIMEOUT_SECONDS,
+    max_requests: int = MAX_CONCURRENT_REQUESTS,
+) -> ASGIApp:
+    """Wrap an app in all middlewares, and serve the page's files.
+
+    Args:
+        app: The ASGI app to protect.
+        address: Where the server listens; requests for other hosts or from other origins get 403.
+        token: Secret to log in with, and to send as a bearer token; None lets everybody in.
+        login_codes: Codes of one-time login links.
+        limits: Largest request bodies.
+        body_timeout_seconds: Time within which a request body must have arrived.
+        max_requests: Requests that may be in progress, those of the page's files not counted.
+    """
+    max_upload_bytes = dict.fromkeys(UPLOAD_PATHS, limits.max_trace_bytes)
+    app = BodyLimitMiddleware(
+        app, limits.max_body_bytes, max_upload_bytes, timeout_seconds=body_timeout_seconds
+    )
+    app = ConcurrencyLimitMiddleware(app, max_requests)
+    app = StaticFilesMiddleware(app)
+    if token is not None:
+        app = LoginMiddleware(app, token, f"regard-{address.port}", login_codes)
+    app = HostOriginMiddleware(app, address)
+    return SecurityHeadersMiddleware(app)

@@ -1,18 +1,23 @@
-"""Traces from files: those named at start, and those that a browser uploads.
+"""Traces that the explorer shows: of files named at start, and of those that a browser uploads.
 
 A file holds one trace as JSON, or one trace per line (JSON Lines), as `regard translate --traces`
-writes them; either may be gzipped.
+writes them; either may be gzipped. Translations of sentences of the phrasebook get its gold
+alignments.
 """
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Any
+from threading import Lock, Thread
+from typing import Any, cast
 
 from starlette.exceptions import HTTPException
 
 from regard._support.strict_json import parse_json
+from regard.data import WordSpans
+from regard.data.phrasebook import AlignedPair, Language, load_phrasebook
 from regard.errors import RegardError
 from regard.explorer.runs import unique_names
 from regard.explorer.schemas import LIMITS, Limits
@@ -21,6 +26,8 @@ from regard.viz import page_payload
 
 MAX_LISTED_NAMES = 20  # in an error message
 MAX_JSONL_CHARACTERS = 1 << 26  # of a file with several traces
+
+_PHRASEBOOK_LOCK = Lock()  # the first caller loads the phrasebook, others wait for it
 
 
 class TraceRegistry:
@@ -179,3 +186,28 @@ def _trace_name(path: Path, number: int | None) -> str:
 
 def _trace_info(name: str, trace: Trace) -> dict[str, str]:
     return {"name": name, "title": trace.title, "model": trace.model}
+
+
+def find_gold_alignment(language: str | None, source: str, target: str) -> WordSpans | None:
+    """Return words and links of a pair if the phrasebook of that language contains it."""
+    if language is None:
+        return None
+    with _PHRASEBOOK_LOCK:
+        pair = _pairs_by_text(language).get((source, target))
+    return None if pair is None else pair.word_spans()
+
+
+def preload_phrasebooks(languages: Iterable[str | None]) -> Thread:
+    """Load phrasebooks in a background thread: the first request need not wait for a second."""
+    known = sorted({language for language in languages if language})
+    thread = Thread(
+        target=lambda: [find_gold_alignment(language, "", "") for language in known], daemon=True
+    )
+    thread.start()
+    return thread
+
+
+@cache
+def _pairs_by_text(language: str) -> dict[tuple[str, str], AlignedPair]:
+    book = load_phrasebook(cast(Language, language))
+    return {(pair.source, pair.target): pair for split in book for pair in split}

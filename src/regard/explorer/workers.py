@@ -1,4 +1,4 @@
-"""Bounded worker pool with a queue and a deadline, for requests that run a model."""
+"""Worker pool with a queue, a deadline and cancellation, for requests that run a model."""
 
 import asyncio
 import math
@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from threading import Event
 from typing import Any, TypeVar
 
 import anyio
@@ -14,13 +15,43 @@ import torch
 from starlette.exceptions import HTTPException
 from starlette.types import Receive
 
-from regard.explorer.cancellation import CancelToken
-
 Result = TypeVar("Result")
 
 NUM_WORKERS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2, 4)
 MAX_QUEUED_REQUESTS = 16
 REQUEST_TIMEOUT_SECONDS = 30.0  # from arrival to response, time in the queue included
+
+
+class Cancelled(Exception):
+    """Raised by work that stops because its token was cancelled."""
+
+
+class CancelToken:
+    """Thread-safe flag by which a request asks its work to stop.
+
+    Example:
+        >>> token = CancelToken()
+        >>> token.raise_if_cancelled()
+        >>> token.cancel()
+        >>> token.is_cancelled()
+        True
+    """
+
+    def __init__(self) -> None:
+        self._event = Event()
+
+    def cancel(self) -> None:
+        """Ask the work to stop at its next check."""
+        self._event.set()
+
+    def is_cancelled(self) -> bool:
+        """Return whether `cancel` was called; pass this as `should_stop` to a search."""
+        return self._event.is_set()
+
+    def raise_if_cancelled(self) -> None:
+        """Raise `Cancelled` if `cancel` was called."""
+        if self.is_cancelled():
+            raise Cancelled
 
 
 class RequestPool:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from regard._support.precision import no_autocast, upcast
+from regard._support.torch_modes import no_autocast, upcast
 from regard.capture.calls import CapturedCall
 from regard.capture.edited import EditedWeights
 from regard.errors import RegardError

@@ -10,7 +10,7 @@ How the files work together:
   `recurrent` holds the GRU model of Bahdanau and Luong.
 - `state` holds the values that decoding passes around (`EncodedSource`, `TransformerState`,
   `RecurrentState`); `bucketing` encodes items of similar length together.
-- `convert` copies torch's own Transformer; `model_summary` counts parameters.
+- `convert` copies torch's own Transformer.
 
 Training decodes whole targets (`model(source, lengths, target)`); a search decodes step by step:
 
@@ -28,11 +28,11 @@ from regard.models.factory import build_classifier as build_classifier
 from regard.models.factory import build_language_model as build_language_model
 from regard.models.factory import count_parameters as count_parameters
 from regard.models.factory import min_parameters as min_parameters
+from regard.models.factory import summary as summary
 from regard.models.layers import Embedding as Embedding
 from regard.models.layers import FeedForward as FeedForward
 from regard.models.layers import Residual as Residual
 from regard.models.layers import TransformerLayer as TransformerLayer
-from regard.models.model_summary import summary as summary
 from regard.models.protocols import AttentionWeights as AttentionWeights
 from regard.models.protocols import DecoderModel as DecoderModel
 from regard.models.protocols import DecoderState as DecoderState

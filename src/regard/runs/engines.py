@@ -13,7 +13,7 @@ import torch
 from regard._support import files, user_cache
 from regard._support.extras import needs_extra
 from regard._support.reading import read_bounded
-from regard._support.threads import available_threads
+from regard._support.resources import available_threads
 from regard.data import Tokenizers
 from regard.decoding import SentenceBatch, Translation, TranslationOptions
 from regard.decoding.engines import (

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from regard._support.progress import track
-from regard._support.threads import parallel_map
+from regard._support.resources import parallel_map
 from regard.analysis import Link, symmetrise
 from regard.config import DataConfig, RunConfig
 from regard.data import (

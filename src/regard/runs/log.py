@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from regard._support import checksums
-from regard._support.escape import shorten
 from regard._support.reading import read_bounded
+from regard._support.text import shorten
 from regard.errors import RegardError
 
 MAX_BYTES = 1 << 30  # some 7 million lines

@@ -8,7 +8,7 @@ from typing import Literal, TypedDict, Unpack, overload
 
 import torch
 
-from regard._support.threads import parallel_map
+from regard._support.resources import parallel_map
 from regard.config import RunConfig, SearchConfig
 from regard.data import Tokenizers, WordSpans
 from regard.decoding import SamplingConfig, Translation, TranslationOptions, translate

@@ -8,8 +8,8 @@
 2. `app.create_app`: FastAPI validates the body as `schemas.TranslateRequest`.
 3. `service.TranslationService` finds the run of the two languages, splits texts into lines, encodes
    them and checks their lengths. A request that is invalid gets 400.
-4. `batching.DynamicBatcher` queues the lines and translates them in threads, together with those of
-   other requests. A full queue or a missed deadline is 503 with Retry-After.
+4. `dynamic_batching.DynamicBatcher` queues the lines and translates them in threads, together with
+   those of other requests. A full queue or a missed deadline is 503 with Retry-After.
 5. `served_run.LoadedRun` sorts a batch by length and passes it to the run's engine.
 
 `served_run.ServedRun` loads a run again when its files change; requests that are in progress finish
@@ -25,7 +25,7 @@ with needs_extra("serve", "the translation server needs"):
     import fastapi as _  # noqa: F401  # before `web`, which names the extra of the explorer
 
     from regard.serving.app import create_app
-    from regard.serving.batching import DynamicBatcher, QueueFullError
+    from regard.serving.dynamic_batching import DynamicBatcher, QueueFullError
     from regard.serving.languages import LanguagePair, language_name, parse_run
     from regard.serving.metrics import Metrics
     from regard.serving.middleware import secure_app

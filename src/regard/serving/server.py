@@ -17,11 +17,11 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from types import FrameType
 
-from regard._support.threads import usable_cores
+from regard._support.resources import usable_cores
 from regard.errors import RegardError
 from regard.runs import check_engine, describe_engine
 from regard.serving.app import create_app
-from regard.serving.batching import MAX_BATCH_SIZE, MAX_QUEUED_ITEMS
+from regard.serving.dynamic_batching import MAX_BATCH_SIZE, MAX_QUEUED_ITEMS
 from regard.serving.languages import LanguagePair, parse_run
 from regard.serving.metrics import MULTIPROCESS_FOLDER, Metrics, forget_dead_workers
 from regard.serving.middleware import secure_app

@@ -8,9 +8,14 @@ from contextlib import asynccontextmanager
 
 from starlette.exceptions import HTTPException
 
-from regard._support.threads import single_threaded, usable_cores
+from regard._support.resources import single_threaded, usable_cores
 from regard.errors import RegardError
-from regard.serving.batching import MAX_BATCH_SIZE, MAX_QUEUED_ITEMS, DynamicBatcher, QueueFullError
+from regard.serving.dynamic_batching import (
+    MAX_BATCH_SIZE,
+    MAX_QUEUED_ITEMS,
+    DynamicBatcher,
+    QueueFullError,
+)
 from regard.serving.languages import LanguagePair, language_name
 from regard.serving.metrics import Metrics
 from regard.serving.schemas import LIMITS, Language, Limits

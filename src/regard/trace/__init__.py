@@ -4,7 +4,7 @@ A trace holds token lists and the attention maps between them. It knows no model
 torch: arrays are numpy arrays. `attention_map.py`, `image.py` and `record.py` have the data model,
 `validation.py` its checks, `grouping.py` and `summary.py` turn a trace into a smaller one (the
 summary itself is computed in `block_summary.py`, the one file that imports torch),
-`serialization.py` and `file.py` write and read it. In a file it is JSON, compressed with gzip if
+`serialization.py` writes and reads it. In a file it is JSON, compressed with gzip if
 the name ends in .gz:
 
     {"format": "regard trace", "version": 4,
@@ -67,11 +67,11 @@ bore the names of the tokens before, and of version 3, before there were images,
 """
 
 from regard.trace.attention_map import KINDS, AttentionMap, AttentionSummary, Kind, TokenList
-from regard.trace.file import load_trace, read_trace_text
 from regard.trace.grouping import collapse_special, merge_subwords
 from regard.trace.image import MAX_IMAGE_SIDE, PatchImage
 from regard.trace.quantization import Array, dequantize, quantize, to_array
 from regard.trace.record import Rows, Trace, build_translation_trace
+from regard.trace.serialization import load_trace, read_trace_text
 from regard.trace.summary import MAX_TILES, TOP_KEYS, summarize, summarize_weights
 
 __all__ = [

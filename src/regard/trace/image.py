@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from regard._support.escape import shorten
+from regard._support.text import shorten
 from regard.errors import RegardError
 from regard.trace.quantization import Array
 from regard.trace.validation import is_index

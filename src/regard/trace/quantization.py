@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard._support.escape import shorten
+from regard._support.text import shorten
 from regard.errors import RegardError
 
 Array = NDArray[Any]

@@ -192,7 +192,7 @@ class Trace:
             >>> load_trace("cat.json.gz").tokens["target"].pieces
             ('chat',)
         """
-        from regard.trace.file import save_trace
+        from regard.trace.serialization import save_trace
 
         save_trace(self, Path(path))
 

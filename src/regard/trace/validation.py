@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 
-from regard._support.escape import shorten
+from regard._support.text import shorten
 from regard.errors import RegardError
 from regard.trace.quantization import Array
 

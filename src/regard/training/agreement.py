@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from regard._support import files
-from regard._support.plural import count
+from regard._support.text import count
 from regard.config import RunConfig
 from regard.errors import SharedError
 from regard.runs import RunFolder

@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 from torch import distributed
 
-from regard._support.threads import usable_cores
+from regard._support.resources import usable_cores
 from regard.config import RunConfig
 from regard.models import build
 from regard.training.distributed import Distributed, join_processes

@@ -10,8 +10,8 @@ from typing import Any
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
 from regard._support import files
-from regard._support.plural import count
 from regard._support.progress import ProgressDisplay, format_duration
+from regard._support.text import count
 from regard.runs import log
 from regard.training.callbacks import Callback, StepResult
 from regard.training.state import TrainState

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from regard._support.plural import count
 from regard._support.progress import format_duration
+from regard._support.text import count
 from regard.evaluation import bleu, exact_match, is_chinese, perplexity
 from regard.runs import RunFolder
 from regard.training.selection import SelectedParameters

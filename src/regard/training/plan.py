@@ -8,7 +8,7 @@ training the tokenizers and encoding, which come before. A resumed run has the t
 from dataclasses import dataclass
 from math import ceil
 
-from regard._support.plural import count
+from regard._support.text import count
 
 WARMUP_SHARE = 0.1  # of the planned steps, at most
 SELECTION_VALIDATIONS = 2  # the best checkpoint, and the average of several

@@ -29,8 +29,8 @@ from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 from torch.distributed import DistError
 
 from regard import __version__
-from regard._support.plural import count
 from regard._support.progress import echo_to_stderr, format_duration
+from regard._support.text import count
 from regard.errors import RegardError, SharedError
 from regard.training.network import first_line, source_address
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from regard._support.memory import format_gigabytes, total_memory
 from regard._support.progress import track
+from regard._support.resources import format_gigabytes, total_memory
 from regard.config import RunConfig
 from regard.data import UNK, Corpus
 from regard.errors import RegardError

@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from regard._support import files
-from regard._support.plural import count
 from regard._support.progress import echo_to_stderr, format_duration
+from regard._support.text import count
 from regard.config import RunConfig
 from regard.data import Corpus
 from regard.evaluation import bleu, is_chinese

@@ -17,19 +17,21 @@ from regard._support.extras import needs_extra
 
 with needs_extra("explorer", "an HTTP server needs"):
     from regard.web.api_docs import render_api_docs
-    from regard.web.auth import UNAUTHENTICATED, TokenAuthMiddleware, is_equal_secret
     from regard.web.body_limit import BODY_TIMEOUT_SECONDS, BodyLimitMiddleware
     from regard.web.connections import connection_limit
     from regard.web.error_handlers import ERROR_RESPONSES, error_response, install_error_handlers
     from regard.web.middleware import (
         MAX_CONCURRENT_REQUESTS,
         SECURITY_HEADERS,
+        UNAUTHENTICATED,
         ConcurrencyLimitMiddleware,
         HostOriginMiddleware,
+        RequestMiddleware,
         SecurityHeadersMiddleware,
         ServerAddress,
+        TokenAuthMiddleware,
+        is_equal_secret,
     )
-    from regard.web.request_middleware import RequestMiddleware
     from regard.web.server import HTTPServer, bind_socket, uvicorn_config
 
 __all__ = [

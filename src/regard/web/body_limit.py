@@ -7,7 +7,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from regard.web.request_middleware import RequestMiddleware
+from regard.web.middleware import RequestMiddleware
 
 MAX_BODY_BYTES = 1 << 18
 MAX_BUFFERED_BYTES = 1 << 28  # of all request bodies that are being read

@@ -5,6 +5,7 @@ Two of Starlette's own middlewares come near but do not do these jobs: `TrustedH
 ignores ports and repeated Host headers, and `AuthenticationMiddleware` knows no login by link.
 """
 
+import secrets
 import socket
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -13,7 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from regard.web.request_middleware import RequestMiddleware
+from regard.web.error_handlers import error_response
 
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 WILDCARD_HOSTS = ("0.0.0.0", "::", "[::]")
@@ -29,6 +30,34 @@ SECURITY_HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+
+UNAUTHENTICATED = {"WWW-Authenticate": "Bearer"}
+
+
+class RequestMiddleware:
+    """Passes HTTP requests to `handle` and answers its `HTTPException`s.
+
+    Such an answer closes the connection, because the rest of the request is not read.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request; pass on anything that is not HTTP."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        try:
+            await self.handle(scope, receive, send)
+        except HTTPException as error:
+            headers = {**(error.headers or {}), "Connection": "close"}
+            response = error_response(error.status_code, str(error.detail), headers)
+            await response(scope, receive, send)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one HTTP request."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,3 +187,38 @@ def _is_ip_address(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+class TokenAuthMiddleware(RequestMiddleware):
+    """Lets requests pass that carry the token; subclasses may accept more.
+
+    Args:
+        app: The ASGI app to protect.
+        token: The secret.
+    """
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        super().__init__(app)
+        self.token = token
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on if it is authenticated."""
+        if self.is_authenticated(Headers(scope=scope)):
+            await self.app(scope, receive, send)
+        else:
+            await self.refuse(scope, receive, send)
+
+    def is_authenticated(self, headers: Headers) -> bool:
+        """Return whether the headers have the token."""
+        scheme, _, bearer = headers.get("authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and is_equal_secret(bearer, self.token)
+
+    async def refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request that is not authenticated."""
+        message = "a valid token is required: send it as `Authorization: Bearer TOKEN`"
+        raise HTTPException(401, message, UNAUTHENTICATED)
+
+
+def is_equal_secret(given: str, secret: str) -> bool:
+    """Compare in a time that does not depend on where the two differ."""
+    return secrets.compare_digest(given.encode("utf-8", "replace"), secret.encode())

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from regard._support.functorch import in_functorch
-from regard._support.precision import upcast
+from regard._support.torch_modes import in_functorch, upcast
 from regard.attention.backends import dense
 from regard.attention.call import AttentionCall, stack_groups
 from regard.masks import AttentionShape

@@ -5,8 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from regard._support.functorch import can_read_values
-from regard._support.precision import max_squarable, upcast
+from regard._support.torch_modes import can_read_values, max_squarable, upcast
 from regard.attention.call import AttentionCall
 from regard.attention.scores import DotProductForm
 from regard.shapes import Keys

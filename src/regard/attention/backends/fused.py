@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
-from regard._support.precision import no_autocast
+from regard._support.torch_modes import no_autocast
 from regard.attention.backends import blockwise
 from regard.attention.backends.folding import fold, materialize_mask
 from regard.attention.call import AttentionCall, stack_groups, unstack_groups

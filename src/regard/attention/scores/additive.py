@@ -7,8 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard._support.functorch import in_functorch
-from regard._support.precision import no_autocast, upcast
+from regard._support.torch_modes import in_functorch, no_autocast, upcast
 from regard.attention.scores.base import Score
 from regard.shapes import Keys, Queries, Scores
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from regard._support.precision import upcast
+from regard._support.torch_modes import upcast
 from regard.errors import RegardError
 from regard.shapes import Keys, Queries, Scores
 

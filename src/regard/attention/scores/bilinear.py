@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard._support.precision import no_autocast, upcast
+from regard._support.torch_modes import no_autocast, upcast
 from regard.attention.scores.base import DotProductForm, Score
 from regard.attention.scores.dot import dot_products
 from regard.shapes import Keys, Scores

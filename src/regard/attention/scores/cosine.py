@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor
 
-from regard._support.functorch import can_read_values
-from regard._support.precision import upcast
+from regard._support.torch_modes import can_read_values, upcast
 from regard.attention.scores.base import DotProductForm, PositiveParameter, Score
 from regard.attention.scores.dot import dot_products
 from regard.shapes import Keys, Queries, Scores

@@ -4,7 +4,7 @@ from math import inf, isfinite
 
 import torch
 
-from regard._support.precision import no_autocast, upcast
+from regard._support.torch_modes import no_autocast, upcast
 from regard.attention.scores.base import DotProductForm, Score
 from regard.errors import RegardError
 from regard.shapes import Keys, Queries, Scores

@@ -6,8 +6,7 @@ import sys
 import torch
 from torch import Tensor
 
-from regard._support.functorch import can_read_values, in_functorch
-from regard._support.precision import max_squarable, upcast
+from regard._support.torch_modes import can_read_values, in_functorch, max_squarable, upcast
 from regard.attention.scores.base import DotProductForm, PositiveParameter, Score
 from regard.shapes import Keys, Queries, Scores
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from regard._support.precision import upcast
+from regard._support.torch_modes import upcast
 from regard.capture.calls.base import masked_softmax
 from regard.capture.calls.sdpa import SDPACall
 

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from regard._support.precision import upcast
+from regard._support.torch_modes import upcast
 from regard.capture.calls.base import Shape
 from regard.capture.calls.vectors import QueryKeyVectors
 from regard.capture.mask_analysis import fully_masked_keys, is_causal

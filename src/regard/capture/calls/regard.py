@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from regard._support.precision import upcast
+from regard._support.torch_modes import upcast
 from regard.attention import AttentionCall
 from regard.attention.backends import dense
 from regard.attention.backends.folding import fold

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from regard._support.extras import needs_extra
-from regard._support.threads import available_threads
+from regard._support.resources import available_threads
 from regard.data import BOS, PAD, Tokenizers
 from regard.decoding.engines.conversion import max_positions
 from regard.decoding.engines.torch_engine import TorchEngine

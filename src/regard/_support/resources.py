@@ -1,4 +1,4 @@
-"""Usable cores, and a thread pool in which each thread computes whole items by itself."""
+"""Memory, cores and threads of this process, and a pool of threads that compute by themselves."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +19,33 @@ _original_threads: int | None = None  # torch's threads before the first of the 
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+def total_memory(root: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Return the memory that this process may use, in bytes; None where it is unknown.
+
+    It is the machine's, or less if the control group (a container) has a limit.
+
+    Args:
+        root: where control groups are mounted.
+    """
+    limits = []
+    with suppress(OSError, ValueError, AttributeError):  # Windows has no sysconf
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # version 2 and version 1
+        with suppress(OSError, ValueError):  # "max" is no limit
+            limits.append(int((root / name).read_text()))
+    return min(limits, default=None)
+
+
+def format_gigabytes(size: int) -> str:
+    """Format a number of bytes in gigabytes.
+
+    Example:
+        >>> format_gigabytes(16_400_000_000)
+        '16.4 GB'
+    """
+    return f"{size / 1e9:,.1f} GB"
 
 
 def parallel_map(

@@ -1,4 +1,4 @@
-"""Text from files and users, made safe to print: control characters escaped, long texts cut."""
+"""Text made safe to print, and counts with their nouns, for messages and reports."""
 
 import re
 from unicodedata import category
@@ -86,3 +86,19 @@ def _is_control(character: str) -> bool:
 def _is_noncharacter(character: str) -> bool:
     """Return whether a code point is one of Unicode's 66 noncharacters."""
     return 0xFDD0 <= ord(character) <= 0xFDEF or ord(character) & 0xFFFE == 0xFFFE
+
+
+def count(number: int | float, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun, in the singular for 1.
+
+    Args:
+        number: the number; an integer gets thousands separators.
+        noun: the noun in the singular, with or without words before it.
+        plural: the plural, if it is not the singular with an s.
+
+    Example:
+        >>> count(1, "pair"), count(28_625, "training pair"), count(1.5, "minute")
+        ('1 pair', '28,625 training pairs', '1.5 minutes')
+    """
+    text = f"{number:,}" if isinstance(number, int) else f"{number:g}"
+    return f"{text} {noun if number == 1 else plural or noun + 's'}"
