@@ -10,7 +10,7 @@ from regard.decoding import DecodingCancelled, TorchEngine, Translation, transla
 from regard.errors import RegardError
 from regard.explorer import RunRegistry
 from regard.explorer.inference import trace_text, translate_text
-from regard.explorer.schemas import Limits
+from regard.explorer.schemas import ExplorerLimits
 from regard.explorer.workers import CancelToken
 from regard.models import build
 from regard.runs import Run, trace_translation
@@ -95,7 +95,7 @@ def test_trace_texts_must_be_neither_empty_nor_too_long(run, name):
     with pytest.raises(HTTPException, match=f"{name} must have at least one word"):
         trace_text(run, **texts | {name: ""})
     with pytest.raises(HTTPException, match=f"{name} must be at most 40 tokens long, but it has"):
-        trace_text(run, **texts | {name: "x" * 50}, limits=Limits(max_tokens=40))
+        trace_text(run, **texts | {name: "x" * 50}, limits=ExplorerLimits(max_tokens=40))
 
 
 def test_text_longer_than_the_models_positions_is_rejected(run):

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from helpers.explorer import error_message
 from regard.errors import RegardError
 from regard.explorer import TraceRegistry, traces
-from regard.explorer.schemas import LIMITS, Limits
+from regard.explorer.schemas import LIMITS, ExplorerLimits
 from regard.explorer.traces import open_upload, parse_trace, parse_traces
 from regard.trace import build_translation_trace, load_trace
 from regard.viz import page_payload
@@ -73,9 +73,9 @@ def test_number_beyond_the_last_trace_is_an_error():
 
 
 def test_too_many_traces_in_a_file_are_an_error():
-    assert len(parse_traces(JSONL, Limits(max_traces_per_file=3))) == 3
+    assert len(parse_traces(JSONL, ExplorerLimits(max_traces_per_file=3))) == 3
     with pytest.raises(RegardError, match="at most 2 traces .* this one holds 3 with"):
-        parse_trace(JSONL, 1, Limits(max_traces_per_file=2))
+        parse_trace(JSONL, 1, ExplorerLimits(max_traces_per_file=2))
 
 
 def test_total_size_limits_files_of_several_traces_only(monkeypatch):
@@ -244,7 +244,7 @@ def test_zip_bomb_is_413_without_being_decompressed():
     tracemalloc.start()
     try:
         with pytest.raises(HTTPException, match="at most 100000 bytes when decompressed") as error:
-            open_upload(bomb, limits=Limits(max_trace_bytes=100_000))
+            open_upload(bomb, limits=ExplorerLimits(max_trace_bytes=100_000))
         _, peak_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -10,10 +10,10 @@ from starlette.testclient import TestClient
 
 from regard.serving import (
     LanguagePair,
-    Limits,
     Metrics,
     ServedRun,
     ServingConfig,
+    ServingLimits,
     TranslationService,
     build_server,
     create_app,
@@ -43,7 +43,7 @@ def make_client(tiny_run):
 
     @contextmanager
     def make(runs=None, token=None, limits=None, **options):
-        limits, metrics = limits or Limits(), Metrics()
+        limits, metrics = limits or ServingLimits(), Metrics()
         served = runs or [ServedRun(tiny_run, EN_FR, "torch")]
         service = TranslationService(served, metrics, limits, threads=1, **options)
         app = secure_app(

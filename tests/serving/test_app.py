@@ -6,7 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from helpers.explorer import error_message
 from regard.errors import RegardError
 from regard.runs import load
-from regard.serving import LanguagePair, Limits, ServedRun, TranslationService
+from regard.serving import LanguagePair, ServedRun, ServingLimits, TranslationService
 from regard.serving.schemas import MAX_ALTERNATIVES
 
 EN_FR = LanguagePair("en", "fr")
@@ -141,7 +141,7 @@ def test_form_of_too_many_fields_is_400(client):
 
 
 def test_too_large_body_is_413(make_client):
-    with make_client(limits=Limits(max_body_bytes=300)) as client:
+    with make_client(limits=ServingLimits(max_body_bytes=300)) as client:
         response = client.post("/translate", json={**REQUEST, "q": "a" * 300})
         assert "at most 300 bytes" in error_message(response, 413)
 
@@ -183,7 +183,7 @@ def test_full_queue_is_503_with_retry_after(make_client):
 
 
 def test_missed_deadline_is_503_with_retry_after(make_client):
-    with make_client(limits=Limits(timeout_seconds=0.0)) as client:
+    with make_client(limits=ServingLimits(timeout_seconds=0.0)) as client:
         response = client.post("/translate", json=REQUEST)
         assert "longer than 0 seconds" in error_message(response, 503)
         assert response.headers["retry-after"] == "5"

@@ -13,7 +13,7 @@ from regard.runs import RunFolder
 from regard.training.agreement import check_same_command, check_same_state, check_shared_folder
 from regard.training.distributed import Distributed
 from regard.training.setup import CorpusSummary
-from regard.training.state import TrainState
+from regard.training.train_state import TrainState
 
 HOSTS = ("host-a", "host-b")
 

@@ -3,8 +3,8 @@ import pytest
 from regard.config import RunConfig
 from regard.runs import RunFolder
 from regard.training import TrainState, ValidationResult
+from regard.training.checkpoint_averaging import SelectedParameters
 from regard.training.model_card import model_card
-from regard.training.selection import SelectedParameters
 
 
 @pytest.fixture

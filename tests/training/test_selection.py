@@ -4,8 +4,8 @@ import torch
 from regard.models import build
 from regard.runs import RunFolder, parameters
 from regard.training import Checkpoints, TrainState, ValidationResult
+from regard.training.checkpoint_averaging import select_parameters
 from regard.training.objective import Objective
-from regard.training.selection import select_parameters
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -97,6 +97,6 @@ def test_bleu_decides_where_it_is_the_metric(folder, data, objective, monkeypatc
     write_checkpoints(folder, objective.model, {4: noise(1.0), 8: noise(-1.0)})
     # of the best checkpoint, and of the average, whose loss is lower
     results = iter([ValidationResult(3.0, 60.0), ValidationResult(2.0, 50.0)])
-    monkeypatch.setattr("regard.training.selection.validate", lambda *_: next(results))
+    monkeypatch.setattr("regard.training.checkpoint_averaging.validate", lambda *_: next(results))
     selection, _, _ = select(folder, data, objective)
     assert selection.name == "step 8" and selection.result.bleu == 60.0

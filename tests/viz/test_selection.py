@@ -12,7 +12,7 @@ from regard.trace import (
     build_translation_trace,
     merge_subwords,
 )
-from regard.viz.selection import find_group, group_maps, head_weights, label_head, resolve_head
+from regard.viz.selected_head import find_group, group_maps, head_weights, label_head, resolve_head
 
 
 def test_maps_of_a_translation_are_grouped_as_encoder_decoder_and_cross(trace):

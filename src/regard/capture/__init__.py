@@ -3,9 +3,9 @@
 `watch(model)` is a context manager around any forward pass; `Capture` is what it yields. How it
 works, from a torch call to a picture:
 
-1. **Mode** (`mode.py`). A `TorchFunctionMode` sees every torch function, also those imported by
-   name. It runs the function unchanged and then examines arguments and result, isolated from
-   autograd and from other modes (`isolation.py`). Compiled models run eagerly meanwhile, and
+1. **Mode** (`capture_mode.py`). A `TorchFunctionMode` sees every torch function, also those
+   imported by name. It runs the function unchanged and then examines arguments and result, isolated
+   from autograd and from other modes (`isolation.py`). Compiled models run eagerly meanwhile, and
    regard's own attention notifies the mode, which is registered as its observer. An error while
    capturing is noted in the `Capture` and never reaches the model.
 2. **Recognisers**. Five kinds of attention are recognised: `scaled_dot_product_attention` (that of
@@ -27,8 +27,8 @@ works, from a torch call to a picture:
    whether attention is "self", "causal" or "cross"; whether keys were appended to a cache decides
    whether a call is a generation step. The Python stack names the module and line that called.
 6. **Records** (`record.py`). A `CapturedAttention` keeps the weights or their summary
-   (`summary.py`), and appends the steps of a generation that continue its keys and the chunks of
-   queries of one call. `capture.py` holds the records of one `watch`.
+   (`call_summary.py`), and appends the steps of a generation that continue its keys and the chunks
+   of queries of one call. `capture.py` holds the records of one `watch`.
 7. **Trace** (`to_trace.py`). `Capture.trace(source, target)` selects one batch item and attaches
    tokens: the `regard.trace.Trace` that every picture and analysis reads.
 
@@ -46,7 +46,7 @@ is linear in its values, for what is not recognised.
 **Private names of torch**, tested with torch 2.13.0. They may change with any release; a test
 checks that this list is complete and that the installed torch has them.
 
-    mode.py
+    capture_mode.py
       torch._C._current_graph_task_id                       skip recomputation in the backward pass
     mode_stack.py
       torch.overrides._get_current_function_mode_stack      leave the stack of modes in any order,
@@ -88,9 +88,9 @@ be a Python function that calls the global `has_torch_function` and takes `num_h
 """
 
 from regard.capture.capture import Capture
+from regard.capture.capture_mode import watch
 from regard.capture.gradients import GradientCapture, watch_gradients
 from regard.capture.huggingface import trace_hf
-from regard.capture.mode import watch
 from regard.capture.record import CapturedAttention
 from regard.capture.recover import recover_weights
 from regard.capture.to_trace import windows_to_positions

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from regard.capture.calls.kernel import KernelCall, visible_keys
 
-Run = Callable[[], Any]
+RunFunction = Callable[[], Any]
 PARAMETERS = ("module", "query", "key", "value", "attention_mask")
 
 
@@ -141,17 +141,21 @@ class AttentionFunctionCall:
         return ~self.mask.bool()[:, -queries:]
 
 
-Observer = Callable[[AttentionFunctionCall, Run], Any]
+AttentionFunctionObserver = Callable[[AttentionFunctionCall, RunFunction], Any]
 """Called as `observer(call, run)` in place of the call; returns what `run()` returns."""
 
 _lock = Lock()
-_observers: tuple[Observer, ...] = ()  # replaced as a whole; the innermost ones first
+_observers: tuple[
+    AttentionFunctionObserver, ...
+] = ()  # replaced as a whole; the innermost ones first
 _num_innermost = 0
 _restore: Callable[[], None] | None = None
 
 
 @contextmanager
-def observe_attention_functions(observer: Observer, *, innermost: bool = False) -> Iterator[None]:
+def observe_attention_functions(
+    observer: AttentionFunctionObserver, *, innermost: bool = False
+) -> Iterator[None]:
     """Call `observer(call, run)` around every attention function of transformers, in all threads.
 
     Nothing happens if transformers is not imported: then no model of it can run. Contexts may
@@ -217,7 +221,7 @@ def _observed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             call.context = context if isinstance(context, Tensor) else None
             return result
 
-        run: Run = run_function
+        run: RunFunction = run_function
         for observer in _observers:
             run = _wrap(observer, call, run)
         return run()
@@ -225,7 +229,9 @@ def _observed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return run_observed
 
 
-def _wrap(observer: Observer, call: AttentionFunctionCall, run: Run) -> Run:
+def _wrap(
+    observer: AttentionFunctionObserver, call: AttentionFunctionCall, run: RunFunction
+) -> RunFunction:
     return lambda: observer(call, run)
 
 

@@ -19,9 +19,9 @@ from regard.capture.attention_interface import AttentionFunctionCall
 from regard.capture.call_site import ModuleNames
 from regard.capture.calls import CapturedCall, to_four_axes
 from regard.capture.capture import Capture
+from regard.capture.capture_mode import FUSED_FUNCTIONS, CaptureMode
 from regard.capture.function_call import FunctionCall
 from regard.capture.isolation import compiled_models_run_eagerly
-from regard.capture.mode import FUSED_FUNCTIONS, CaptureMode
 from regard.capture.record import CapturedAttention
 from regard.capture.tracked_weights import MatchedAttention
 from regard.errors import RegardError

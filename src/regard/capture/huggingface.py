@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.capture.mode import watch
+from regard.capture.capture_mode import watch
 from regard.errors import RegardError
 from regard.trace import Trace
 

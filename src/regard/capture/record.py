@@ -10,10 +10,10 @@ from torch.nn.functional import pad
 
 from regard.capture.arrangement import PLAIN_AXES, CallAxes, Span
 from regard.capture.call_site import ModelCall
+from regard.capture.call_summary import join_summaries, summarize_call
 from regard.capture.calls import CapturedCall, MaterializedWeights, SlidingWindowCall
 from regard.capture.calls.vectors import QueryKeyVectors
 from regard.capture.mask_analysis import is_causal
-from regard.capture.summary import join_summaries, summarize_call
 from regard.trace import TOP_KEYS, Kind
 from regard.trace.block_summary import TensorSummary
 

@@ -27,7 +27,7 @@ from regard.data.spans import Span, join_apostrophes
 from regard.data.special_tokens import SPECIAL_TOKENS
 from regard.errors import RegardError, unknown_name
 
-Kind = Literal["bpe", "words", "characters"]
+TokenizerKind = Literal["bpe", "words", "characters"]
 
 BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]
 FIRST_BYTE = len(SPECIAL_TOKENS)
@@ -60,9 +60,9 @@ class Tokenizer:
     """
 
     def __init__(
-        self, kind: Kind, pieces: Sequence[str], merges: Sequence[Sequence[str]] = ()
+        self, kind: TokenizerKind, pieces: Sequence[str], merges: Sequence[Sequence[str]] = ()
     ) -> None:
-        self.kind: Kind = kind
+        self.kind: TokenizerKind = kind
         self.pieces = tuple(pieces)
         self.merges = tuple((left, right) for left, right in merges)
         self._ids = {piece: FIRST_PIECE + n for n, piece in enumerate(self.pieces)}
@@ -209,8 +209,8 @@ class Tokenizer:
 
 def _check_parts(kind: Any, pieces: Any, merges: Any) -> None:
     """Raise for a tokenizer that could not encode: such pieces and merges are never trained."""
-    if kind not in get_args(Kind):
-        raise unknown_name("tokenizer", str(kind), get_args(Kind))
+    if kind not in get_args(TokenizerKind):
+        raise unknown_name("tokenizer", str(kind), get_args(TokenizerKind))
     if not isinstance(pieces, list | tuple) or not all(isinstance(p, str) and p for p in pieces):
         raise RegardError("the tokenizer's pieces must be a list of strings that are not empty")
     known = {*pieces}

@@ -16,8 +16,8 @@ from regard.data.tokenizer import (
     BYTE_TOKENS,
     FIRST_PIECE,
     WORD_PATTERN,
-    Kind,
     Tokenizer,
+    TokenizerKind,
     add_prefix_space,
 )
 from regard.errors import RegardError
@@ -25,7 +25,9 @@ from regard.errors import RegardError
 ANY_CHARACTER = Regex(r"(?m:.)")  # of Oniguruma: also line breaks
 
 
-def train_tokenizer(texts: Iterable[str], kind: Kind = "bpe", vocab_size: int = 8000) -> Tokenizer:
+def train_tokenizer(
+    texts: Iterable[str], kind: TokenizerKind = "bpe", vocab_size: int = 8000
+) -> Tokenizer:
     """Train a tokenizer on texts; equal texts give an equal vocabulary.
 
     Args:

@@ -92,7 +92,7 @@ def train_demo(
     Raises:
         RegardError: if the language or the model is unknown.
     """
-    check_names(to, model)
+    check_demo_names(to, model)
     book = load_phrasebook(cast(Language, to)) if book is None else book
     training, validation = ([pair.to_pair() for pair in part] for part in (book.train, book.valid))
     train(
@@ -162,7 +162,7 @@ def find_cached(
     near: Path = Path("demo"),
 ) -> Path | None:
     """Return the folder from which `load_or_train` would load, or None if it would train."""
-    check_names(to, model)
+    check_demo_names(to, model)
     if (to, model) == ("fr", "transformer") and not snapshots:
         return find_run(DEMO_MODEL)
     folders = (near, _cached_run(to, model, steps))
@@ -174,7 +174,7 @@ def version_cache_folder() -> Path:
     return user_cache.cache_folder() / __version__
 
 
-def check_names(to: str, model: str, models: Collection[str] = MODELS.keys()) -> None:
+def check_demo_names(to: str, model: str, models: Collection[str] = MODELS.keys()) -> None:
     """Raise RegardError if a language or a model is unknown."""
     if model not in models:
         raise unknown_name("model of the demo", model, models)

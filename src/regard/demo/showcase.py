@@ -11,7 +11,7 @@ from regard._support.progress import format_duration
 from regard.analysis import AlignmentHead, best_alignment_head, word_level_cross_attention
 from regard.data import WordSpans
 from regard.data.phrasebook import AlignedPair, Language, load_phrasebook
-from regard.demo.models import LANGUAGES, MODELS, STEPS, check_names, train_demo
+from regard.demo.models import LANGUAGES, MODELS, STEPS, check_demo_names, train_demo
 from regard.errors import RegardError
 from regard.evaluation import bleu, exact_match, is_chinese
 from regard.runs import Run, trace_translation
@@ -60,7 +60,7 @@ def run_demo(
             "model must have attention to show, but 'no_attention' has none; choose 'transformer' "
             "or 'bahdanau'"
         )
-    check_names(to, model, MODELS_WITH_ATTENTION)
+    check_demo_names(to, model, MODELS_WITH_ATTENTION)
     book = load_phrasebook(cast(Language, to))
     echo(
         f"Training a translator from English to {LANGUAGES[to]} on {len(book.train):,} sentence "

@@ -17,7 +17,7 @@ from regard.explorer import (
     training_log,
 )
 from regard.explorer.runs import RunRegistry
-from regard.explorer.schemas import LIMITS, MAX_NAME_CHARACTERS, Limits
+from regard.explorer.schemas import LIMITS, MAX_NAME_CHARACTERS, ExplorerLimits
 from regard.explorer.traces import TraceRegistry
 from regard.explorer.workers import CancelToken, RequestPool
 from regard.web import ERROR_RESPONSES, install_error_handlers, render_api_docs
@@ -34,7 +34,7 @@ def create_app(
     runs: RunRegistry,
     traces: TraceRegistry,
     workers: RequestPool | None = None,
-    limits: Limits = LIMITS,
+    limits: ExplorerLimits = LIMITS,
 ) -> FastAPI:
     """Return the app that serves some runs and traces.
 
@@ -68,7 +68,7 @@ def create_app(
     return app
 
 
-def _add_run_routes(app: FastAPI, runs: RunRegistry, limits: Limits) -> None:
+def _add_run_routes(app: FastAPI, runs: RunRegistry, limits: ExplorerLimits) -> None:
     @app.get("/api/runs", response_model=schemas.RunsResponse)
     def list_runs() -> Response:
         """List the served runs, the limits, and the choices of the playground."""
@@ -93,7 +93,7 @@ def _add_run_routes(app: FastAPI, runs: RunRegistry, limits: Limits) -> None:
 
 
 def _add_model_routes(
-    app: FastAPI, runs: RunRegistry, run_in_pool: RunInPool, limits: Limits
+    app: FastAPI, runs: RunRegistry, run_in_pool: RunInPool, limits: ExplorerLimits
 ) -> None:
     @app.post("/api/translate", response_model=schemas.TranslateResponse)
     async def translate(body: schemas.TranslateRequest, request: Request) -> Response:
@@ -123,7 +123,7 @@ def _add_model_routes(
 
 
 def _add_trace_routes(
-    app: FastAPI, registry: TraceRegistry, run_in_pool: RunInPool, limits: Limits
+    app: FastAPI, registry: TraceRegistry, run_in_pool: RunInPool, limits: ExplorerLimits
 ) -> None:
     @app.get("/api/traces", response_model=schemas.TracesResponse)
     def list_traces() -> Response:
@@ -151,7 +151,7 @@ def _add_trace_routes(
         return await run_in_pool(lambda _: {"traces": traces.list_upload(data, limits)}, request)
 
 
-def _add_playground_routes(app: FastAPI, run_in_pool: RunInPool, limits: Limits) -> None:
+def _add_playground_routes(app: FastAPI, run_in_pool: RunInPool, limits: ExplorerLimits) -> None:
     @app.post("/api/attend", response_model=schemas.AttendResponse)
     async def attend(body: schemas.AttendRequest, request: Request) -> Response:
         """Compute attention between a few vectors, and return every step."""

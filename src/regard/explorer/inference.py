@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 
 from regard.data import Tokenizer, WordSpans
 from regard.decoding import Translation, translate
-from regard.explorer.schemas import LIMITS, Limits
+from regard.explorer.schemas import LIMITS, ExplorerLimits
 from regard.explorer.workers import CancelToken
 from regard.runs import Run, assign_words, trace_translation
 from regard.viz import page_payload
@@ -20,7 +20,7 @@ def translate_text(
     beam_size: int | None = None,
     n_best: int = 1,
     token: CancelToken | None = None,
-    limits: Limits = LIMITS,
+    limits: ExplorerLimits = LIMITS,
 ) -> list[dict[str, Any]]:
     """Return the best translations of a text with the probability of each token and word.
 
@@ -55,7 +55,11 @@ def translate_text(
 
 
 def trace_text(
-    run: Run, source: str, target: str, words: WordSpans | None = None, limits: Limits = LIMITS
+    run: Run,
+    source: str,
+    target: str,
+    words: WordSpans | None = None,
+    limits: ExplorerLimits = LIMITS,
 ) -> dict[str, Any]:
     """Return a trace of the attention while the model is forced to produce the target."""
     max_tokens = _max_tokens(run, limits)
@@ -71,7 +75,7 @@ def trace_text(
     )
 
 
-def _max_tokens(run: Run, limits: Limits) -> int:
+def _max_tokens(run: Run, limits: ExplorerLimits) -> int:
     """Return the longest text in tokens: the model needs a position for each, one for START."""
     positions = run.model.max_length
     return limits.max_tokens if positions is None else min(limits.max_tokens, positions - 1)

@@ -21,7 +21,7 @@ from regard.attention import (
 from regard.explorer.schemas import (
     LIMITS,
     AttendRequest,
-    Limits,
+    ExplorerLimits,
     MaskKind,
     MaskRequest,
     PositionKind,
@@ -44,7 +44,7 @@ def playground_options() -> dict[str, list[str]]:
 
 
 @torch.inference_mode()
-def attend_with_steps(request: AttendRequest, limits: Limits = LIMITS) -> dict[str, Any]:
+def attend_with_steps(request: AttendRequest, limits: ExplorerLimits = LIMITS) -> dict[str, Any]:
     """Return queries, keys, scores, mask, weights and context of one attention call.
 
     Everything is computed in float64. Raises `HTTPException` 422 if the request's parts do not fit
@@ -76,7 +76,7 @@ def attend_with_steps(request: AttendRequest, limits: Limits = LIMITS) -> dict[s
     }
 
 
-def _vectors(request: AttendRequest, limits: Limits) -> tuple[Tensor, Tensor, Tensor]:
+def _vectors(request: AttendRequest, limits: ExplorerLimits) -> tuple[Tensor, Tensor, Tensor]:
     """Return queries, keys and values of a request after checking that they fit together."""
     queries, keys = _to_tensor("queries", request.queries), _to_tensor("keys", request.keys)
     values = keys if request.values is None else _to_tensor("values", request.values)

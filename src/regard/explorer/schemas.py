@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class Limits(BaseModel):
+class ExplorerLimits(BaseModel):
     """Largest values that a request may have; a request beyond them is rejected with a message."""
 
     model_config = ConfigDict(frozen=True)
@@ -24,7 +24,7 @@ class Limits(BaseModel):
     max_attention_cells: int = 20_000  # queries × keys of the playground
 
 
-LIMITS = Limits()
+LIMITS = ExplorerLimits()
 
 MAX_MAGNITUDE = 1e6  # of a vector's components: squares and their sums stay finite
 MAX_VECTORS, MAX_WIDTH = 512, 128
@@ -134,7 +134,7 @@ class RunsResponse(BaseModel):
     """The served runs, the limits, and the choices of the playground."""
 
     runs: list[RunInfo]
-    limits: Limits
+    limits: ExplorerLimits
     playground: PlaygroundOptions
 
 

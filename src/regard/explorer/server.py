@@ -13,7 +13,7 @@ from regard.errors import RegardError
 from regard.explorer.app import create_app
 from regard.explorer.auth import SECRET_BYTES, LoginCodes, LoginMiddleware
 from regard.explorer.runs import RunRegistry
-from regard.explorer.schemas import LIMITS, Limits
+from regard.explorer.schemas import LIMITS, ExplorerLimits
 from regard.explorer.static_files import StaticFilesMiddleware
 from regard.explorer.traces import TraceRegistry, preload_phrasebooks
 from regard.explorer.workers import REQUEST_TIMEOUT_SECONDS
@@ -123,7 +123,7 @@ def secure_app(
     address: ServerAddress,
     token: str | None = None,
     login_codes: LoginCodes | None = None,
-    limits: Limits = LIMITS,
+    limits: ExplorerLimits = LIMITS,
     body_timeout_seconds: float = BODY_TIMEOUT_SECONDS,
     max_requests: int = MAX_CONCURRENT_REQUESTS,
 ) -> ASGIApp:

@@ -20,7 +20,7 @@ from regard.data import WordSpans
 from regard.data.phrasebook import AlignedPair, Language, load_phrasebook
 from regard.errors import RegardError
 from regard.explorer.runs import unique_names
-from regard.explorer.schemas import LIMITS, Limits
+from regard.explorer.schemas import LIMITS, ExplorerLimits
 from regard.trace import Trace, read_trace_text
 from regard.viz import page_payload
 
@@ -68,26 +68,26 @@ class TraceRegistry:
             raise HTTPException(404, message) from error
 
 
-def open_upload(data: bytes, number: int = 1, limits: Limits = LIMITS) -> dict[str, Any]:
+def open_upload(data: bytes, number: int = 1, limits: ExplorerLimits = LIMITS) -> dict[str, Any]:
     """Return one trace of an uploaded file for the page; traces are numbered from 1."""
     with _http_errors():
         return _to_page(parse_trace(_decode(data, limits), number, limits))
 
 
-def list_upload(data: bytes, limits: Limits = LIMITS) -> list[dict[str, str]]:
+def list_upload(data: bytes, limits: ExplorerLimits = LIMITS) -> list[dict[str, str]]:
     """Return number (as the name), title and model of each trace of an uploaded file."""
     with _http_errors():
         traces = parse_traces(_decode(data, limits), limits)
         return [_trace_info(str(number), trace) for number, trace in enumerate(traces, 1)]
 
 
-def parse_traces(text: str, limits: Limits = LIMITS) -> list[Trace]:
+def parse_traces(text: str, limits: ExplorerLimits = LIMITS) -> list[Trace]:
     """Return all traces of a file's text."""
     documents = _split_documents(text, limits)
     return [_parse_document(documents, number) for number in range(1, len(documents) + 1)]
 
 
-def parse_trace(text: str, number: int, limits: Limits = LIMITS) -> Trace:
+def parse_trace(text: str, number: int, limits: ExplorerLimits = LIMITS) -> Trace:
     """Return one trace of a file's text; traces are numbered from 1."""
     documents = _split_documents(text, limits)
     if number > len(documents):
@@ -95,7 +95,7 @@ def parse_trace(text: str, number: int, limits: Limits = LIMITS) -> Trace:
     return _parse_document(documents, number)
 
 
-def _split_documents(text: str, limits: Limits) -> list[str]:
+def _split_documents(text: str, limits: ExplorerLimits) -> list[str]:
     """Return the JSON documents: one per line if the first line is one, else the whole text."""
     # only "\n" ends a line: JSON strings may contain the other characters of str.splitlines()
     lines = [line for line in text.split("\n") if line.strip()]
@@ -147,7 +147,7 @@ def _to_page(trace: Trace) -> dict[str, Any]:
         raise RegardError(f"the trace cannot be drawn: {error}") from error
 
 
-def _decode(data: bytes, limits: Limits) -> str:
+def _decode(data: bytes, limits: ExplorerLimits) -> str:
     return _decompress(data, limits.max_trace_bytes).decode("utf-8")
 
 

@@ -3,23 +3,23 @@
 `edit(model)` is a context manager like `regard.watch`, built on the same recognition. How a call
 is edited:
 
-1. `mode.py`: `EditMode` is a `CaptureMode` that runs every torch function unchanged. Where the
+1. `edit_mode.py`: `EditMode` is a `CaptureMode` that runs every torch function unchanged. Where the
    result is that of attention in a module with edits, it makes an `EditableAttention`.
 2. `editable.py`: `EditableAttention` has the weights and the context (batch, head, query, …) of
    the call with gradients. Fused calls compute new weights beside the kernel; of attention that
    the model writes out, the product with values is run again. Only the elements of edited heads
    are replaced in the result.
 3. `operations.py`: the operations, applied in order: ablate, block, set weights, temperature, gate.
-4. `selection.py`: `Edits` and `Selection`, which choose modules and heads, and the errors for edits
+4. `edits.py`: `Edits` and `Selection`, which choose modules and heads, and the errors for edits
    that matched nothing. `tokens.py` finds positions by the text of tokens.
 
 `reference.py` has means over a reference batch. The edited weights are registered with the capture
 package, so that a `watch` records them.
 """
 
-from regard.interventions.mode import edit
+from regard.interventions.edit_mode import edit
+from regard.interventions.edits import Edits, Selection
 from regard.interventions.reference import reference_means
-from regard.interventions.selection import Edits, Selection
 from regard.interventions.tokens import tokens_of
 
 __all__ = ["Edits", "Selection", "edit", "reference_means", "tokens_of"]

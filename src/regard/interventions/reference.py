@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from regard.interventions.edit_mode import edit
 from regard.interventions.editable import EditableAttention
-from regard.interventions.mode import edit
 from regard.interventions.operations import Observe
 
 

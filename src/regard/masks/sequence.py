@@ -12,7 +12,7 @@ from regard.masks.shape import AttentionShape
 
 Counts = int | Sequence[int] | Sequence[Sequence[int]] | Tensor
 Ids = Sequence[int] | Sequence[Sequence[int]] | Tensor
-Keep = Sequence[bool] | Sequence[Sequence[bool]] | Tensor
+KeepFlags = Sequence[bool] | Sequence[Sequence[bool]] | Tensor
 
 
 def lengths(counts: Counts) -> Mask:
@@ -56,7 +56,7 @@ def prefix(counts: Counts) -> Mask:
     return _FirstKeys("prefix", _check_counts("prefix", counts))
 
 
-def padding(keep: Keep) -> Mask:
+def padding(keep: KeepFlags) -> Mask:
     """Allow queries to attend to the keys that are not padding.
 
     Args:

@@ -8,7 +8,7 @@ How the files work together:
   `AttentionWeights`, which `forward_with_weights` returns.
 - `transformer` combines the stacks of `encoder_decoder`, which are made of the blocks in `layers`;
   `recurrent` holds the GRU model of Bahdanau and Luong.
-- `state` holds the values that decoding passes around (`EncodedSource`, `TransformerState`,
+- `decoder_state` holds the values that decoding passes around (`EncodedSource`, `TransformerState`,
   `RecurrentState`); `bucketing` encodes items of similar length together.
 - `convert` copies torch's own Transformer.
 
@@ -21,6 +21,9 @@ Training decodes whole targets (`model(source, lengths, target)`); a search deco
 """
 
 from regard.models.convert import from_torch as from_torch
+from regard.models.decoder_state import EncodedSource as EncodedSource
+from regard.models.decoder_state import RecurrentState as RecurrentState
+from regard.models.decoder_state import TransformerState as TransformerState
 from regard.models.encoder_decoder import Decoder as Decoder
 from regard.models.encoder_decoder import Encoder as Encoder
 from regard.models.factory import build as build
@@ -38,9 +41,6 @@ from regard.models.protocols import DecoderModel as DecoderModel
 from regard.models.protocols import DecoderState as DecoderState
 from regard.models.protocols import Seq2SeqModel as Seq2SeqModel
 from regard.models.recurrent import RecurrentModel as RecurrentModel
-from regard.models.state import EncodedSource as EncodedSource
-from regard.models.state import RecurrentState as RecurrentState
-from regard.models.state import TransformerState as TransformerState
 from regard.models.transformer import Classifier as Classifier
 from regard.models.transformer import LanguageModel as LanguageModel
 from regard.models.transformer import Transformer as Transformer

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from regard.attention import BeamTree, KeyValues, KVCache
 from regard.errors import RegardError
 from regard.masks import Mask, causal, padding
+from regard.models.decoder_state import EncodedSource, TransformerState
 from regard.models.layers import TransformerLayer
 from regard.models.protocols import AttentionWeights
-from regard.models.state import EncodedSource, TransformerState
 
 
 class Encoder(nn.Module):

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from regard.models.state import EncodedSource
+from regard.models.decoder_state import EncodedSource
 
 
 class AttentionWeights(NamedTuple):

@@ -12,9 +12,9 @@ from regard.attention import KeyValues, attend, look, make_score
 from regard.data import check_token_ids
 from regard.errors import RegardError
 from regard.masks import padding
+from regard.models.decoder_state import EncodedSource, RecurrentState, token_mask
 from regard.models.layers import Embedding, dropout
 from regard.models.protocols import AttentionWeights, Seq2SeqModel
-from regard.models.state import EncodedSource, RecurrentState, token_mask
 
 
 class RecurrentModel(Seq2SeqModel):

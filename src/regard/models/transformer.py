@@ -8,10 +8,10 @@ from regard.attention import BeamTree, KVCache
 from regard.data import check_token_ids
 from regard.masks import padding
 from regard.models.bucketing import length_buckets
+from regard.models.decoder_state import EncodedSource, TransformerState, token_mask
 from regard.models.encoder_decoder import Decoder, Encoder
 from regard.models.layers import Embedding
 from regard.models.protocols import AttentionWeights, Seq2SeqModel
-from regard.models.state import EncodedSource, TransformerState, token_mask
 
 
 class Transformer(Seq2SeqModel):

@@ -79,7 +79,7 @@ def choose_engine(
     return TorchEngine(model, tokenizers)
 
 
-def check_names(engine: str, quantization: str | None = None) -> None:
+def check_engine_names(engine: str, quantization: str | None = None) -> None:
     """Raise RegardError, with the nearest name, unless there are such engine and quantization."""
     if engine not in ENGINES:
         raise unknown_name("engine", engine, ENGINES)
@@ -102,7 +102,7 @@ def check_engine(
         Traceback (most recent call last):
         regard.errors.RegardError: no engine is called 'torhc'. Did you mean 'torch'? ...
     """
-    check_names(engine, quantization)
+    check_engine_names(engine, quantization)
     is_quantized = quantization not in (None, "float32")
     if engine == "torch" and is_quantized:
         raise RegardError(

@@ -13,7 +13,7 @@ from regard.data.vocabulary import to_library_tokenizer
 from regard.decoding.engines import save_ctranslate2, save_onnx, unsupported_part
 from regard.errors import RegardError, unknown_name
 from regard.models import Transformer
-from regard.runs.engines import check_names
+from regard.runs.engines import check_engine_names
 from regard.runs.run import Run
 
 FORMATS = ("ctranslate2", "onnx")
@@ -94,7 +94,7 @@ def export_run(
         raise unknown_name("format", to, FORMATS)
     if to == "ctranslate2":
         return export_ctranslate2(run, out, quantization or "float32")
-    check_names("auto", quantization)
+    check_engine_names("auto", quantization)
     if quantization not in (None, "float32"):
         raise RegardError(
             f"quantization must be float32 for ONNX, but it is {quantization}; onnxruntime has "
@@ -127,7 +127,7 @@ def export_ctranslate2(run: Run, out: Path, quantization: str = "float32") -> st
         >>> (folder / "model.bin").exists()
         True
     """
-    check_names("auto", quantization)
+    check_engine_names("auto", quantization)
     if not isinstance(run.model, Transformer) or unsupported_part(run.model):
         raise RegardError(
             f"CTranslate2 cannot represent {unsupported_part(run.model)} of this model; to='onnx' "

@@ -13,7 +13,7 @@
 5. `served_run.LoadedRun` sorts a batch by length and passes it to the run's engine.
 
 `served_run.ServedRun` loads a run again when its files change; requests that are in progress finish
-with the model they began with. `metrics` counts all of that for Prometheus. With several worker
+with the model they began with. `prometheus` counts all of that for Prometheus. With several worker
 processes, each has its own models and queue, and they share the listening socket
 (`server.serve`). No process has any state that outlives a request, so that any load balancer can
 share requests between machines.
@@ -27,9 +27,9 @@ with needs_extra("serve", "the translation server needs"):
     from regard.serving.app import create_app
     from regard.serving.dynamic_batching import DynamicBatcher, QueueFullError
     from regard.serving.languages import LanguagePair, language_name, parse_run
-    from regard.serving.metrics import Metrics
     from regard.serving.middleware import secure_app
-    from regard.serving.schemas import Limits
+    from regard.serving.prometheus import Metrics
+    from regard.serving.schemas import ServingLimits
     from regard.serving.served_run import ServedRun
     from regard.serving.server import ServingConfig, build_server, serve
     from regard.serving.service import TranslationService
@@ -37,11 +37,11 @@ with needs_extra("serve", "the translation server needs"):
 __all__ = [
     "DynamicBatcher",
     "LanguagePair",
-    "Limits",
     "Metrics",
     "QueueFullError",
     "ServedRun",
     "ServingConfig",
+    "ServingLimits",
     "TranslationService",
     "build_server",
     "create_app",

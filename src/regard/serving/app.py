@@ -9,7 +9,12 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from regard import __version__
 from regard.serving.languages import LanguagePair
-from regard.serving.schemas import HealthResponse, Language, TranslateRequest, TranslateResponse
+from regard.serving.schemas import (
+    HealthResponse,
+    LibreTranslateRequest,
+    LibreTranslateResponse,
+    SupportedLanguage,
+)
 from regard.serving.service import TranslationService
 from regard.web import ERROR_RESPONSES, install_error_handlers, render_api_docs
 
@@ -17,7 +22,7 @@ FORM_BODY = {
     "requestBody": {
         "content": {
             "application/x-www-form-urlencoded": {
-                "schema": {"$ref": "#/components/schemas/TranslateRequest"}
+                "schema": {"$ref": "#/components/schemas/LibreTranslateRequest"}
             }
         }
     }
@@ -51,8 +56,8 @@ def create_app(service: TranslationService) -> FastAPI:
 
 
 def _add_translation_routes(app: FastAPI, service: TranslationService) -> None:
-    @app.post("/translate", response_model=TranslateResponse, openapi_extra=FORM_BODY)
-    async def translate(body: TranslateRequest) -> Response:
+    @app.post("/translate", response_model=LibreTranslateResponse, openapi_extra=FORM_BODY)
+    async def translate(body: LibreTranslateRequest) -> Response:
         """Translate a text, or several; each line is translated as one sentence."""
         start = time.perf_counter()
         texts = [body.q] if isinstance(body.q, str) else body.q
@@ -61,8 +66,8 @@ def _add_translation_routes(app: FastAPI, service: TranslationService) -> None:
         service.metrics.latency.observe(time.perf_counter() - start)
         return JSONResponse(_response(body, results))
 
-    @app.get("/languages", response_model=list[Language])
-    async def languages() -> list[Language]:
+    @app.get("/languages", response_model=list[SupportedLanguage])
+    async def languages() -> list[SupportedLanguage]:
         """List the languages, each with those it can be translated into."""
         return service.languages()
 
@@ -83,7 +88,7 @@ def _add_operation_routes(app: FastAPI, service: TranslationService) -> None:
         return HTMLResponse(render_api_docs(app.openapi()))
 
 
-def _response(body: TranslateRequest, results: list[list[str]]) -> dict[str, object]:
+def _response(body: LibreTranslateRequest, results: list[list[str]]) -> dict[str, object]:
     """Return lists for a list of texts, and single values for a single text."""
     best = [alternatives[0] for alternatives in results]
     others = [alternatives[1:] for alternatives in results]

@@ -7,8 +7,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from regard.serving.metrics import Metrics, MetricsMiddleware
-from regard.serving.schemas import LIMITS, Limits
+from regard.serving.prometheus import Metrics, MetricsMiddleware
+from regard.serving.schemas import LIMITS, ServingLimits
 from regard.web import (
     MAX_CONCURRENT_REQUESTS,
     BodyLimitMiddleware,
@@ -31,7 +31,7 @@ def secure_app(
     address: ServerAddress,
     token: str | None,
     metrics: Metrics,
-    limits: Limits = LIMITS,
+    limits: ServingLimits = LIMITS,
     max_requests: int = MAX_CONCURRENT_REQUESTS,
 ) -> ASGIApp:
     """Wrap an app in all middlewares.

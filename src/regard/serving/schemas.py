@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class Limits(BaseModel):
+class ServingLimits(BaseModel):
     """Largest values that a request may have; one beyond them is refused with a message."""
 
     model_config = ConfigDict(frozen=True)
@@ -17,13 +17,13 @@ class Limits(BaseModel):
     timeout_seconds: float = 30.0  # from arrival to response, time in the queue included
 
 
-LIMITS = Limits()
+LIMITS = ServingLimits()
 MAX_ALTERNATIVES = 10
 
 Code = Annotated[str, Field(max_length=16, examples=["en"])]
 
 
-class TranslateRequest(BaseModel):
+class LibreTranslateRequest(BaseModel):
     """A text, or several, to translate; as JSON or as an HTML form."""
 
     q: str | list[str] = Field(description="a text, or a list of texts", examples=["The cat."])
@@ -36,7 +36,7 @@ class TranslateRequest(BaseModel):
     api_key: str = Field(default="", description="the token, instead of an Authorization header")
 
 
-class TranslateResponse(BaseModel):
+class LibreTranslateResponse(BaseModel):
     """A translation for a text, a list of them for a list."""
 
     translatedText: str | list[str]
@@ -45,7 +45,7 @@ class TranslateResponse(BaseModel):
     )
 
 
-class Language(BaseModel):
+class SupportedLanguage(BaseModel):
     """A language, and those into which it can be translated."""
 
     code: str

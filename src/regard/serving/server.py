@@ -23,9 +23,9 @@ from regard.runs import check_engine, describe_engine
 from regard.serving.app import create_app
 from regard.serving.dynamic_batching import MAX_BATCH_SIZE, MAX_QUEUED_ITEMS
 from regard.serving.languages import LanguagePair, parse_run
-from regard.serving.metrics import MULTIPROCESS_FOLDER, Metrics, forget_dead_workers
 from regard.serving.middleware import secure_app
-from regard.serving.schemas import LIMITS, Limits
+from regard.serving.prometheus import MULTIPROCESS_FOLDER, Metrics, forget_dead_workers
+from regard.serving.schemas import LIMITS, ServingLimits
 from regard.serving.served_run import ServedRun
 from regard.serving.service import RELOAD_INTERVAL_SECONDS, TranslationService
 from regard.web import (
@@ -70,7 +70,7 @@ class ServingConfig:
     max_queued: int = MAX_QUEUED_ITEMS
     reload_seconds: float = RELOAD_INTERVAL_SECONDS
     verbose: bool = False
-    limits: Limits = LIMITS
+    limits: ServingLimits = LIMITS
 
 
 def serve(

@@ -17,8 +17,8 @@ from regard.serving.dynamic_batching import (
     QueueFullError,
 )
 from regard.serving.languages import LanguagePair, language_name
-from regard.serving.metrics import Metrics
-from regard.serving.schemas import LIMITS, Language, Limits
+from regard.serving.prometheus import Metrics
+from regard.serving.schemas import LIMITS, ServingLimits, SupportedLanguage
 from regard.serving.served_run import LoadedRun, ServedRun
 
 RELOAD_INTERVAL_SECONDS = 2.0
@@ -46,7 +46,7 @@ class TranslationService:
         self,
         runs: Sequence[ServedRun],
         metrics: Metrics | None = None,
-        limits: Limits = LIMITS,
+        limits: ServingLimits = LIMITS,
         *,
         threads: int | None = None,
         max_batch_size: int = MAX_BATCH_SIZE,
@@ -80,11 +80,11 @@ class TranslationService:
             await asyncio.gather(*tasks, return_exceptions=True)
             self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def languages(self) -> list[Language]:
+    def languages(self) -> list[SupportedLanguage]:
         """Return the languages in the order of the runs, each with its targets."""
         codes = dict.fromkeys(code for pair in self._runs for code in pair)
         return [
-            Language(
+            SupportedLanguage(
                 code=code,
                 name=language_name(code),
                 targets=[pair.target for pair in self._runs if pair.source == code],

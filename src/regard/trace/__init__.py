@@ -1,8 +1,8 @@
 """The attention trace: the one record that every picture and every analysis reads.
 
 A trace holds token lists and the attention maps between them. It knows no model and needs no
-torch: arrays are numpy arrays. `attention_map.py`, `image.py` and `record.py` have the data model,
-`validation.py` its checks, `grouping.py` and `summary.py` turn a trace into a smaller one (the
+torch: arrays are numpy arrays. `attention_map.py`, `image.py` and `trace.py` have the data model,
+`value_checks.py` its checks, `grouping.py` and `summary.py` turn a trace into a smaller one (the
 summary itself is computed in `block_summary.py`, the one file that imports torch),
 `serialization.py` writes and reads it. In a file it is JSON, compressed with gzip if
 the name ends in .gz:
@@ -70,9 +70,9 @@ from regard.trace.attention_map import KINDS, AttentionMap, AttentionSummary, Ki
 from regard.trace.grouping import collapse_special, merge_subwords
 from regard.trace.image import MAX_IMAGE_SIDE, PatchImage
 from regard.trace.quantization import Array, dequantize, quantize, to_array
-from regard.trace.record import Rows, Trace, build_translation_trace
 from regard.trace.serialization import load_trace, read_trace_text
 from regard.trace.summary import MAX_TILES, TOP_KEYS, summarize, summarize_weights
+from regard.trace.trace import Rows, Trace, build_translation_trace
 
 __all__ = [
     "KINDS",

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from regard.errors import RegardError
-from regard.trace import validation
+from regard.trace import value_checks
 from regard.trace.quantization import Array
 
 Kind = Literal["self", "causal", "cross"]
@@ -41,13 +41,13 @@ class TokenList:
     log_probs: tuple[float | None, ...] | None = None
 
     def __post_init__(self) -> None:
-        validation.check_pieces(self.pieces)
+        value_checks.check_pieces(self.pieces)
         for name in ("words", "log_probs"):
-            validation.check_length(name, getattr(self, name), len(self.pieces))
-        validation.check_positions((*self.special, *self.padding), len(self.pieces))
-        is_index, is_number = validation.is_index, validation.is_number
-        validation.check_items("words", self.words, is_index, "integers from 0 upwards")
-        validation.check_items("log_probs", self.log_probs, is_number, "numbers")
+            value_checks.check_length(name, getattr(self, name), len(self.pieces))
+        value_checks.check_positions((*self.special, *self.padding), len(self.pieces))
+        is_index, is_number = value_checks.is_index, value_checks.is_number
+        value_checks.check_items("words", self.words, is_index, "integers from 0 upwards")
+        value_checks.check_items("log_probs", self.log_probs, is_number, "numbers")
 
     def __len__(self) -> int:
         return len(self.pieces)
@@ -130,13 +130,13 @@ class AttentionMap:
         if (self.weights is None) == (self.summary is None):
             raise RegardError(f"{self.name} must have either weights or a summary of them")
         for axis in ("queries", "keys"):
-            validation.check_list_name(self.name, axis, getattr(self, axis))
+            value_checks.check_list_name(self.name, axis, getattr(self, axis))
         if self.query_inputs is not None:
-            validation.check_list_name(self.name, "query_inputs", self.query_inputs)
+            value_checks.check_list_name(self.name, "query_inputs", self.query_inputs)
         _set(self, "shape", _shape(self))
         _set(self, "heads", tuple(self.heads) or tuple(range(self.shape[0])))
         _check_arrays(self)
-        validation.check_heads(self.name, self.heads, self.shape[0])
+        value_checks.check_heads(self.name, self.heads, self.shape[0])
 
 
 def _set(attention_map: AttentionMap, name: str, value: object) -> None:
@@ -147,7 +147,7 @@ def _shape(attention_map: AttentionMap) -> tuple[int, int, int]:
     name, weights, summary = attention_map.name, attention_map.weights, attention_map.summary
     if weights is None:
         assert summary is not None, "checked before"
-        validation.check_ndims(name, summary.top_keys, summary.tiles, summary.received)
+        value_checks.check_ndims(name, summary.top_keys, summary.tiles, summary.received)
         heads, queries = summary.top_keys.shape[:2]
         return heads, queries, summary.received.shape[-1]
     if weights.ndim != 3:
@@ -162,12 +162,12 @@ def _check_arrays(attention_map: AttentionMap) -> None:
     """Raise unless all arrays of a map have the shapes that the others imply."""
     heads, queries, keys = attention_map.shape
     name, summary = attention_map.name, attention_map.summary
-    validation.check_shape(name, "value_norms", attention_map.value_norms, (heads, keys))
+    value_checks.check_shape(name, "value_norms", attention_map.value_norms, (heads, keys))
     if summary is not None:
         for part in ("remainder", "entropy", "distance"):
-            validation.check_shape(name, part, getattr(summary, part), (heads, queries))
-        validation.check_shape(name, "received", summary.received, (heads, keys))
+            value_checks.check_shape(name, part, getattr(summary, part), (heads, queries))
+        value_checks.check_shape(name, "received", summary.received, (heads, keys))
         ranks = summary.top_keys.shape
-        validation.check_shape(name, "top_weights", summary.top_weights, ranks)
-        validation.check_top_keys(name, summary.top_keys, keys)
-        validation.check_tiles(name, summary.tiles, attention_map.shape)
+        value_checks.check_shape(name, "top_weights", summary.top_weights, ranks)
+        value_checks.check_top_keys(name, summary.top_keys, keys)
+        value_checks.check_tiles(name, summary.tiles, attention_map.shape)

@@ -14,7 +14,7 @@ import numpy as np
 from regard.errors import RegardError
 from regard.trace.attention_map import AttentionMap, TokenList
 from regard.trace.quantization import Array
-from regard.trace.record import Trace
+from regard.trace.trace import Trace
 
 COLLAPSED = "⋯"  # the piece that stands for all special tokens and padding
 WORDPIECE_PREFIX = "##"

@@ -10,7 +10,7 @@ import numpy as np
 from regard._support.text import shorten
 from regard.errors import RegardError
 from regard.trace.quantization import Array
-from regard.trace.validation import is_index
+from regard.trace.value_checks import is_index
 
 MAX_IMAGE_SIDE = 512  # pixels; 768 KiB as RGB
 

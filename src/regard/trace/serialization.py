@@ -16,8 +16,8 @@ from regard.errors import RegardError
 from regard.trace.attention_map import AttentionMap, AttentionSummary, TokenList
 from regard.trace.image import PatchImage, image_from_dict, image_to_dict
 from regard.trace.quantization import Array, dequantize, quantize
-from regard.trace.record import Trace
-from regard.trace.validation import is_index
+from regard.trace.trace import Trace
+from regard.trace.value_checks import is_index
 
 FORMAT, FORMAT_VERSION = "regard trace", 4
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from regard.trace.attention_map import AttentionMap, AttentionSummary
 from regard.trace.quantization import Array
-from regard.trace.record import Trace
+from regard.trace.trace import Trace
 
 TOP_KEYS = 8  # keys kept of each row
 MAX_TILES = 64  # rows and columns of the coarse picture

@@ -18,7 +18,7 @@ from regard.errors import SharedError
 from regard.runs import RunFolder
 from regard.training.distributed import Distributed
 from regard.training.setup import CorpusSummary
-from regard.training.state import TrainState
+from regard.training.train_state import TrainState
 
 
 def check_same_command(

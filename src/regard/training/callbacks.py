@@ -11,7 +11,7 @@ from torch import nn
 
 from regard._support.checksums import Identity
 from regard.runs import parameters
-from regard.training.state import TrainState
+from regard.training.train_state import TrainState
 from regard.training.validation import ValidationResult
 
 FIRST_SNAPSHOT_STEP = 25  # each following snapshot is at twice the step of the one before

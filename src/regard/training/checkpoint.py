@@ -13,7 +13,7 @@ from regard._support import files
 from regard._support.checksums import Identity
 from regard.errors import RegardError
 from regard.runs import parameters
-from regard.training.state import TrainState
+from regard.training.train_state import TrainState
 
 MAX_STATES = 2  # if the latest is damaged, the one before is used
 

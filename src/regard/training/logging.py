@@ -14,7 +14,7 @@ from regard._support.progress import ProgressDisplay, format_duration
 from regard._support.text import count
 from regard.runs import log
 from regard.training.callbacks import Callback, StepResult
-from regard.training.state import TrainState
+from regard.training.train_state import TrainState
 from regard.training.validation import ValidationResult
 
 LOG_EVERY_STEPS = 20

@@ -20,7 +20,7 @@ from regard.training.distributed import Distributed
 from regard.training.objective import Objective
 from regard.training.optim import learning_rate
 from regard.training.sharding import Sharding, full_tensor, local_tensor
-from regard.training.state import TrainState
+from regard.training.train_state import TrainState
 from regard.training.validation import ValidationResult
 
 REPLAN_EVERY_STEPS = 10  # how often a time limit revises its plan

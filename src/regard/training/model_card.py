@@ -6,8 +6,8 @@ from regard._support.progress import format_duration
 from regard._support.text import count
 from regard.evaluation import bleu, exact_match, is_chinese, perplexity
 from regard.runs import RunFolder
-from regard.training.selection import SelectedParameters
-from regard.training.state import TrainState
+from regard.training.checkpoint_averaging import SelectedParameters
+from regard.training.train_state import TrainState
 
 MAX_EXAMPLES = 5
 MARKDOWN = "\\`*_[]<>|#"  # characters to escape

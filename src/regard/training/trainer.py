@@ -33,6 +33,7 @@ from regard.training.arguments import (
 )
 from regard.training.callbacks import BestParameters, Callback, Snapshots
 from regard.training.checkpoint import Checkpoints
+from regard.training.checkpoint_averaging import select_parameters
 from regard.training.distributed import Distributed, init_distributed, launched_processes
 from regard.training.launcher import start_workers
 from regard.training.logging import Echo, JsonlLog, ProgressBar
@@ -42,7 +43,6 @@ from regard.training.objective import Objective
 from regard.training.optim import build_optimizer
 from regard.training.plan import TimePlan
 from regard.training.preparation import TrainingData, check_data, open_data, prepare_data
-from regard.training.selection import select_parameters
 from regard.training.setup import (
     CorpusSummary,
     claim_folder,
@@ -53,8 +53,8 @@ from regard.training.setup import (
 )
 from regard.training.sharding import Sharding
 from regard.training.signals import Interrupted, stop_requested
-from regard.training.state import TrainState
 from regard.training.timing import limit_threads, seconds_per_step, validation_seconds
+from regard.training.train_state import TrainState
 from regard.training.validation import translate_validation, validate
 
 

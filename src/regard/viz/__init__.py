@@ -1,13 +1,13 @@
 """Visualisation of attention: text for a terminal, figures, an interactive page, a notebook view.
 
 Functions named `render_*` return text or HTML, functions named `plot_*` a matplotlib figure. All of
-them read a `Trace` (or one plain matrix) and know no model. `selection.py` picks a head of a trace
-as a `LabelledMatrix`, which `terminal.py`, `half_blocks.py`, `heatmap.py` and `figures.py` draw.
-`head_map.py` draws one number per head, layers × heads, `image_overlay.py` a head over an
-image, and `neuron_view.py` the queries and keys behind weights, of a captured record.
-`page.py` puts the trace and the JavaScript modules of `static/` into one HTML file; the explorer
-serves the same modules. `notebook.py` has `show`, and `widget.py` the live view of a notebook, an
-anywidget of the same modules. Matplotlib and anywidget are imported only when they are used.
+them read a `Trace` (or one plain matrix) and know no model. `selected_head.py` picks a head of a
+trace as a `LabelledMatrix`, which `terminal.py`, `half_blocks.py`, `heatmap.py` and `figures.py`
+draw. `head_map.py` draws one number per head, layers × heads, `image_overlay.py` a head over an
+image, and `neuron_view.py` the queries and keys behind weights, of a captured record. `page.py`
+puts the trace and the JavaScript modules of `static/` into one HTML file; the explorer serves the
+same modules. `notebook.py` has `show`, and `widget.py` the live view of a notebook, an anywidget of
+the same modules. Matplotlib and anywidget are imported only when they are used.
 """
 
 from typing import Any
@@ -36,7 +36,7 @@ from regard.viz.matrix import (
 from regard.viz.neuron_view import plot_neuron_view
 from regard.viz.notebook import TraceView, show
 from regard.viz.page import STATIC_FOLDER, page_payload, render_page, save_page
-from regard.viz.selection import find_group, resolve_head
+from regard.viz.selected_head import find_group, resolve_head
 from regard.viz.terminal import render_head, render_heatmap, render_links, render_strongest
 from regard.viz.text_layout import side_by_side
 from regard.viz.thumbnails import render_all_heads

@@ -18,7 +18,7 @@ from regard.viz.heatmap import (
     set_titles,
 )
 from regard.viz.matrix import LabelledMatrix, escape_control
-from regard.viz.selection import (
+from regard.viz.selected_head import (
     axis_titles,
     caption,
     find_group,

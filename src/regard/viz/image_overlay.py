@@ -11,7 +11,7 @@ from regard.trace import Array, PatchImage, Rows, Trace
 from regard.viz.fonts import font_families
 from regard.viz.heatmap import new_figure, set_titles
 from regard.viz.matrix import LabelledMatrix
-from regard.viz.selection import group_maps, label_head, resolve_head
+from regard.viz.selected_head import group_maps, label_head, resolve_head
 from regard.viz.text_layout import truncate
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from regard.errors import RegardError
 from regard.trace import Rows, Trace
 from regard.viz.page import NOTEBOOK_HEIGHT_PIXELS, render_page
-from regard.viz.selection import label_head
+from regard.viz.selected_head import label_head
 from regard.viz.terminal import render_head
 
 if TYPE_CHECKING:

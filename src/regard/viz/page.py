@@ -12,7 +12,7 @@ from regard.errors import RegardError
 from regard.trace import AttentionMap, Rows, Trace, quantize, summarize
 from regard.viz.js_bundle import bundle_modules, escape_json, module_variable
 from regard.viz.matrix import escape_control
-from regard.viz.selection import resolve_head, select_heads
+from regard.viz.selected_head import resolve_head, select_heads
 
 STATIC_FOLDER = Path(__file__).parent / "static"  # the viewer's modules; the explorer serves them
 

@@ -27,7 +27,7 @@ from regard.viz.matrix import (
     format_weight,
     label_matrix,
 )
-from regard.viz.selection import label_head
+from regard.viz.selected_head import label_head
 from regard.viz.text_layout import centre, pad, stack_characters, truncate
 
 NUMBER_COLUMNS = 6  # a cell that shows " 0.33 "

@@ -7,7 +7,7 @@ from regard.trace import Array, Rows, Trace
 from regard.viz.colour import ColourDepth, colour_scale, resolve_depth, shade
 from regard.viz.half_blocks import draw_lines, max_pool
 from regard.viz.matrix import escape_control
-from regard.viz.selection import axis_titles, caption, find_group, head_weights, resolve_head
+from regard.viz.selected_head import axis_titles, caption, find_group, head_weights, resolve_head
 from regard.viz.text_layout import display_width, side_by_side
 
 MAX_SIDE = 24  # rows and columns of a map; larger ones are pooled

@@ -11,7 +11,7 @@ from regard.errors import RegardError
 from regard.trace import Rows, Trace
 from regard.viz.js_bundle import bundle_modules, module_variable
 from regard.viz.page import NOTEBOOK_HEIGHT_PIXELS, STATIC_FOLDER, page_payload
-from regard.viz.selection import find_group, resolve_head, resolve_layer
+from regard.viz.selected_head import find_group, resolve_head, resolve_layer
 
 with needs_extra("notebook", "AttentionWidget needs"):
     import anywidget

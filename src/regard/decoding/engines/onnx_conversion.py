@@ -32,14 +32,14 @@ from regard.attention import (
 from regard.errors import RegardError
 from regard.masks import padding
 from regard.models import Embedding, RecurrentModel, Seq2SeqModel, Transformer, TransformerLayer
-from regard.models.state import EncodedSource, RecurrentState
+from regard.models.decoder_state import EncodedSource, RecurrentState
 from regard.positions import Learned, Sinusoidal, sinusoidal
 
 ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 MAX_POSITIONS = 4096  # of sinusoidal positions, which the graphs keep as a table
 OPSET = 18  # the first that torch's exporter writes without converting
 
-Axes = dict[int, str]
+DynamicAxes = dict[int, str]
 """Names of the dynamic axes of a tensor."""
 
 
@@ -108,7 +108,7 @@ def save_onnx(model: Seq2SeqModel, folder: Path) -> dict[str, str]:
     return dict(zip([*decoder.source_names, *decoder.state_names], shapes, strict=True))
 
 
-def _shape(tensor: Tensor, axes: Axes) -> str:
+def _shape(tensor: Tensor, axes: DynamicAxes) -> str:
     return ", ".join(str(axes.get(axis, size)) for axis, size in enumerate(tensor.shape))
 
 
@@ -132,8 +132,8 @@ class _TransformerEncoder(nn.Module):
 class _TransformerStep(nn.Module):
     """One step of a Transformer's decoder, whose position is the length of the KV cache."""
 
-    source_axes: Axes = {0: "batch", 2: "source"}  # noqa: RUF012
-    state_axes: Axes = {0: "batch", 2: "past"}  # noqa: RUF012
+    source_axes: DynamicAxes = {0: "batch", 2: "source"}  # noqa: RUF012
+    state_axes: DynamicAxes = {0: "batch", 2: "past"}  # noqa: RUF012
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()
@@ -277,8 +277,8 @@ class _StepGRU(nn.Module):
 class _RecurrentStep(nn.Module):
     """One step of a recurrent model's decoder."""
 
-    source_axes: Axes = {0: "batch", 1: "source"}  # noqa: RUF012
-    state_axes: Axes = {1: "batch"}  # noqa: RUF012
+    source_axes: DynamicAxes = {0: "batch", 1: "source"}  # noqa: RUF012
+    state_axes: DynamicAxes = {1: "batch"}  # noqa: RUF012
 
     def __init__(self, model: RecurrentModel) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Selection of the final parameters: checkpoint averaging, or the best single checkpoint."""
+"""Checkpoint averaging, and selection of the final parameters: the average or the best one."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,7 @@ from regard.training.checkpoint import Checkpoints
 from regard.training.distributed import Distributed
 from regard.training.objective import Objective
 from regard.training.preparation import TrainingData
-from regard.training.state import TrainState
+from regard.training.train_state import TrainState
 from regard.training.validation import ValidationResult, validate
 
 

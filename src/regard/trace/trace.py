@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from regard.errors import RegardError
-from regard.trace import validation
+from regard.trace import value_checks
 from regard.trace.attention_map import AttentionMap, Kind, TokenList
 from regard.trace.image import PatchImage, check_images
 from regard.trace.quantization import to_array
@@ -97,7 +97,7 @@ class Trace:
             >>> trace.row_tokens(trace.maps[0], "input").pieces
             ('<s>', 'chat')
         """
-        validation.check_rows(rows)
+        value_checks.check_rows(rows)
         name = attention_map.query_inputs if rows == "input" else None
         return self.tokens[attention_map.queries if name is None else name]
 
@@ -380,7 +380,7 @@ def _check_axis(
         )
     actual = len(tokens[list_name])
     if actual != expected:
-        hint = validation.length_hint(expected, actual)
+        hint = value_checks.length_hint(expected, actual)
         counted = "keys" if axis == "keys" else "queries"
         raise RegardError(
             f"{attention_map.name} has {expected} {counted}, but there are {actual} {list_name} "

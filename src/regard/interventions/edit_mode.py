@@ -14,6 +14,12 @@ from regard.capture.attention_interface import AttentionFunctionCall
 from regard.capture.call_site import ModuleNames
 from regard.capture.calls import CapturedCall, capture_regard_call
 from regard.capture.capture import Capture, classify
+from regard.capture.capture_mode import (
+    FUSED_FUNCTIONS,
+    CaptureMode,
+    function_name,
+    tensors_by_position,
+)
 from regard.capture.edited import edited_weights, register_edited_weights
 from regard.capture.isolation import (
     compiled_models_run_eagerly,
@@ -21,7 +27,6 @@ from regard.capture.isolation import (
     side_effect_free_copy,
     uncaptured,
 )
-from regard.capture.mode import FUSED_FUNCTIONS, CaptureMode, function_name, tensors_by_position
 from regard.capture.mode_stack import push_below
 from regard.capture.tracked_weights import MatchedAttention
 from regard.errors import RegardError
@@ -32,7 +37,7 @@ from regard.interventions.editable import (
     WrittenOutAttention,
     scatter,
 )
-from regard.interventions.selection import Edits
+from regard.interventions.edits import Edits
 
 
 @contextmanager
