@@ -3,6 +3,6 @@
 - Files: `files` (atomic write, lock, cleanup), `reading` (bounded, UTF-8), `strict_json`,
   `checksums`, `user_cache`.
 - Process: `resources` (memory, cores, threads), `worker_pool` (of this process and others),
-  `progress`, `torch_modes` (autocast, transforms), `extras` (optional dependencies).
+  `progress`, `torch_modes` (autocast, transforms), `observers`, `extras` (optional dependencies).
 - Messages: `text` (escaping, plurals).
 """

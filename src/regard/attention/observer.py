@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Lock
 from typing import TypeVar
 
+from regard._support.observers import Observers
 from regard.attention.call import AttentionCall
 
 Result = TypeVar("Result")
@@ -12,10 +12,7 @@ Result = TypeVar("Result")
 Observer = Callable[[AttentionCall, Callable[[], object]], object]
 """Called as `observer(call, run)` in place of the call; returns what `run()` returns."""
 
-_lock = Lock()
-# replaced as a whole, so that readers need no lock; the innermost ones first
-_observers: tuple[Observer, ...] = ()
-_num_innermost = 0
+_observers = Observers[AttentionCall]()
 
 
 @contextmanager
@@ -40,38 +37,17 @@ def register_observer(observer: Observer, *, innermost: bool = False) -> Iterato
         ...     context = attend(torch.randn(2, 5, 12))
         (2, 5, 5)
     """
-    global _observers, _num_innermost
-    with _lock:
-        index = _num_innermost if innermost else len(_observers)
-        _observers = (*_observers[:index], observer, *_observers[index:])
-        _num_innermost += innermost
-    try:
+    with _observers.register(observer, innermost=innermost):
         yield
-    finally:
-        with _lock:
-            _num_innermost -= innermost
-            remaining = list(_observers)
-            remaining.remove(observer)
-            _observers = tuple(remaining)
 
 
 def registered_observers() -> tuple[Observer, ...]:
     """Return the observers that are registered at present, in the order they came."""
-    return _observers
+    return _observers.current
 
 
 def run_observed(call: AttentionCall, run: Callable[[], Result]) -> Result:
     """Run the call, notifying registered observers."""
-    observers = _observers  # read once: an observer may leave in another thread meanwhile
-    if not observers:
+    if not _observers.current:
         return run()
-    wrapped: Callable[[], object] = run
-    for observer in observers:
-        wrapped = _wrap(observer, call, wrapped)
-    return wrapped()  # type: ignore[return-value]
-
-
-def _wrap(
-    observer: Observer, call: AttentionCall, run: Callable[[], object]
-) -> Callable[[], object]:
-    return lambda: observer(call, run)
+    return _observers.run(call, run)  # type: ignore[no-any-return]

@@ -17,9 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from regard._support.observers import Observers
 from regard.capture.calls.kernel import KernelCall, visible_keys
 
-RunFunction = Callable[[], Any]
 PARAMETERS = ("module", "query", "key", "value", "attention_mask")
 
 
@@ -141,14 +141,12 @@ class AttentionFunctionCall:
         return ~self.mask.bool()[:, -queries:]
 
 
-AttentionFunctionObserver = Callable[[AttentionFunctionCall, RunFunction], Any]
+AttentionFunctionObserver = Callable[[AttentionFunctionCall, Callable[[], Any]], Any]
 """Called as `observer(call, run)` in place of the call; returns what `run()` returns."""
 
-_lock = Lock()
-_observers: tuple[
-    AttentionFunctionObserver, ...
-] = ()  # replaced as a whole; the innermost ones first
-_num_innermost = 0
+_observers = Observers[AttentionFunctionCall]()
+_lock = Lock()  # guards the two below
+_num_contexts = 0
 _restore: Callable[[], None] | None = None
 
 
@@ -165,22 +163,18 @@ def observe_attention_functions(
         observer: must return what `run()` returns, or something in its place.
         innermost: call it inside of all observers that are not innermost.
     """
-    global _observers, _num_innermost, _restore
+    global _num_contexts, _restore
     with _lock:
-        index = _num_innermost if innermost else len(_observers)
-        _observers = (*_observers[:index], observer, *_observers[index:])
-        _num_innermost += innermost
+        _num_contexts += 1
         if _restore is None:
             _restore = _observe_lookup()
     try:
-        yield
+        with _observers.register(observer, innermost=innermost):
+            yield
     finally:
         with _lock:
-            _num_innermost -= innermost
-            remaining = list(_observers)
-            remaining.remove(observer)
-            _observers = tuple(remaining)
-            if not _observers and _restore is not None:
+            _num_contexts -= 1
+            if not _num_contexts and _restore is not None:
                 _restore()
                 _restore = None
 
@@ -221,18 +215,9 @@ def _observed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             call.context = context if isinstance(context, Tensor) else None
             return result
 
-        run: RunFunction = run_function
-        for observer in _observers:
-            run = _wrap(observer, call, run)
-        return run()
+        return _observers.run(call, run_function)
 
     return run_observed
-
-
-def _wrap(
-    observer: AttentionFunctionObserver, call: AttentionFunctionCall, run: RunFunction
-) -> RunFunction:
-    return lambda: observer(call, run)
 
 
 def _read_call(
