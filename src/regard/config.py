@@ -226,7 +226,7 @@ class RunConfig:
         """Return the defaults, updated with `{section: {setting: value}}`.
 
         Raises:
-            RegardError: a section or setting is unknown, or a value has the wrong type or range.
+            RegardError: if a section or setting is unknown, or a value has the wrong type or range.
         """
         return cls().update(sections)
 
@@ -234,7 +234,7 @@ class RunConfig:
         """Return a copy with some settings replaced: `{section: {setting: value}}`.
 
         Raises:
-            RegardError: a section or setting is unknown, or a value has the wrong type or range.
+            RegardError: if a section or setting is unknown, or a value has the wrong type or range.
         """
         sections_known = [one.name for one in fields(self)]
         changed = {}

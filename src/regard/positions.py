@@ -99,7 +99,7 @@ class Learned(nn.Module):
         """Add to each vector that of its position; `offset` is the first position.
 
         Raises:
-            RegardError: a position is beyond the table.
+            RegardError: if a position is beyond the table.
         """
         length, width = self.table.shape
         _check(vectors, width, offset)
@@ -124,7 +124,7 @@ class Rotary(nn.Module):
         interleaved: rotate neighbouring components.
 
     Raises:
-        RegardError: `width` is odd.
+        RegardError: if `width` is odd.
 
     Example:
         >>> Rotary(4)(torch.ones(1, 3, 6), offset=2).shape
@@ -164,7 +164,7 @@ def rotate(vectors: Vectors, cosines: Tensor, sines: Tensor, interleaved: bool =
         interleaved: pairs are neighbours instead of the two halves.
 
     Raises:
-        RegardError: there are more pairs than the vectors have.
+        RegardError: if there are more pairs than the vectors have.
 
     Example:
         >>> quarter_turn = torch.zeros(1, 1), torch.ones(1, 1)
@@ -194,7 +194,7 @@ class ALiBi(nn.Module):
         heads: number of heads.
 
     Raises:
-        RegardError: `heads` is below 1.
+        RegardError: if `heads` is below 1.
 
     Example:
         >>> ALiBi(8)(queries=1, keys=3, offset=2)[0, 0]
@@ -228,7 +228,7 @@ class ALiBi(nn.Module):
                 are as many queries as keys.
 
         Raises:
-            RegardError: the numbers differ, and there is no offset.
+            RegardError: if the numbers differ, and there is no offset.
         """
         if offset is None and queries != keys:
             raise RegardError(

@@ -1,4 +1,4 @@
-"""Atomic writes and folder locks: a file is complete or absent, whenever the process is killed."""
+"""Atomic writes and file locks: a file is complete or absent, whenever the process is killed."""
 
 import errno
 import os
@@ -133,7 +133,7 @@ def check_in_place(path: Path) -> None:
 
 @contextmanager
 def lock_folder(folder: Path, marker: str | None = None) -> Iterator[None]:
-    """Lock a folder for this process; create it if it does not exist.
+    """Lock a folder for this process (a file lock on the folder); create it if it does not exist.
 
     The lock is `flock` on the folder itself. The kernel releases it however the process ends, and
     unlike a lock file (which the filelock library needs) it leaves nothing behind in a run folder.

@@ -17,7 +17,8 @@ def cache_folder() -> Path:
 def sign(data: bytes) -> str:
     """Return a code that only this user can compute (HMAC-SHA-256).
 
-    A file with this code was written by this user, wherever it lies. The key is made at first use.
+    A file with this code was written by this user, whatever folder it is in. The key is created at
+    first use.
 
     Raises:
         OSError: if the key cannot be read or written.

@@ -75,11 +75,11 @@ def attribute(
         gradient_x_input      gradient × embedding, summed over the width
         integrated_gradients  its mean on the way from a baseline (Sundararajan et al. 2017)
 
-    The last two are signed. They give two maps, of what speaks for the output and of what speaks
-    against it; the first minus the second is the attribution. Rollout and value norms do not depend
-    on the target. With several outputs, a row is an output; with one, `chefer` returns all rows of
-    its relevance, of which that of the position that the output is read from (a class token, the
-    last position) explains it.
+    The last two are signed. They give two maps, of evidence for the output and of evidence against
+    it; the first minus the second is the attribution. Rollout and value norms do not depend on the
+    target. With several outputs, a row is an output; with one, `chefer` returns all rows of its
+    relevance, of which that of the position that the output is read from (a class token, the last
+    position) explains it.
 
     Args:
         model: a model in evaluation mode.

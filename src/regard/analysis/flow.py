@@ -12,7 +12,7 @@ _EPSILON = 1e-12  # keeps rows of zeros from dividing by zero
 
 
 def rollout(trace: Trace, tokens: str | None = None, *, residual: float = 0.5) -> Array:
-    """Compute attention rollout: from each output position to each input position of a text.
+    """Compute attention rollout, from each output position to each input position of a text.
 
     The product over layers of self-attention of residual · I + (1 - residual) · (mean over heads),
     with rows normalised to 1 (Abnar and Zuidema 2020, "Quantifying Attention Flow in

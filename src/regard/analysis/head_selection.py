@@ -40,8 +40,9 @@ def select_head(
     In cross-attention it is the head with the highest alignment score: the mean, over the words of
     the queries, of the weight of the link to the word's best source word, where a link counts only
     if it is the best in the other direction too. Links on which both directions agree are the
-    precise part of a word alignment (Och and Ney 2003), and their weight says how sure the head is:
-    a head that attends to one word throughout scores low, and so does one that spreads its weight.
+    precise part of a word alignment (Och and Ney 2003), and their weight measures the head's
+    confidence: a head that attends to one word throughout scores low, and so does one that spreads
+    its weight.
 
     In self-attention it is the head with the lowest mean entropy. Heads that give half of their
     weight to one key whatever the query, attention sinks, are passed over, unless all do.

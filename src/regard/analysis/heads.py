@@ -147,8 +147,8 @@ def induction_scores(weights: Any, tokens: Any) -> Array:
 
     It is the weight that a query gives to the keys right after earlier occurrences of its own token
     (prefix matching, Olsson et al. 2022, "In-context Learning and Induction Heads"), as a mean over
-    the queries whose token has occurred before. A head with a score near 1 finds how a text went on
-    the last time; a model of two layers or more copies repeated texts by it.
+    the queries whose token has occurred before. A head with a score near 1 retrieves the token that
+    followed the last time, by which models of two or more layers copy repeated text.
 
     Args:
         weights: (batch, head, query, key), as `Capture.weights` returns them.

@@ -1,4 +1,4 @@
-"""Which numbers of a model's output are attributed."""
+"""Selection of the outputs of a model that are attributed."""
 
 from collections.abc import Callable
 from typing import Any

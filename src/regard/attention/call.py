@@ -50,9 +50,10 @@ class AttentionCall:
         return self.score.may_need_grad
 
     def preserve_rng(self) -> AbstractContextManager[None]:
-        """Return a context that restores the RNG state, for scoring beside the call itself.
+        """Return a context that restores the RNG state, to score in addition to the call.
 
-        A score may draw random numbers, as with dropout; looking must not change the result.
+        A score may draw random numbers, as with dropout, but computing weights must not change the
+        output of the call.
         """
         # a compiled graph has an RNG state of its own
         if not self.score.may_use_rng or torch.compiler.is_compiling():
@@ -77,8 +78,8 @@ def prepare_call(
     """Check the arguments of one call and bring them to common axes.
 
     Raises:
-        RegardError: shapes, widths or `offset` do not fit, or no score has this name.
-        TypeError: an argument has a wrong type or dtype.
+        RegardError: if shapes, widths or `offset` do not fit, or no score has this name.
+        TypeError: if an argument has a wrong type or dtype.
     """
     keys = queries if keys is None else keys
     values = keys if values is None else values

@@ -43,7 +43,7 @@ def complexity(n: int, d: int, k: int = 3) -> tuple[LayerCost, LayerCost, LayerC
         The cost of self-attention, recurrence and convolution.
 
     Raises:
-        RegardError: a number is below 1.
+        RegardError: if a number is below 1.
 
     Example:
         >>> [cost.operations for cost in complexity(n=100, d=10)]
@@ -70,7 +70,7 @@ def complexity_table(n: int | None = None, d: int | None = None, k: int = 3) -> 
         k: kernel size of the convolution.
 
     Raises:
-        RegardError: only one of `n` and `d` is given, or a number is below 1.
+        RegardError: if only one of `n` and `d` is given, or a number is below 1.
 
     Example:
         >>> print(complexity_table(512, 64))

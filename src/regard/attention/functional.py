@@ -66,8 +66,8 @@ def attend(
         The context, (*batch, query, value width). A fully masked query gets zeros.
 
     Raises:
-        RegardError: a shape, a name or a number does not fit.
-        TypeError: an argument has a wrong type or dtype.
+        RegardError: if a shape, a name or a number does not fit.
+        TypeError: if an argument has a wrong type or dtype.
 
     Example:
         >>> import torch
@@ -105,8 +105,8 @@ def weights(
         (*batch, query, key): each row sums to 1, or to 0 if the query is fully masked.
 
     Raises:
-        RegardError: a shape, a name or a number does not fit.
-        TypeError: an argument has a wrong type or dtype.
+        RegardError: if a shape, a name or a number does not fit.
+        TypeError: if an argument has a wrong type or dtype.
 
     Example:
         >>> import torch

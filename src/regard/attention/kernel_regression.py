@@ -33,7 +33,7 @@ class NadarayaWatson:
         learnable: whether `fit` learns the bandwidth.
 
     Raises:
-        RegardError: there is no such kernel, or it has no bandwidth to learn.
+        RegardError: if there is no such kernel, or it has no bandwidth to learn.
 
     Example:
         >>> model = NadarayaWatson("boxcar", bandwidth=1.0).fit([0.0, 1.0, 5.0], [2.0, 4.0, 9.0])
@@ -74,7 +74,7 @@ class NadarayaWatson:
             The model itself.
 
         Raises:
-            RegardError: there are no points, not equally many, or some are not finite.
+            RegardError: if there are no points, not equally many, or some are not finite.
         """
         keys, values = _as_rows("x", x), _as_rows("y", y).to(_as_rows("x", x).dtype)
         if len(keys) != len(values):
@@ -103,7 +103,7 @@ class NadarayaWatson:
             point.
 
         Raises:
-            RegardError: `fit` has not been called, or the width differs.
+            RegardError: if `fit` has not been called, or the width differs.
         """
         queries, (keys, values) = self._queries(x), self._fitted_points()
         predicted = attend(queries, keys, values, score=self.score)
@@ -120,7 +120,7 @@ class NadarayaWatson:
             (query, key).
 
         Raises:
-            RegardError: `fit` has not been called, or the width differs.
+            RegardError: if `fit` has not been called, or the width differs.
         """
         return weights(self._queries(x), self._fitted_points()[0], score=self.score)
 

@@ -1,4 +1,4 @@
-"""Projected keys and values: computed once (`KeyValues`), or growing step by step (`KVCache`)."""
+"""KV cache: projected keys and values, computed once (`KeyValues`) or step by step (`KVCache`)."""
 
 from threading import Lock
 from typing import NamedTuple
@@ -56,7 +56,7 @@ class KVCache:
         values: (batch, key head, key, width), given if and only if keys are.
 
     Raises:
-        RegardError: only one of both is given, or their shapes do not agree.
+        RegardError: if only one of both is given, or their shapes do not agree.
 
     Example:
         >>> cache = KVCache()
@@ -94,7 +94,7 @@ class KVCache:
             values: (batch, key head, new key, width).
 
         Raises:
-            RegardError: the shapes do not fit those in the cache.
+            RegardError: if the shapes do not fit those in the cache.
         """
         if self._buffer is None:
             return KVCache(keys, values)

@@ -46,7 +46,7 @@ class MultiHeadAttention(nn.Module):
         positions: `Rotary` rotates queries and keys, `ALiBi` adds a bias to the scores.
 
     Raises:
-        RegardError: the numbers of heads do not divide, or no score has this name.
+        RegardError: if the numbers of heads do not divide, or no score has this name.
 
     Example:
         >>> attention = MultiHeadAttention(12, heads=6, key_heads=2)  # GQA
@@ -113,7 +113,7 @@ class MultiHeadAttention(nn.Module):
             (batch, query, width), with the axes of the queries.
 
         Raises:
-            RegardError: a shape does not fit.
+            RegardError: if a shape does not fit.
         """
         dims = _BatchDims.infer(queries, keys)
         split = self._project_queries(queries, dims)
@@ -222,7 +222,7 @@ class MultiHeadAttention(nn.Module):
         """Return a module with the parameters of torch's, which gives the same output.
 
         Raises:
-            RegardError: torch's module adds keys (`add_bias_kv`, `add_zero_attn`).
+            RegardError: if torch's module adds keys (`add_bias_kv`, `add_zero_attn`).
 
         Example:
             >>> attention = MultiHeadAttention.from_torch(nn.MultiheadAttention(12, 3))
@@ -237,7 +237,7 @@ class MultiHeadAttention(nn.Module):
         """Return torch's module with these parameters, `batch_first`, which gives the same output.
 
         Raises:
-            RegardError: the module has a score, heads or positions that torch's does not have.
+            RegardError: if the module has a score, heads or positions that torch's does not have.
 
         Example:
             >>> MultiHeadAttention(12, heads=3).to_torch().num_heads

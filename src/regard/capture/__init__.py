@@ -1,4 +1,4 @@
-"""Capture of attention: where any PyTorch model looks, without changing what it computes.
+"""Capture of the attention weights of any PyTorch model, without changing what it computes.
 
 `watch(model)` is a context manager around any forward pass; `Capture` is what it yields. How it
 works, from a torch call to a picture:

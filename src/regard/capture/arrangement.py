@@ -64,18 +64,20 @@ class Layout:
         shape = [self.size("batch") * self.size("window"), *(self.size(x) for x in roles[2:])]
         return split.permute(order).reshape(shape)
 
-    def span(self) -> "Span | None":
-        """Return the stretch of their axis that the queries are, if they are one."""
+    def span(self) -> "RowRange | None":
+        """Return the range of rows that the queries cover, if it is contiguous."""
         factors = [p.factor for p in self.pieces if p.role == "query" and p.factor is not None]
         if len(factors) != 1 or self.size("window") > 1:
             return None
         (factor,) = factors
-        return Span(factor.origin.root, factor.start, factor.size) if factor.stride == 1 else None
+        return (
+            RowRange(factor.origin.root, factor.start, factor.size) if factor.stride == 1 else None
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """A stretch of rows."""
+class RowRange:
+    """A contiguous range of the rows of an origin."""
 
     origin: Origin
     start: int
@@ -117,7 +119,7 @@ def _first_role(
 
 
 def _settle_compared(pieces: list[Piece]) -> None:
-    """Where it is known which rows were compared, other rows of the weights are the batch."""
+    """Assign other rows to the batch, where it is known which rows were compared."""
     rows = [p for p in pieces if p.role == "query" and p.factor]
     if any(p.factor.origin.is_compared for p in rows if p.factor):
         for piece in rows:
@@ -126,7 +128,7 @@ def _settle_compared(pieces: list[Piece]) -> None:
 
 
 def _settle_rows(pieces: list[Piece], known: bool) -> list[str]:
-    """Of several unknown axes that only the weights have, the last is the query."""
+    """Take the last of several unknown axes that only the weights have as the query."""
     letters = list(dict.fromkeys(p.letter for p in pieces if p.role == "query" and p.factor))
     has_head = any(p.role == "head" for p in pieces)
     if len(letters) < 2 or known or has_head:
@@ -138,7 +140,7 @@ def _settle_rows(pieces: list[Piece], known: bool) -> list[str]:
 
 
 def _settle_shared(pieces: list[Piece], known: bool) -> list[str]:
-    """Tell windows, and heads by convention, from the batch."""
+    """Separate windows from the batch and, by convention, heads."""
     rows = {p.factor.origin.root for p in pieces if p.role in ("query", "key") and p.factor}
     rows = rows.union(*(root.parts for root in rows))
     for piece in pieces:
@@ -235,7 +237,7 @@ class CallAxes:
         key_positions: (window, key).
         num_positions: number of positions of queries and keys, if these are known.
         is_over_same_rows: whether queries and keys are rows of the same axis.
-        span: the stretch of rows that the queries are, to join chunks of one call.
+        span: the range of rows that the queries cover, to join chunks of one call.
         uncertain: axes whose role is a convention rather than known.
         normaliser: the function that made weights of scores.
         applied: names of what was applied to the weights after it.
@@ -248,7 +250,7 @@ class CallAxes:
     key_positions: Tensor | None = None
     num_positions: tuple[int, int] | None = None
     is_over_same_rows: bool = False
-    span: Span | None = None
+    span: RowRange | None = None
     uncertain: tuple[str, ...] = ()
     normaliser: str = "softmax"
     applied: tuple[str, ...] = ()
@@ -265,7 +267,7 @@ def call_axes(
     normaliser: str = "softmax",
     applied: tuple[str, ...] = (),
 ) -> CallAxes:
-    """Return what layouts of weights and values tell about a call."""
+    """Derive the axes of a call from the layouts of its weights and values."""
     axes = CallAxes(
         layout.size("window"),
         is_over_same_rows=bool(_roots(layout, "query") & _roots(layout, "key")),

@@ -1,10 +1,11 @@
 """Axis tracking: where each axis of a tensor comes from, followed through torch functions.
 
-Shapes alone do not tell a head from a batch item, a window or a query. Each axis is therefore
-labelled with the `Origin` that it has: the axis of an input, or the one that a projection made.
-Reshapes split and merge axes, so that an axis is a product of `Factor`s, each with a stride in the
-index of its origin. An axis that was split from the width of a projection is a head; one that was
-split from the axis of the queries is a window, and the strides say which positions are in it.
+Shapes alone do not distinguish a head from a batch item, a window or a query. Each axis is
+therefore labelled with the `Origin` that it has: the axis of an input, or the one that a projection
+made. Reshapes split and merge axes, so that an axis is a product of `Factor`s, each with a stride
+in the index of its origin. An axis that was split from the width of a projection is a head; one
+that was split from the axis of the queries is a window, and the strides say which positions are in
+it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -172,7 +173,7 @@ class AxisTracker:
         return tuple(axes)
 
     def _joined(self, call: FunctionCall, inputs: list[Tensor], out: Tensor) -> Axes | None:
-        """Return the axes of tensors that were joined; parts of one axis make it up again."""
+        """Return the axes of concatenated tensors; parts of one axis become that axis again."""
         name, dim = call.name, int(call.argument("dim", 1, call.kwargs.get("axis", 0))) % out.ndim
         inputs = [x for x in inputs if x.numel()] or inputs  # an empty cache is no part
         parts = [self.axes(x) for x in inputs if x.ndim == out.ndim - (name == "stack")]

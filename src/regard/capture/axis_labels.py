@@ -173,7 +173,8 @@ def axis_sizes(axes: Axes) -> list[int]:
 def preferred_axis(known: Axis, other: Axis, other_axes: Axes) -> Axis:
     """Choose between the labels that an axis has in two operands.
 
-    Repeated axes and those that were split from another axis say less than an axis of its own.
+    Repeated axes and those that were split from another axis are less informative than an axis of
+    its own.
     """
     if not other or not known:
         return other or known
@@ -185,7 +186,7 @@ def preferred_axis(known: Axis, other: Axis, other_axes: Axes) -> Axis:
 
 
 def merged(axis: Axis) -> Axis:
-    """Join neighbouring factors that are one stretch of their origin."""
+    """Join neighbouring factors that are contiguous in their origin."""
     found: list[Factor] = []
     for factor in axis:
         last = found[-1] if found else None

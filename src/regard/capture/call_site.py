@@ -28,7 +28,7 @@ class CallSite(NamedTuple):
 
 
 class ModelCall:
-    """The identity of one call of the model, to tell it from its other calls.
+    """The identity of one call of the model, to distinguish it from other calls.
 
     Every call of `nn.Module.__call__` makes a dict of keyword arguments of its own. A method
     without keyword arguments is identified by the line that called it.

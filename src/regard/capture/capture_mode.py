@@ -215,7 +215,7 @@ class CaptureMode(TorchFunctionMode):
         """Note calls of the model's modules in other threads.
 
         The hook is torch's own, not the model's, and changes nothing that a module computes. torch
-        warns compiled modules of such hooks, since they run twice; for this one that is no matter.
+        warns about such hooks in compiled modules, where they run twice; this one may run twice.
         """
         hook = register_module_forward_pre_hook(self.on_module_call)
         warnings.filterwarnings("ignore", "Using `torch.compile.module.` when there are global")
@@ -346,7 +346,7 @@ class CaptureMode(TorchFunctionMode):
 
     @contextmanager
     def _never_fail(self, args: tuple[Any, ...] = ()) -> Iterator[None]:
-        """Turn any error of capturing into a note, so that the model's pass goes on.
+        """Turn any error of capturing into a note, so that the forward pass continues.
 
         A `RegardError` is a mistake in the arguments of `watch` and is raised.
         """

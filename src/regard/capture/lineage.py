@@ -2,8 +2,8 @@
 
 Each tensor that passes the capture mode gets a `Provenance`: the id of its rows, the ids of the
 rows that it was projected from, and whether rows were appended to it as in a KV cache. Comparing
-the provenance of queries and keys tells self-attention from cross-attention even where both texts
-have equal lengths, and a generation step from a call of its own.
+the provenance of queries and keys distinguishes self-attention from cross-attention even where both
+texts have equal lengths, and a generation step from a call of its own.
 """
 
 from collections.abc import Iterable, Iterator

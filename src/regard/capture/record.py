@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.functional import pad
 
-from regard.capture.arrangement import PLAIN_AXES, CallAxes, Span
+from regard.capture.arrangement import PLAIN_AXES, CallAxes, RowRange
 from regard.capture.call_site import ModelCall
 from regard.capture.call_summary import join_summaries, summarize_call
 from regard.capture.calls import CapturedCall, MaterializedWeights, SlidingWindowCall
@@ -139,7 +139,7 @@ class CapturedAttention:
         span = self.axes.span
         assert span is not None, "the calls follow each other"
         self.append(call)
-        span = Span(span.origin, span.start, span.size + call.shape[2])
+        span = RowRange(span.origin, span.start, span.size + call.shape[2])
         self.axes = replace(self.axes, span=span)
         if same_rows and self.num_queries == self.num_keys - self.extra_keys:
             weights = self.weights

@@ -15,8 +15,8 @@ from regard import __version__
 from regard._support.text import escape_control, escape_drawing
 from regard.cli.errors import OneLineErrorGroup, OptionNamingCommand
 
-# Idle OpenMP threads sleep instead of spinning: beside another busy process, spinning takes the
-# core from the thread that is being waited for. OpenMP reads this when torch is imported.
+# Idle OpenMP threads sleep instead of spinning: while another process is busy, a spinning thread
+# takes the core from the thread that it waits for. OpenMP reads this when torch is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 

@@ -260,7 +260,7 @@ def score(
 
 
 def _announce_engine(run: "Run", engine: str, verbose: bool) -> None:
-    """Say on stderr which engine translates and why, if asked to."""
+    """Report on stderr which engine translates and why, if `--verbose` is given."""
     from regard.runs import describe_engine
 
     if verbose:
@@ -308,7 +308,7 @@ def presets(
     name: Annotated[str, typer.Argument(help="Preset to show or copy.", show_default=False)] = "",
     to: Annotated[Path, typer.Option(help="Where to copy it to.")] = Path(),
 ) -> None:
-    """List, show or copy presets: settings that are known to work."""
+    """List, show or copy presets, which are tested settings."""
     from regard import presets as known
 
     actions: dict[str, Callable[[], str]] = {
@@ -357,11 +357,14 @@ def explore(
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 8765,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; others than localhost admit other machines.")
+        str, typer.Option(help="Address to listen on; any but localhost is open to other machines.")
     ] = "127.0.0.1",
     no_token: Annotated[
         bool,
-        typer.Option("--no-token", help="Let every user of this machine in; localhost only."),
+        typer.Option(
+            "--no-token",
+            help="Disable authentication; only for localhost, whose users all get access.",
+        ),
     ] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     engine: EngineOption = "auto",

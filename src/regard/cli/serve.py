@@ -24,7 +24,7 @@ def serve(
         ),
     ],
     host: Annotated[
-        str, typer.Option(help="Address to listen on; others than localhost admit other machines.")
+        str, typer.Option(help="Address to listen on; any but localhost is open to other machines.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 5000,
     token: Annotated[
@@ -37,7 +37,10 @@ def serve(
     ] = None,
     no_token: Annotated[
         bool,
-        typer.Option("--no-token", help="Let every user of this machine in; localhost only."),
+        typer.Option(
+            "--no-token",
+            help="Disable authentication; only for localhost, whose users all get access.",
+        ),
     ] = False,
     workers: Annotated[int, typer.Option(min=1, help="Processes, each with its own models.")] = 1,
     allow_host: Annotated[

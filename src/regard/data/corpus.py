@@ -150,7 +150,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
     Raises:
         RegardError: if the file cannot be read, is not UTF-8 text, has a line of more than 1 MiB,
-            or is compressed and damaged or far larger than its size lets expect.
+            or is compressed and is damaged or expands far beyond its size.
     """
     with _wrap_read_errors(path), path.open("rb") as file:
         is_gzip = path.suffix == ".gz"

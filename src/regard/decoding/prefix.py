@@ -26,7 +26,7 @@ class TextPrefixes:
 
     The last word of a text may be completed: after "le ch" may come "at", even where " chat" is
     one token. So the tokens of that word are not forced; any that spell it are allowed, and the
-    last of them may go on. The words before it are forced as the tokenizer encodes them.
+    last of them may extend beyond it. The words before it are forced as the tokenizer encodes them.
 
     Args:
         tokenizer: of the target.

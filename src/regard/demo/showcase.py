@@ -156,7 +156,7 @@ def _split_words(run: Run, pair: AlignedPair, translation: str) -> WordSpans:
 
 
 def _render_example(example: _Example) -> str:
-    """Draw the head's attention, beside the gold alignment if there is one."""
+    """Draw the head's attention, next to the gold alignment if there is one."""
     pair, head, width = example.pair, example.head, get_terminal_size().columns
     width = width if example.gold is None else width // 2 - 2
     title = f"Attention of layer {head.layer}, head {head.head}"
@@ -207,7 +207,7 @@ def _save_figure(figure: "matplotlib.figure.Figure", out: Path) -> Path:
 
 
 def _next_steps(out: Path, sentence: str, to: str, model: str) -> str:
-    """Return commands to go on with: this run, the other language, the other model."""
+    """Return the commands to try next: this run, the other language, the other model."""
     other_to = "zh" if to == "fr" else "fr"
     other_model, what = (
         ("bahdanau", "a recurrent model with additive attention")

@@ -41,10 +41,10 @@ def create_app(
     It has no access control of its own and no page: wrap it with `secure_app`.
 
     Args:
-        runs: The runs to serve.
-        traces: The traces to serve.
-        workers: The pool in which models run; a new one if None.
-        limits: Largest values of a request.
+        runs: the runs to serve.
+        traces: the traces to serve.
+        workers: the pool in which models run; a new one if None.
+        limits: largest values of a request.
     """
     pool = workers or RequestPool()
 

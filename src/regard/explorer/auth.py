@@ -45,8 +45,8 @@ class LoginCodes:
     """Codes of login links: each is valid once, for a short time.
 
     Args:
-        lifetime_seconds: How long a code is valid.
-        clock: Returns the time in seconds.
+        lifetime_seconds: how long a code is valid.
+        clock: returns the time in seconds.
 
     Example:
         >>> codes = LoginCodes()
@@ -83,11 +83,11 @@ class LoginMiddleware(TokenAuthMiddleware):
     """Lets requests pass that carry the token or the cookie; logs browsers in.
 
     Args:
-        app: The ASGI app to protect.
-        token: The secret.
-        cookie: The cookie's name. Cookies are shared between the ports of a host, so it should
+        app: the ASGI app to protect.
+        token: the secret.
+        cookie: the cookie's name. Cookies are shared between the ports of a host, so it should
             contain the port.
-        login_codes: Codes of one-time links; none if None.
+        login_codes: codes of one-time links; none if None.
     """
 
     def __init__(

@@ -25,13 +25,13 @@ def translate_text(
     """Return the best translations of a text with the probability of each token and word.
 
     Args:
-        run: The run whose model translates.
-        text: The text; a blank one has no translations.
-        beam_size: The run's own, or `n_best` if that is larger, when None.
-        n_best: Number of translations.
-        token: Cancels the search between two steps; a beam search of CTranslate2 cannot be
+        run: the run whose model translates.
+        text: the text; a blank one has no translations.
+        beam_size: the run's own, or `n_best` if that is larger, when None.
+        n_best: number of translations.
+        token: cancels the search between two steps; a beam search of CTranslate2 cannot be
             interrupted, and is finished first.
-        limits: Largest values of the arguments.
+        limits: largest values of the arguments.
     """
     text = text.strip()  # as `translate` does
     if not _encode(run.tokenizers.source, "text", text, _max_tokens(run, limits)):

@@ -43,14 +43,14 @@ class RunRegistry:
     """Run folders by name, with an LRU cache of models that reloads files that have changed.
 
     Args:
-        paths: The run folders; their names are made unique.
-        max_loaded_models: Size of the cache.
-        engine: What translates; see `load`.
-        quantization: Of CTranslate2; see `load`.
-        on_load: Called with the name of a run and the run when it is loaded.
+        paths: the run folders; their names are made unique.
+        max_loaded_models: size of the cache.
+        engine: what translates; see `load`.
+        quantization: of CTranslate2; see `load`.
+        on_load: called with the name of a run and the run when it is loaded.
 
     Raises:
-        RegardError: If a folder is not a run, or there is no such engine or quantization.
+        RegardError: if a folder is not a run, or there is no such engine or quantization.
     """
 
     def __init__(

@@ -51,22 +51,21 @@ def serve(
     """Serve the explorer until SIGINT or SIGTERM; requests in progress are finished.
 
     Args:
-        runs: Run folders; the shipped model if neither runs nor traces are given.
-        traces: Trace files.
-        host: Address to listen on.
-        port: Port to listen on; 0 picks a free one.
-        needs_token: Whether requests need a token, which is random and part of the printed URL.
-            False is for loopback addresses only, and lets every user of this machine in.
-        open_page: Whether to open the page in a browser, by a link that is valid once.
-        engine: What translates; see `regard.load`.
-        quantization: Of CTranslate2; see `regard.load`.
-        verbose: Whether to print which engine translates with a run when it is loaded, and why.
-        echo: Prints messages for the user.
+        runs: run folders; the shipped model if neither runs nor traces are given.
+        traces: trace files.
+        host: address to listen on.
+        port: port to listen on; 0 picks a free one.
+        needs_token: whether requests need a token, which is random and part of the printed URL.
+            False is for loopback addresses only, and gives access to every user of this machine.
+        open_page: whether to open the page in a browser, by a link that is valid once.
+        engine: what translates; see `regard.load`.
+        quantization: of CTranslate2; see `regard.load`.
+        verbose: whether to print which engine translates with a run when it is loaded, and why.
+        echo: prints messages for the user.
 
     Raises:
-        RegardError: If the port cannot be bound, a path is no run or no trace, there is no such
-            engine or quantization, or another than a loopback address is to be served without a
-            token.
+        RegardError: if the port cannot be bound, a path is no run or no trace, there is no such
+            engine or quantization, or `needs_token` is False for an address that is not loopback.
     """
     if not needs_token and not ServerAddress(host).is_loopback:
         raise RegardError(
@@ -130,13 +129,13 @@ def secure_app(
     """Wrap an app in all middlewares, and serve the page's files.
 
     Args:
-        app: The ASGI app to protect.
-        address: Where the server listens; requests for other hosts or from other origins get 403.
-        token: Secret to log in with, and to send as a bearer token; None lets everybody in.
-        login_codes: Codes of one-time login links.
-        limits: Largest request bodies.
-        body_timeout_seconds: Time within which a request body must have arrived.
-        max_requests: Requests that may be in progress, those of the page's files not counted.
+        app: the ASGI app to protect.
+        address: where the server listens; requests for other hosts or from other origins get 403.
+        token: secret to log in with, and to send as a bearer token; None disables authentication.
+        login_codes: codes of one-time login links.
+        limits: largest request bodies.
+        body_timeout_seconds: time within which a request body must have arrived.
+        max_requests: requests that may be in progress, those of the page's files not counted.
     """
     max_upload_bytes = dict.fromkeys(UPLOAD_PATHS, limits.max_trace_bytes)
     app = BodyLimitMiddleware(

@@ -58,8 +58,8 @@ class StaticFilesMiddleware(RequestMiddleware):
     """Answers requests for the page's files; passes on any other.
 
     Args:
-        app: The ASGI app for other paths.
-        files: Files by path; those of the page if None.
+        app: the ASGI app for other paths.
+        files: files by path; those of the page if None.
     """
 
     def __init__(self, app: ASGIApp, files: Mapping[str, StaticFile] | None = None) -> None:

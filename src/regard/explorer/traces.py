@@ -34,10 +34,10 @@ class TraceRegistry:
     """The traces of the files that were named at start, read again for each request.
 
     Args:
-        paths: Trace files; each trace is named after its file, and numbered if there are several.
+        paths: trace files; each trace is named after its file, and numbered if there are several.
 
     Raises:
-        RegardError: If a file is not a trace.
+        RegardError: if a file is not a trace.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:

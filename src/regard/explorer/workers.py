@@ -1,4 +1,4 @@
-"""Worker pool with a queue, a deadline and cancellation, for requests that run a model."""
+"""Worker pool with a queue limit, timeouts and cancellation, for requests that run a model."""
 
 import asyncio
 import math
@@ -58,9 +58,9 @@ class RequestPool:
     """Worker threads for requests: a bounded queue, and a deadline for each request.
 
     Args:
-        workers: How much work may run at the same time.
-        queue_size: Requests that may wait for a worker; further ones get 503 at once.
-        timeout_seconds: Time after which a request gets 503, whether it runs or waits.
+        workers: how much work may run at the same time.
+        queue_size: requests that may wait for a worker; further ones get 503 at once.
+        timeout_seconds: time after which a request gets 503, whether it runs or waits.
 
     Example:
         >>> async def handle_request():
@@ -97,8 +97,8 @@ class RequestPool:
         has noticed.
 
         Args:
-            work: Function of a cancellation token, which it should check now and then.
-            receive: The request's ASGI channel, on which a disconnect is announced.
+            work: function of a cancellation token, which it should check now and then.
+            receive: the request's ASGI channel, on which a disconnect is announced.
 
         Raises:
             HTTPException: 503 with Retry-After if the queue is full or the deadline has passed;

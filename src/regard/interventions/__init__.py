@@ -6,9 +6,9 @@ is edited:
 1. `edit_mode.py`: `EditMode` is a `CaptureMode` that runs every torch function unchanged. Where the
    result is that of attention in a module with edits, it makes an `EditableAttention`.
 2. `editable.py`: `EditableAttention` has the weights and the context (batch, head, query, …) of
-   the call with gradients. Fused calls compute new weights beside the kernel; of attention that
-   the model writes out, the product with values is run again. Only the elements of edited heads
-   are replaced in the result.
+   the call with gradients. For fused calls, weights are computed in addition to the kernel's
+   result; for attention that the model computes itself, the product with values is run again. Only
+   the elements of edited heads are replaced in the result.
 3. `operations.py`: the operations, applied in order: ablate, block, set weights, temperature, gate.
 4. `edits.py`: `Edits` and `Selection`, which choose modules and heads, and the errors for edits
    that matched nothing. `tokens.py` finds positions by the text of tokens.

@@ -61,7 +61,7 @@ class Mask:
             (*batch, query, key), True where a query may attend.
 
         Raises:
-            RegardError: the mask does not fit these sizes.
+            RegardError: if the mask does not fit these sizes.
 
         Example:
             >>> from regard.masks import causal
@@ -87,7 +87,7 @@ class Mask:
                 assumed to be equally many by default.
 
         Raises:
-            RegardError: an index is out of range.
+            RegardError: if an index is out of range.
 
         Example:
             >>> from regard.masks import causal, lengths
@@ -148,7 +148,7 @@ def as_mask(mask: Mask | Tensor) -> Mask:
             (batch, head, query, key), True where a query may attend.
 
     Raises:
-        TypeError: it is neither.
+        TypeError: if it is neither.
 
     Example:
         >>> as_mask(torch.ones(5, 7).bool())

@@ -25,8 +25,8 @@ def from_torch(
         The mask, or None if there was none.
 
     Raises:
-        RegardError: a float mask holds other values, or `heads` is missing or does not fit.
-        TypeError: a mask is neither boolean nor float.
+        RegardError: if a float mask holds other values, or `heads` is missing or does not fit.
+        TypeError: if a mask is neither boolean nor float.
 
     Example:
         >>> from_torch(torch.tensor([[False, True], [False, False]])).to_tensor(2)
@@ -50,8 +50,8 @@ def from_hf(attention_mask: Tensor) -> Mask:
             True to attend or float with 0 to attend.
 
     Raises:
-        RegardError: it has another shape or holds other values.
-        TypeError: a 4-D mask is neither boolean nor float.
+        RegardError: if it has another shape or holds other values.
+        TypeError: if a 4-D mask is neither boolean nor float.
 
     Example:
         >>> from_hf(torch.tensor([[1, 1, 0]])).to_tensor(queries=1, keys=3, batch=(1,))

@@ -21,11 +21,11 @@ def causal(align: Align = None) -> Mask:
     """Allow each query to attend to the keys up to its own position.
 
     Args:
-        align: at which key the first query is, if queries and keys differ in number and no cache
-            says so: "first", "last", an index, or one index per batch item.
+        align: at which key the first query is, needed if queries and keys differ in
+            number without a cache: "first", "last", an index, or one index per batch item.
 
     Raises:
-        RegardError: `align` is none of these; or later, in a call that it does not fit.
+        RegardError: if `align` is none of these; or later, in a call that it does not fit.
 
     Example:
         >>> causal().to_tensor(3).int()
@@ -47,7 +47,7 @@ def window(behind: int, ahead: int | None = None, align: Align = None) -> Mask:
         align: as for `causal`.
 
     Raises:
-        RegardError: `behind` or `ahead` is negative, or `align` is invalid.
+        RegardError: if `behind` or `ahead` is negative, or `align` is invalid.
 
     Example:
         >>> window(1, ahead=0).to_tensor(3).int()

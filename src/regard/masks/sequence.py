@@ -22,8 +22,8 @@ def lengths(counts: Counts) -> Mask:
         counts: number of keys: one for all, one per batch item, or one per query, (batch, query).
 
     Raises:
-        RegardError: a count is negative; or, in a call, larger than the number of keys.
-        TypeError: the counts are not integers.
+        RegardError: if a count is negative; or, in a call, larger than the number of keys.
+        TypeError: if the counts are not integers.
 
     Example:
         >>> lengths([3, 1]).to_tensor(queries=1, keys=3, batch=(2,)).int()
@@ -35,7 +35,7 @@ def lengths(counts: Counts) -> Mask:
 
 
 def prefix(counts: Counts) -> Mask:
-    """Allow every query to attend to the first keys, as many as `counts` says.
+    """Allow every query to attend to the first `counts` keys.
 
     `causal() | prefix(n)` is a prefix language model: the first n positions see each other.
 
@@ -43,8 +43,8 @@ def prefix(counts: Counts) -> Mask:
         counts: number of keys: one for all, one per batch item, or one per query, (batch, query).
 
     Raises:
-        RegardError: a count is negative.
-        TypeError: the counts are not integers.
+        RegardError: if a count is negative.
+        TypeError: if the counts are not integers.
 
     Example:
         >>> from regard.masks import causal
@@ -63,7 +63,7 @@ def padding(keep: KeepFlags) -> Mask:
         keep: (batch, key), True for a key to attend to; `attention_mask.bool()` elsewhere.
 
     Raises:
-        TypeError: `keep` is not boolean.
+        TypeError: if `keep` is not boolean.
 
     Example:
         >>> padding([[True, True, False]]).to_tensor(queries=1, keys=3, batch=(1,))

@@ -48,7 +48,7 @@ def build(config: ModelConfig, vocab_size: int | tuple[int, int]) -> Transformer
     )
     if min(source_size, target_size) < 1:
         raise RegardError(f"vocab_size must be 1 or more, but it is {vocab_size}")
-    with _model_settings_named():
+    with _name_model_settings():
         source = _embedding(config, source_size)
         is_shared = config.share_embeddings and source_size == target_size
         target = source if is_shared else _embedding(config, target_size)
@@ -147,7 +147,7 @@ def build_language_model(config: ModelConfig, vocab_size: int) -> LanguageModel:
         >>> model.init_state(batch_size=3).batch_size
         3
     """
-    with _model_settings_named():
+    with _name_model_settings():
         decoder = Decoder(_layers(config), _final_norm(config))
         return LanguageModel(_embedding(config, vocab_size), decoder, config.tie_output)
 
@@ -174,14 +174,14 @@ def build_classifier(config: ModelConfig, vocab_size: int, num_classes: int) -> 
         >>> model(torch.tensor([[4, 5, 6, 7]]), torch.tensor([4])).shape
         torch.Size([1, 3])
     """
-    with _model_settings_named():
+    with _name_model_settings():
         encoder = Encoder(_layers(config), _final_norm(config))
         return Classifier(_embedding(config, vocab_size), encoder, num_classes)
 
 
 @contextmanager
-def _model_settings_named() -> Iterator[None]:
-    """Say in errors of modules that the settings under [model] are to be changed."""
+def _name_model_settings() -> Iterator[None]:
+    """Add to errors of modules that the settings under [model] do not fit."""
     try:
         yield
     except ValueError as error:
@@ -211,7 +211,7 @@ def _layers(config: ModelConfig, cross: bool = False) -> list[TransformerLayer]:
 
 
 def _self_attention(config: ModelConfig) -> MultiHeadAttention:
-    """Make self-attention: only within one text do distances between tokens mean something."""
+    """Build self-attention, with positions: cross-attention has none, as it relates two texts."""
     if config.positions == "rotary":
         return _attention(config, Rotary(config.width // config.heads))
     if config.positions == "alibi":

@@ -24,7 +24,7 @@ def text(name: str) -> str:
     """Return the TOML text of a preset.
 
     Raises:
-        RegardError: there is no preset of that name.
+        RegardError: if there is no preset of that name.
     """
     if name not in names():
         raise unknown_name("preset", name, names())
@@ -55,7 +55,7 @@ def copy(name: str, folder: Path) -> Path:
     """Copy a preset into a folder for editing; return the file.
 
     Raises:
-        RegardError: there is no such preset, or the file exists already.
+        RegardError: if there is no such preset, or the file exists already.
     """
     path = folder / f"{name}.toml"
     if path.exists():

@@ -214,7 +214,7 @@ def converted_model(
 ) -> dict[str, bytes]:
     """Return the files of the converted model by name, from a folder if it has them.
 
-    A folder that is missing, damaged, of other parameters or of another user is written anew; one
+    A folder that is missing, damaged, of other parameters or of another user is rewritten; one
     that cannot be written is left as it is.
     """
     identity = _identity(model, tokenizers)
@@ -232,8 +232,8 @@ def converted_model(
 def _read(folder: Path, identity: str, max_bytes: int) -> dict[str, bytes] | None:
     """Return the files of a folder; None unless this user wrote them for this model.
 
-    Whoever made a run folder could put any file into it, and CTranslate2 is not made for files
-    that somebody wrote to harm: hence the signature.
+    A run folder may come from anyone, and CTranslate2 does not guard against malicious files: only
+    files that this user has signed are loaded.
     """
     try:
         signature, _, text = read_bounded(folder / MANIFEST, max_bytes).partition(b"\n")

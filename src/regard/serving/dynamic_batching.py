@@ -27,21 +27,21 @@ class _Pending(Generic[Item, Result]):
 
 
 class DynamicBatcher(Generic[Key, Item, Result]):
-    """Queue of single items that threads process in batches.
+    """Queue of single items, with a limit, that threads process in batches.
 
     Items of one batch have equal keys. While all threads are busy, items collect in the queue, so
     that batches grow with the load; when a thread is free, the first item waits a few milliseconds
     for others. Keys take turns.
 
     Args:
-        process: Called in a thread with a key, a batch of items and a function that returns whether
+        process: called in a thread with a key, a batch of items and a function that returns whether
             no request waits for them any more; returns a result for each item.
-        executor: The threads.
-        threads: How many batches run at the same time.
-        max_batch_size: Items of a batch.
-        max_wait_seconds: Time that the first item of a batch waits for others.
-        max_queued_items: Items that may wait.
-        on_batch: Called with the size of every batch.
+        executor: the threads.
+        threads: how many batches run at the same time.
+        max_batch_size: items of a batch.
+        max_wait_seconds: time that the first item of a batch waits for others.
+        max_queued_items: items that may wait.
+        on_batch: called with the size of every batch.
 
     Example:
         >>> from concurrent.futures import ThreadPoolExecutor
@@ -86,7 +86,7 @@ class DynamicBatcher(Generic[Key, Item, Result]):
         """Queue items and return their results; cancelled, they leave the queue.
 
         Raises:
-            QueueFullError: If the queue cannot take all of them.
+            QueueFullError: if the queue cannot take all of them.
         """
         if self._num_queued + len(items) > self._max_queued_items:
             raise QueueFullError

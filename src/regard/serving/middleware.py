@@ -37,12 +37,12 @@ def secure_app(
     """Wrap an app in all middlewares.
 
     Args:
-        app: The ASGI app to protect.
-        address: Where the server listens; requests for other hosts or from other origins get 403.
-        token: Secret that requests carry; None admits every request.
-        metrics: Count responses.
-        limits: Largest request bodies.
-        max_requests: Requests that may be in progress.
+        app: the ASGI app to protect.
+        address: where the server listens; requests for other hosts or from other origins get 403.
+        token: secret that requests carry; None admits every request.
+        metrics: count responses.
+        limits: largest request bodies.
+        max_requests: requests that may be in progress.
     """
     if token is not None:
         app = ApiKeyMiddleware(app, token)

@@ -20,8 +20,8 @@ class LoadedRun:
     """A run as it was at one time; requests finish with the one they began with.
 
     Attributes:
-        run: The run.
-        beam_size: Number of beams; the run's own if None.
+        run: the run.
+        beam_size: number of beams; the run's own if None.
     """
 
     run: Run
@@ -52,15 +52,15 @@ class ServedRun:
     """A run folder with the model loaded from it; `reload_if_changed` replaces the model.
 
     Args:
-        path: The run folder.
-        languages: What it translates from and to.
-        engine: What translates; see `load`.
-        quantization: Of CTranslate2; see `load`.
-        beam_size: Number of beams; the run's own if None.
-        threads: How many batches CTranslate2 translates at the same time.
+        path: the run folder.
+        languages: what it translates from and to.
+        engine: what translates; see `load`.
+        quantization: of CTranslate2; see `load`.
+        beam_size: number of beams; the run's own if None.
+        threads: how many batches CTranslate2 translates at the same time.
 
     Raises:
-        RegardError: If the run cannot be loaded.
+        RegardError: if the run cannot be loaded.
     """
 
     def __init__(

@@ -47,17 +47,17 @@ class ServingConfig:
     """What a worker process needs to know.
 
     Attributes:
-        runs: Run folders with their languages.
-        token: Secret that requests carry; None admits every request.
-        engine: What translates; see `load`.
-        quantization: Of CTranslate2; see `load`.
-        beam_size: Number of beams; the runs' own if None.
-        threads: How many batches a process translates at the same time.
-        max_batch_size: Lines of a batch; 1 disables dynamic batching.
-        max_queued: Lines that may wait in a process.
-        reload_seconds: Interval in which run folders are checked for changes.
-        verbose: Whether to print which engine translates with each run, and why.
-        limits: Largest values of a request.
+        runs: run folders with their languages.
+        token: secret that requests carry; None admits every request.
+        engine: what translates; see `load`.
+        quantization: of CTranslate2; see `load`.
+        beam_size: number of beams; the runs' own if None.
+        threads: how many batches a process translates at the same time.
+        max_batch_size: lines of a batch; 1 disables dynamic batching.
+        max_queued: lines that may wait in a process.
+        reload_seconds: interval in which run folders are checked for changes.
+        verbose: whether to print which engine translates with each run, and why.
+        limits: largest values of a request.
     """
 
     runs: tuple[tuple[Path, LanguagePair], ...]
@@ -93,25 +93,25 @@ def serve(
     """Serve translations until SIGINT or SIGTERM; requests in progress are finished.
 
     Args:
-        runs: Run folders, `RUN` or `RUN=en:fr`; see `parse_run`.
-        host: Address to listen on.
-        port: Port to listen on; 0 picks a free one.
-        token: Secret that requests carry; a random one, which is printed, if None.
-        needs_token: False is for loopback addresses only, and lets every user of this machine in.
-        workers: Number of processes, each with its own models and queue.
-        proxy_names: Host names under which a proxy passes requests on.
-        engine: What translates; see `regard.load`.
-        quantization: Of CTranslate2; see `regard.load`.
-        beam_size: Number of beams; the runs' own if None.
-        max_batch_size: Lines that are translated together; 1 disables dynamic batching.
-        max_queued: Lines that may wait in a process; requests beyond them get 503.
-        verbose: Whether to print which engine translates with each run, and why.
-        echo: Prints messages for the user.
+        runs: run folders, `RUN` or `RUN=en:fr`; see `parse_run`.
+        host: address to listen on.
+        port: port to listen on; 0 picks a free one.
+        token: secret that requests carry; a random one, which is printed, if None.
+        needs_token: False is for loopback addresses only, and gives access to every user of this
+            machine.
+        workers: number of processes, each with its own models and queue.
+        proxy_names: host names under which a proxy passes requests on.
+        engine: what translates; see `regard.load`.
+        quantization: of CTranslate2; see `regard.load`.
+        beam_size: number of beams; the runs' own if None.
+        max_batch_size: lines that are translated together; 1 disables dynamic batching.
+        max_queued: lines that may wait in a process; requests beyond them get 503.
+        verbose: whether to print which engine translates with each run, and why.
+        echo: prints messages for the user.
 
     Raises:
-        RegardError: If the port cannot be bound, an argument is out of range, a path is no run, its
-            languages are unknown, or another than a loopback address is to be served without a
-            token.
+        RegardError: if the port cannot be bound, an argument is out of range, a path is no run, its
+            languages are unknown, or `needs_token` is False for an address that is not loopback.
 
     Example:
         >>> serve(["demo-model"], host="0.0.0.0", needs_token=False)

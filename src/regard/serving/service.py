@@ -30,16 +30,16 @@ class TranslationService:
     """Translates texts with the run of their languages.
 
     Args:
-        runs: One for each pair of languages.
-        metrics: What is counted.
-        limits: Largest values of a request.
-        threads: How many batches are translated at the same time.
-        max_batch_size: Lines of a batch; 1 disables dynamic batching.
-        max_queued: Lines that may wait; a request beyond them gets 503.
-        reload_seconds: Interval in which run folders are checked for changes.
+        runs: one for each pair of languages.
+        metrics: what is counted.
+        limits: largest values of a request.
+        threads: how many batches are translated at the same time.
+        max_batch_size: lines of a batch; 1 disables dynamic batching.
+        max_queued: lines that may wait; a request beyond them gets 503.
+        reload_seconds: interval in which run folders are checked for changes.
 
     Raises:
-        RegardError: If two runs have the same languages.
+        RegardError: if two runs have the same languages.
     """
 
     def __init__(

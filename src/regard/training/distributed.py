@@ -25,7 +25,7 @@ from regard.training.network import (
     detect_lost_links,
     first_line,
     gloo_interface,
-    lost_connections_named,
+    name_lost_connections,
 )
 from regard.training.rendezvous import join_rendezvous
 
@@ -151,7 +151,7 @@ def init_distributed() -> Iterator[Distributed]:
         yield Distributed(device=torch.device("cuda" if torch.cuda.is_available() else "cpu"))
         return
     rank, device = int(os.environ["RANK"]), _set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    with lost_connections_named(TIMEOUT):
+    with name_lost_connections(TIMEOUT):
         slow_group, hosts = connect_processes(_backend(), TIMEOUT, SLOW_TIMEOUT)
         try:
             yield Distributed(rank, world_size, device, slow_group, hosts)
@@ -173,7 +173,7 @@ def connect_processes(
         The other group, and the host of each rank.
 
     Raises:
-        RegardError: the processes cannot reach each other, or do not belong together.
+        RegardError: if the processes cannot reach each other, or do not belong together.
     """
     rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     with detect_lost_links():
@@ -216,7 +216,7 @@ def join_processes(rank: int, world_size: int, rendezvous: Path) -> Iterator[Dis
         yield Distributed(device=torch.device("cuda" if torch.cuda.is_available() else "cpu"))
         return
     device = _set_device(rank)
-    with lost_connections_named(SLOW_TIMEOUT):
+    with name_lost_connections(SLOW_TIMEOUT):
         store = FileStore(str(rendezvous), world_size)
         with gloo_interface(LOOPBACK, [LOOPBACK]):
             distributed.init_process_group(

@@ -1,4 +1,4 @@
-"""Processes of a run that `train` starts by itself, and how many of them pay.
+"""Processes of a run that `train` starts by itself, and the choice of their number.
 
 The calling process is rank 0, which torch's elastic launcher would not allow: callbacks, notebooks,
 Ctrl-C and the progress bar work as with one process, and a script needs no `__main__` guard. The
@@ -118,7 +118,7 @@ class Workers:
         """Form a group with all workers, now that the run folder is ready for them.
 
         Raises:
-            LostProcessError: a worker ended.
+            LostProcessError: if a worker ended.
         """
         try:
             for worker in self._workers:

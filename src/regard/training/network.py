@@ -41,7 +41,7 @@ class LostProcessError(RegardError):
 
 
 @contextmanager
-def lost_connections_named(timeout: timedelta) -> Iterator[None]:
+def name_lost_connections(timeout: timedelta) -> Iterator[None]:
     """Turn errors of torch.distributed for lost connections into LostProcessError.
 
     Args:
@@ -77,9 +77,9 @@ def _lost_connection(message: str, timeout: timedelta) -> LostProcessError | Non
 def detect_lost_links() -> Iterator[None]:
     """Let the kernel close the connections made inside the context when their link is lost.
 
-    gloo waits for as long as a collective operation may take, and no packet arrives from a host
-    that is switched off, or behind a cut cable, to say so. Keep-alive probes do: they are answered
-    by the kernel of the other host, however busy its processes are.
+    gloo waits for as long as a collective operation may take: a host that is switched off or
+    disconnected sends nothing that would end the wait. Keep-alive probes detect it; the kernel of
+    the other host answers them, however busy its processes are.
     """
     before = _sockets()
     yield
@@ -116,7 +116,7 @@ def _set_keepalive(handle: int) -> None:
             if hasattr(socket, name):
                 connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     finally:
-        connection.detach()  # gloo, or the store, goes on using it
+        connection.detach()  # gloo or the store still uses it
 
 
 def source_address(host: str) -> str:
@@ -141,7 +141,7 @@ def gloo_interface(own: str, addresses: Sequence[str]) -> Iterator[None]:
         addresses: those of all processes.
 
     Raises:
-        RegardError: GLOO_SOCKET_IFNAME names an interface that this host does not have.
+        RegardError: if GLOO_SOCKET_IFNAME names an interface that this host does not have.
     """
     interfaces = [name for _, name in socket.if_nameindex()]
     if requested := os.environ.get(GLOO_INTERFACE):

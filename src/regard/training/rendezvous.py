@@ -85,7 +85,7 @@ def join_rendezvous(rank: int, world_size: int, backend: str) -> Rendezvous:
     """Wait for all processes that torchrun started, and compare them.
 
     Raises:
-        RegardError: the store cannot be reached or opened, a process did not come, or they differ.
+        RegardError: if the store cannot be reached, a process did not come, or they differ.
     """
     host, port = _variable("MASTER_ADDR"), _variable("MASTER_PORT")
     is_agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # torchrun has one
@@ -119,8 +119,8 @@ def handshake(
         note: receives a line, in rank 0, that names the missing processes after a while.
 
     Raises:
-        SharedError: the processes differ; all of them raise it.
-        RegardError: a process did not come in time, or another one has the same rank.
+        SharedError: if the processes differ; all of them raise it.
+        RegardError: if a process did not come in time, or another one has the same rank.
     """
     wait = _Wait(timeout)
     if rank == 0:

@@ -2,8 +2,8 @@
 
 Parameters, gradients and optimizer state are split over the processes by rows (`fully_shard`, as in
 ZeRO). A part of the model is gathered just before it computes, and freed after it; gradients are
-reduced to the process that has the share. The main process keeps a complete copy of the model
-besides, to validate, translate and write the same checkpoints as without sharding.
+reduced to the process that has the share. The main process also keeps a complete copy of the model,
+to validate, translate and write the same checkpoints as without sharding.
 """
 
 from collections.abc import Callable, Iterator

@@ -49,7 +49,7 @@ class TrainState:
     def record_validation(self, metric: float, patience: int) -> None:
         """Record a validation, and stop early after `patience` validations without improvement.
 
-        With a time limit they must also span a tenth of the planned steps: the loss often rests
+        With a time limit they must also span a tenth of the planned steps: the loss often stagnates
         while the learning rate is high, and falls again as it decays.
 
         Args:

@@ -100,10 +100,10 @@ def train(
         The trained run.
 
     Raises:
-        RegardError: a file, setting or folder does not fit, or training diverged.
-        TypeError: the corpus is neither files nor pairs of strings.
-        Interrupted: SIGINT (Ctrl-C, or the stop button of a notebook), SIGTERM or SIGHUP arrived;
-            the same call resumes. It is a KeyboardInterrupt.
+        RegardError: if a file, setting or folder does not fit, or training diverged.
+        TypeError: if the corpus is neither files nor pairs of strings.
+        Interrupted: if SIGINT (Ctrl-C, or the stop button of a notebook), SIGTERM or SIGHUP
+            arrived; the same call resumes. It is a KeyboardInterrupt.
 
     Example:
         >>> import regard
@@ -324,7 +324,7 @@ class Trainer:
 
     @contextmanager
     def _interruptions(self, state: TrainState) -> Iterator[None]:
-        """Say what a KeyboardInterrupt leaves that no signal handler turned into a request.
+        """Turn a KeyboardInterrupt that no signal handler has caught into `Interrupted`.
 
         Handlers belong to the main thread, and a second Ctrl-C does not wait for the step to end.
         """

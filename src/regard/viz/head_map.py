@@ -44,7 +44,7 @@ def plot_head_map(
     Args:
         values: (layer, head), as a tensor, an array or nested lists; NaN where there is no head.
         title: text above the map.
-        label: what a value means and its unit, beside the colour bar.
+        label: what a value means and its unit, next to the colour bar.
         layers: labels of the rows; by default their numbers.
         vmax: value at the end of the colour scale, to compare maps; by default the largest.
 
@@ -78,14 +78,14 @@ def plot_head_map_difference(
     label: str = "",
     layers: Sequence[str] | None = None,
 ) -> "matplotlib.figure.Figure":
-    """Plot two maps of layers × heads on one scale, and the second minus the first beside them.
+    """Plot two maps of layers × heads on one scale, and the second minus the first next to them.
 
     Args:
         first: (layer, head), see `plot_head_map`.
         second: the same for what it is compared with.
         titles: of the two maps.
         title: text above all.
-        label: what a value means and its unit, beside the colour bar.
+        label: what a value means and its unit, next to the colour bar.
         layers: labels of the rows; by default their numbers.
 
     Returns:

@@ -267,7 +267,7 @@ def _contrast_rgb(intensity: float) -> tuple[float, float, float]:
 def _add_colour_bar(
     image: "matplotlib.image.AxesImage", axes: "matplotlib.axes.Axes", matrix: LabelledMatrix
 ) -> None:
-    """Put the colour bar beside the map, as high as the map; an arrow shows overflow."""
+    """Put the colour bar next to the map, as high as the map; an arrow shows overflow."""
     inch = 1 / (_cell_inches(matrix) * len(matrix.keys))  # as a share of the map's width
     bar_axes = axes.inset_axes((1 + 0.2 * inch, 0, 0.17 * inch, 1))
     extend = "max" if matrix.has_overflow else "neither"

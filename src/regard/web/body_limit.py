@@ -23,12 +23,12 @@ class BodyLimitMiddleware(RequestMiddleware):
     read exceed `max_buffered_bytes` together.
 
     Args:
-        app: The ASGI app, which gets complete requests.
-        max_body_bytes: Largest body.
-        max_upload_bytes: Largest body of some paths, instead.
-        timeout_seconds: Time within which a body must have arrived.
-        max_discarded_bytes: How much of a body that is too large is read.
-        max_buffered_bytes: Largest sum of the bodies that are being read.
+        app: the ASGI app, which gets complete requests.
+        max_body_bytes: largest body.
+        max_upload_bytes: largest body of some paths, instead.
+        timeout_seconds: time within which a body must have arrived.
+        max_discarded_bytes: how much of a body that is too large is read.
+        max_buffered_bytes: largest sum of the bodies that are being read.
     """
 
     def __init__(

@@ -46,9 +46,9 @@ class ConnectionAcceptor:
     """Accepts connections; at the limit, closes the one that has been idle longest.
 
     Args:
-        create_protocol: Makes the protocol of a new connection.
-        connections: Protocols of the open connections, kept up to date by themselves.
-        max_connections: How many connections may be open. While none of them is idle, new ones
+        create_protocol: makes the protocol of a new connection.
+        connections: protocols of the open connections, kept up to date by themselves.
+        max_connections: how many connections may be open. While none of them is idle, new ones
             wait in the listening socket's backlog.
     """
 

@@ -58,8 +58,8 @@ def install_error_handlers(app: FastAPI, invalid_status: int = 422) -> None:
     """Register exception handlers that answer every error with an `ErrorResponse`.
 
     Args:
-        app: The app.
-        invalid_status: Status of requests that can be parsed but are invalid.
+        app: the app.
+        invalid_status: status of requests that can be parsed but are invalid.
     """
 
     @app.exception_handler(HTTPException)

@@ -1,8 +1,8 @@
-"""ASGI middleware: security headers, host and origin check, token, concurrency limit.
+"""ASGI middleware: security headers, host and origin check, authentication, concurrency limit.
 
 A middleware that rejects a request answers it itself, with a JSON error and `Connection: close`.
-Two of Starlette's own middlewares come near but do not do these jobs: `TrustedHostMiddleware`
-ignores ports and repeated Host headers, and `AuthenticationMiddleware` knows no login by link.
+Two of Starlette's own middlewares are not sufficient: `TrustedHostMiddleware` ignores ports and
+repeated Host headers, and `AuthenticationMiddleware` does not support login links.
 """
 
 import secrets
@@ -65,9 +65,9 @@ class ServerAddress:
     """Host and port on which the server listens.
 
     Attributes:
-        host: Address or name.
-        port: The port.
-        proxy_names: Names under which a proxy passes requests on, at any port.
+        host: address or name.
+        port: the port.
+        proxy_names: names under which a proxy passes requests on, at any port.
 
     Example:
         >>> address = ServerAddress("127.0.0.1", 8765)
@@ -193,8 +193,8 @@ class TokenAuthMiddleware(RequestMiddleware):
     """Lets requests pass that carry the token; subclasses may accept more.
 
     Args:
-        app: The ASGI app to protect.
-        token: The secret.
+        app: the ASGI app to protect.
+        token: the secret.
     """
 
     def __init__(self, app: ASGIApp, token: str) -> None:

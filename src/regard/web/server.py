@@ -26,9 +26,9 @@ def uvicorn_config(
     """Return uvicorn's configuration: HTTP/1.1 only, quiet, with limits and timeouts.
 
     Args:
-        app: The ASGI app.
-        shutdown_seconds: Time that requests in progress get to finish at a shutdown.
-        has_lifespan: Whether the app starts and stops background tasks.
+        app: the ASGI app.
+        shutdown_seconds: time that requests in progress get to finish at a shutdown.
+        has_lifespan: whether the app starts and stops background tasks.
     """
     return uvicorn.Config(
         app,
@@ -47,9 +47,9 @@ class HTTPServer(uvicorn.Server):
     """Uvicorn's server with a limit of connections; SIGINT and SIGTERM end it with exit code 0.
 
     Args:
-        config: The configuration, from `uvicorn_config`.
-        on_started: Called when the server accepts connections.
-        max_connections: Connections that may be open; `connection_limit()` if None.
+        config: the configuration, from `uvicorn_config`.
+        on_started: called when the server accepts connections.
+        max_connections: connections that may be open; `connection_limit()` if None.
     """
 
     def __init__(

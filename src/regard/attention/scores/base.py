@@ -103,7 +103,7 @@ class Score(nn.Module):
         Queries and keys come in the caller's dtype; `upcast` what is computed from them.
 
         Raises:
-            RegardError: the score is not a dot product, as `is_dot_product` says.
+            RegardError: if the score is not a dot product, as `is_dot_product` says.
         """
         raise RegardError(f"{self.display_name} does not fold into a dot product")
 
@@ -186,7 +186,7 @@ def as_score(score: Score | ScoreFunction) -> Score:
         score: a `Score`, another module, or a function (queries, keys) -> scores.
 
     Raises:
-        TypeError: `score` is a class, or cannot be called.
+        TypeError: if `score` is a class, or cannot be called.
 
     Example:
         >>> as_score(torch.cdist)

@@ -22,7 +22,7 @@ class Cosine(Score):
         learnable: whether the temperature is a parameter.
 
     Raises:
-        RegardError: `temperature` is not finite and above 0.
+        RegardError: if `temperature` is not finite and above 0.
 
     Example:
         >>> import torch

@@ -48,7 +48,7 @@ class ScaledDot(Score):
             not a dot product, so the fused kernel cannot be used.
 
     Raises:
-        RegardError: `scale` is not finite, or `cap` is not above 0 and finite.
+        RegardError: if `scale` is not finite, or `cap` is not above 0 and finite.
 
     Example:
         >>> ScaledDot()(torch.ones(1, 4), torch.ones(1, 4))

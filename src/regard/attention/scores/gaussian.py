@@ -28,7 +28,7 @@ class Gaussian(Score):
         learnable: whether the bandwidth is a parameter.
 
     Raises:
-        RegardError: `bandwidth` is not finite and above 0.
+        RegardError: if `bandwidth` is not finite and above 0.
 
     Example:
         >>> Gaussian()(torch.tensor([[0.0]]), torch.tensor([[0.0], [2.0]]))

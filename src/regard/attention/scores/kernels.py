@@ -51,7 +51,7 @@ class Kernel(Score):
         learnable: whether the bandwidth is a parameter.
 
     Raises:
-        RegardError: `bandwidth` is not finite and above 0, or is to be learned although the
+        RegardError: if `bandwidth` is not finite and above 0, or is to be learned although the
             profile is constant.
 
     Example:

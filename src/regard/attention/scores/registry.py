@@ -51,7 +51,7 @@ def get_score(name: str) -> Score:
         name: one of `PARAMETER_FREE`; spaces and hyphens may be written for underscores.
 
     Raises:
-        RegardError: there is no such score, or it has parameters and cannot be shared.
+        RegardError: if there is no such score, or it has parameters and cannot be shared.
 
     Example:
         >>> get_score("scaled dot") is get_score("scaled_dot")
@@ -71,7 +71,7 @@ def make_score(name: str, widths: tuple[int, int] | None = None) -> Score:
         widths: of queries and keys, for a score with parameters.
 
     Raises:
-        RegardError: there is no such score, or `widths` are missing.
+        RegardError: if there is no such score, or `widths` are missing.
 
     Example:
         >>> make_score("bahdanau", (12, 4)).widths

@@ -1,4 +1,4 @@
-"""Engines: what searches the translations of a batch of sentences.
+"""Translation engines: each searches the translations of a batch of sentences.
 
 - `TorchEngine` searches with the model itself. It has every option, and is the reference.
 - `CTranslate2Engine` searches with CTranslate2, in float32 or int8, for models that CTranslate2 can
