@@ -9,7 +9,7 @@ cross-attention, and `comparison.py` compares two traces. Every function that re
 `attribution.py` attributes an output of a model (`output_scores.py`) to its tokens, with
 `relevance.py` and `input_attribution.py`. It runs the model, and is imported only when it is used,
 as it needs torch. So is `effects.py`, which measures what changes of attention do to a metric:
-importance of heads, knocked-out edges, patched patterns.
+importance of heads, knocked-out edges, patched patterns (`effect_results.py`).
 
 Weights show where values were read from, not why a model decided as it did (Jain and Wallace 2019,
 "Attention is not Explanation").
@@ -31,14 +31,8 @@ from regard.analysis.heads import HeadStatistics, head_statistics, head_table, i
 
 if TYPE_CHECKING:
     from regard.analysis.attribution import METHODS, attribute
-    from regard.analysis.effects import (
-        HeadEffects,
-        HeadImportance,
-        KnockoutMatrix,
-        head_importance,
-        knockout_matrix,
-        patch,
-    )
+    from regard.analysis.effect_results import HeadEffects, HeadImportance, KnockoutMatrix
+    from regard.analysis.effects import head_importance, knockout_matrix, patch
 
 __all__ = [
     "METHODS",

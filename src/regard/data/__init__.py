@@ -25,7 +25,7 @@ from regard.data.dataset import EncodedPairs, encode_pairs, is_plausible, reject
 from regard.data.spans import Span, WordSpans, find_words, overlapping, whitespace_spans
 from regard.data.special_tokens import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 from regard.data.tokenizer import Tokenizer, Tokenizers
-from regard.data.vocabulary import train_tokenizer
+from regard.data.vocabulary import to_library_tokenizer, train_tokenizer
 
 if TYPE_CHECKING:
     from regard.data.batching import Batch as Batch
@@ -70,6 +70,7 @@ __all__ = [
     "read_pairs",
     "rejection_reason",
     "shard",
+    "to_library_tokenizer",
     "train_tokenizer",
     "whitespace_spans",
 ]

@@ -33,6 +33,7 @@ from regard.decoding.prefix import TextPrefixes as TextPrefixes
 from regard.decoding.sampling import SamplingConfig as SamplingConfig
 from regard.decoding.sampling import sample as sample
 from regard.decoding.search import BeamSearch as BeamSearch
+from regard.decoding.search import ShouldStop as ShouldStop
 from regard.decoding.search import beam_search as beam_search
 from regard.decoding.search import greedy_search as greedy_search
 from regard.decoding.sentences import SentenceBatch as SentenceBatch
@@ -52,6 +53,7 @@ __all__ = [
     "LengthLimits",
     "SamplingConfig",
     "SentenceBatch",
+    "ShouldStop",
     "TextPrefixes",
     "TorchEngine",
     "Translation",

@@ -18,8 +18,20 @@ package, so that a `watch` records them.
 """
 
 from regard.interventions.edit_mode import edit
+from regard.interventions.editable import EditableAttention
 from regard.interventions.edits import Edits, Selection
-from regard.interventions.reference import reference_means
+from regard.interventions.operations import Observe, Operation
+from regard.interventions.reference import call_model, reference_means
 from regard.interventions.tokens import tokens_of
 
-__all__ = ["Edits", "Selection", "edit", "reference_means", "tokens_of"]
+__all__ = [
+    "EditableAttention",
+    "Edits",
+    "Observe",
+    "Operation",
+    "Selection",
+    "call_model",
+    "edit",
+    "reference_means",
+    "tokens_of",
+]

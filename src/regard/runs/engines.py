@@ -15,7 +15,7 @@ from regard._support.extras import needs_extra
 from regard._support.reading import read_bounded
 from regard._support.resources import available_threads
 from regard.data import Tokenizers
-from regard.decoding import SentenceBatch, Translation, TranslationOptions
+from regard.decoding import SentenceBatch, ShouldStop, Translation, TranslationOptions
 from regard.decoding.engines import (
     QUANTIZATIONS,
     CTranslate2Engine,
@@ -25,7 +25,6 @@ from regard.decoding.engines import (
     save_ctranslate2,
     unsupported_part,
 )
-from regard.decoding.search import ShouldStop
 from regard.errors import RegardError, unknown_name
 from regard.models import Seq2SeqModel, Transformer
 

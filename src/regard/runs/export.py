@@ -7,9 +7,8 @@ from pathlib import Path
 
 from regard._support import files
 from regard.analysis import best_alignment_head
-from regard.data import BOS, EOS, PAD, EncodedPairs
+from regard.data import BOS, EOS, PAD, EncodedPairs, to_library_tokenizer
 from regard.data.phrasebook import load_phrasebook
-from regard.data.vocabulary import to_library_tokenizer
 from regard.decoding.engines import save_ctranslate2, save_onnx, unsupported_part
 from regard.errors import RegardError, unknown_name
 from regard.models import Transformer

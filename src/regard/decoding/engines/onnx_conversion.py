@@ -31,8 +31,15 @@ from regard.attention import (
 )
 from regard.errors import RegardError
 from regard.masks import padding
-from regard.models import Embedding, RecurrentModel, Seq2SeqModel, Transformer, TransformerLayer
-from regard.models.decoder_state import EncodedSource, RecurrentState
+from regard.models import (
+    Embedding,
+    EncodedSource,
+    RecurrentModel,
+    RecurrentState,
+    Seq2SeqModel,
+    Transformer,
+    TransformerLayer,
+)
 from regard.positions import Learned, Sinusoidal, sinusoidal
 
 ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
