@@ -2,43 +2,29 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from os import PathLike
-from pathlib import Path
-from typing import Literal, TypedDict, Unpack, overload
-
-import torch
+from typing import Literal, Unpack, overload
 
 from regard._support.resources import parallel_map
-from regard.config import RunConfig, SearchConfig
+from regard.config import RunConfig
 from regard.data import Tokenizers, WordSpans
-from regard.decoding import SamplingConfig, Translation, TranslationOptions, translate
+from regard.decoding import Translation, TranslationOptions, translate
 from regard.decoding.engines import Engine, TorchEngine
 from regard.errors import RegardError
 from regard.evaluation import EvaluationReport
-from regard.models import Seq2SeqModel, build, min_parameters
-from regard.runs import parameters
-from regard.runs.engines import choose_engine
+from regard.models import Seq2SeqModel
+from regard.runs.arguments import (
+    TranslateOptions,
+    check_integers,
+    check_strings,
+    expand_prefix,
+    sampling_config,
+    search_config,
+)
 from regard.runs.evaluation import GoldLinks, Lines, evaluate_pairs, read_test_set
-from regard.runs.folder import PRETRAINED, RunFolder, find_run
+from regard.runs.folder import RunFolder
 from regard.runs.tasks import Map, RunTasks
 from regard.runs.tracing import attribute_translation, trace_translation
 from regard.trace import Trace
-
-
-class TranslateOptions(TypedDict, total=False):
-    """Optional arguments of `Run.translate`."""
-
-    beam_size: int | None
-    length_penalty: float | None
-    sample: bool
-    temperature: float | None
-    top_k: int | None
-    top_p: float | None
-    seed: int | None
-    min_length: int
-    max_length: int | None
-    prefix: str | Sequence[str] | None
-    progress: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +138,7 @@ class Run:
             True
         """
         sentences = [text] if isinstance(text, str) else list(text)
-        _check_strings("text", sentences)
+        check_strings("text", sentences)
         options = self.translation_options(
             beam_size=beam_size,
             n_best=n_best,
@@ -174,7 +160,7 @@ class Run:
             sampling=options.sampling,
             min_length=min_length,
             max_length=max_length,
-            prefixes=_prefixes(prefix, len(sentences)),
+            prefixes=expand_prefix(prefix, len(sentences)),
             progress=progress,
             engine=self.engine,
         )
@@ -214,9 +200,9 @@ class Run:
             RegardError: if an argument is out of range, or belongs to sampling without `sample`.
             TypeError: if a number is of the wrong type.
         """
-        _check_integers(n_best=n_best, min_length=min_length, max_length=max_length)
-        search = _search_config(self.settings.search, beam_size, length_penalty, sample)
-        sampling = _sampling_config(sample, temperature, top_k, top_p, seed)
+        check_integers(n_best=n_best, min_length=min_length, max_length=max_length)
+        search = search_config(self.settings.search, beam_size, length_penalty, sample)
+        sampling = sampling_config(sample, temperature, top_k, top_p, seed)
         return TranslationOptions(search, n_best, sampling, min_length, max_length)
 
     def trace(
@@ -357,7 +343,7 @@ class Run:
             BLEU ...
             perplexity ... per token
         """
-        search = _search_config(self.settings.search, beam_size, length_penalty)
+        search = search_config(self.settings.search, beam_size, length_penalty)
         return evaluate_pairs(
             RunTasks(self.model, self.tokenizers, engine=self.engine),
             read_test_set(source, reference, gold),
@@ -366,132 +352,3 @@ class Run:
             progress=progress,
             map=map,
         )
-
-
-def _check_strings(name: str, texts: Iterable[str]) -> None:
-    for text in texts:
-        if not isinstance(text, str):
-            raise TypeError(
-                f"{name} must be a string or several of them, but one is a {type(text).__name__}"
-            )
-
-
-def _check_integers(**values: int | None) -> None:
-    for name, value in values.items():
-        if value is not None and type(value) is not int:
-            raise TypeError(f"{name} must be an integer, but it is {value!r}")
-
-
-def _search_config(
-    config: SearchConfig, beam_size: int | None, length_penalty: float | None, sample: bool = False
-) -> SearchConfig:
-    """Return the settings of the search with the arguments that are given."""
-    _check_integers(beam_size=beam_size)
-    options = {"beam_size": beam_size, "length_penalty": length_penalty}
-    given = {name: value for name, value in options.items() if value is not None}
-    if sample and given:
-        raise RegardError(f"{next(iter(given))}= belongs to beam search; leave it out with sample=")
-    try:
-        return replace(config, **given)  # type: ignore[arg-type]
-    except RegardError as error:  # it names the setting
-        raise RegardError(str(error).removeprefix("search.")) from error
-
-
-def _sampling_config(
-    sample: bool,
-    temperature: float | None,
-    top_k: int | None,
-    top_p: float | None,
-    seed: int | None,
-) -> SamplingConfig | None:
-    """Return the settings of sampling; None for beam search."""
-    _check_integers(top_k=top_k, seed=seed)
-    options = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    given = {name: value for name, value in options.items() if value is not None}
-    if not sample and given:
-        raise RegardError(f"{next(iter(given))}= belongs to sampling; give sample=, too")
-    return SamplingConfig(**given) if sample else None  # type: ignore[arg-type]
-
-
-def _prefixes(prefix: str | Sequence[str] | None, count: int) -> list[str] | None:
-    """Return a prefix for each sentence."""
-    if prefix is None or isinstance(prefix, str):
-        return [prefix] * count if prefix else None
-    _check_strings("prefix", prefix)
-    if len(prefix) != count:
-        raise RegardError(
-            f"prefix must be one text, or one for each of {count} sentences, but there are "
-            f"{len(prefix)}"
-        )
-    return list(prefix)
-
-
-def load(
-    path: str | PathLike[str],
-    device: str | torch.device = "cpu",
-    checkpoint: int | str | Path | None = None,
-    engine: str = "auto",
-    quantization: str | None = None,
-) -> Run:
-    """Load a run.
-
-    Args:
-        path: the run folder, or "demo-model" for the run that the package ships.
-        device: where the model is put, such as "cuda".
-        checkpoint: parameters to load instead of the final ones: "best" for those of the best
-            validation, the number of a step that has a checkpoint or a snapshot, or a parameter
-            file. The final ones may be an average of checkpoints; while a run is being trained
-            they are the best so far.
-        engine: what translates: "torch", "ctranslate2" (the extra `fast`), or "auto", which takes
-            CTranslate2 if it is installed and can represent the model, and torch otherwise. The
-            converted model is kept in the run folder.
-        quantization: in which CTranslate2 computes matrix products, such as "int8"; "float32" by
-            default.
-
-    Returns:
-        The run, its model in evaluation mode.
-
-    Raises:
-        RegardError: if the folder is not a run, has no parameters yet, or a file is damaged; if
-            there is no such checkpoint, device, engine or quantization.
-        MissingExtraError: if CTranslate2 is asked for and not installed.
-
-    Example:
-        >>> import regard
-        >>> run = regard.load(run.folder.path, checkpoint="best")
-        >>> run = regard.load(run.folder.path, checkpoint=25)
-        >>> regard.load(run.folder.path, checkpoint=26)
-        Traceback (most recent call last):
-        regard.errors.RegardError: ... has no parameters of step 26; choose from 0, 25, ...
-    """
-    folder, device = RunFolder(find_run(path)), _check_device(device)
-    settings, _ = folder.read_settings()
-    tokenizers = Tokenizers.load(folder.tokenizer, folder.read_id())
-    file = folder.find_parameters(checkpoint)
-    num_parameters = min_parameters(settings.model, tokenizers.vocab_sizes)
-    parameters.check_size(file, num_parameters, min_tensors=2 * settings.model.layers)
-    model = build(settings.model, tokenizers.vocab_sizes)
-    tensors, _ = parameters.load(file, folder.identify(file, tokenizers))
-    parameters.load_into(model, tensors, file)
-    model = model.to(device).eval()
-    # other checkpoints, and the run that the package ships, are converted in memory
-    is_cached = file == folder.model and folder.path.parent != PRETRAINED
-    cache = folder.engine_cache if is_cached else None
-    chosen = choose_engine(model, tokenizers, cache, engine, quantization)
-    return Run(folder, settings, tokenizers, model, chosen)
-
-
-def _check_device(device: str | torch.device) -> torch.device:
-    try:
-        checked = torch.device(device)
-    except RuntimeError as error:
-        raise RegardError(
-            f"device must be such as 'cpu' or 'cuda', but it is {device!r}"
-        ) from error
-    if checked.type == "cuda" and (checked.index or 0) >= torch.cuda.device_count():
-        count = torch.cuda.device_count()
-        raise RegardError(
-            f"device must be one of this machine, but it is '{checked}' and there "
-            f"{'is 1 GPU' if count == 1 else f'are {count} GPUs'}; device='cpu' always works"
-        )
-    return checked

@@ -1,11 +1,11 @@
 """The attention trace: the one record that every picture and every analysis reads.
 
-A trace holds token lists and the attention maps between them. It knows no model and needs no
-torch: arrays are numpy arrays. `attention_map.py`, `image.py` and `trace.py` have the data model,
-`value_checks.py` its checks, `grouping.py` and `summary.py` turn a trace into a smaller one (the
-summary itself is computed in `block_summary.py`, the one file that imports torch),
-`serialization.py` writes and reads it. In a file it is JSON, compressed with gzip if
-the name ends in .gz:
+A trace holds token lists and the attention maps between them. It knows no model and needs no torch:
+arrays are numpy arrays. `attention_map.py`, `image.py` and `trace.py` have the data model, and
+`value_checks.py` its checks. `translation_trace.py` builds the trace of a translation. `grouping.py`
+and `summary.py` turn a trace into a smaller one (the summary itself is computed in
+`block_summary.py`, the one file that imports torch). `serialization.py` writes and reads traces. In
+a file a trace is JSON, compressed with gzip if the name ends in .gz:
 
     {"format": "regard trace", "version": 4,
      "title": "a string", "model": "a string",
@@ -72,7 +72,8 @@ from regard.trace.image import MAX_IMAGE_SIDE, PatchImage
 from regard.trace.quantization import Array, dequantize, quantize, to_array
 from regard.trace.serialization import load_trace, read_trace_text
 from regard.trace.summary import MAX_TILES, TOP_KEYS, summarize, summarize_weights
-from regard.trace.trace import Rows, Trace, build_translation_trace
+from regard.trace.trace import Rows, Trace
+from regard.trace.translation_trace import build_translation_trace
 
 __all__ = [
     "KINDS",

@@ -1,0 +1,85 @@
+"""Arguments of `Run`: their checks, and the settings of search and sampling made of them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TypedDict
+
+from regard.config import SearchConfig
+from regard.decoding import SamplingConfig
+from regard.errors import RegardError
+
+
+class TranslateOptions(TypedDict, total=False):
+    """Optional arguments of `Run.translate`."""
+
+    beam_size: int | None
+    length_penalty: float | None
+    sample: bool
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    seed: int | None
+    min_length: int
+    max_length: int | None
+    prefix: str | Sequence[str] | None
+    progress: bool
+
+
+def check_strings(name: str, texts: Iterable[str]) -> None:
+    """Raise TypeError unless all texts are strings."""
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(
+                f"{name} must be a string or several of them, but one is a {type(text).__name__}"
+            )
+
+
+def check_integers(**values: int | None) -> None:
+    """Raise TypeError for a value, given by the name of its argument, that is no integer."""
+    for name, value in values.items():
+        if value is not None and type(value) is not int:
+            raise TypeError(f"{name} must be an integer, but it is {value!r}")
+
+
+def search_config(
+    config: SearchConfig, beam_size: int | None, length_penalty: float | None, sample: bool = False
+) -> SearchConfig:
+    """Return the settings of the search with the arguments that are given."""
+    check_integers(beam_size=beam_size)
+    options = {"beam_size": beam_size, "length_penalty": length_penalty}
+    given = {name: value for name, value in options.items() if value is not None}
+    if sample and given:
+        raise RegardError(f"{next(iter(given))}= belongs to beam search; leave it out with sample=")
+    try:
+        return replace(config, **given)  # type: ignore[arg-type]
+    except RegardError as error:  # it names the setting
+        raise RegardError(str(error).removeprefix("search.")) from error
+
+
+def sampling_config(
+    sample: bool,
+    temperature: float | None,
+    top_k: int | None,
+    top_p: float | None,
+    seed: int | None,
+) -> SamplingConfig | None:
+    """Return the settings of sampling; None for beam search."""
+    check_integers(top_k=top_k, seed=seed)
+    options = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    given = {name: value for name, value in options.items() if value is not None}
+    if not sample and given:
+        raise RegardError(f"{next(iter(given))}= belongs to sampling; give sample=, too")
+    return SamplingConfig(**given) if sample else None  # type: ignore[arg-type]
+
+
+def expand_prefix(prefix: str | Sequence[str] | None, count: int) -> list[str] | None:
+    """Return a prefix for each sentence."""
+    if prefix is None or isinstance(prefix, str):
+        return [prefix] * count if prefix else None
+    check_strings("prefix", prefix)
+    if len(prefix) != count:
+        raise RegardError(
+            f"prefix must be one text, or one for each of {count} sentences, but there are "
+            f"{len(prefix)}"
+        )
+    return list(prefix)
