@@ -15,11 +15,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import MarianConfig, MarianMTModel
 
+from marian import build_marian, decode_marian
 from regard._support.resources import parallel_map
 from regard.config import ModelConfig
-from regard.data import BOS, EOS, PAD
+from regard.data import PAD
 from regard.decoding import LengthLimits, beam_search, greedy_search
 from regard.models import Transformer, TransformerLayer, build
 from regard.positions import sinusoidal
@@ -38,13 +38,17 @@ WORDS = ["<pad>", "<s>", "</s>", "<unk>", *(f"w{n}" for n in range(VOCAB_SIZE - 
 TOKEN_IDS = {word: token for token, word in enumerate(WORDS)}
 
 
+def model_config(width: int, layers: int) -> ModelConfig:
+    """Return the sizes of all compared models."""
+    return ModelConfig(
+        width=width, layers=layers, heads=HEADS, ffn_width=4 * width, norm="pre", dropout=0.0
+    )
+
+
 def build_model(width: int, layers: int) -> Transformer:
     """Build an untrained model."""
     torch.manual_seed(0)
-    config = ModelConfig(
-        width=width, layers=layers, heads=HEADS, ffn_width=4 * width, norm="pre", dropout=0.0
-    )
-    model = build(config, VOCAB_SIZE).eval()
+    model = build(model_config(width, layers), VOCAB_SIZE).eval()
     assert isinstance(model, Transformer)
     return model
 
@@ -159,40 +163,6 @@ def decode_ctranslate2(
     return [tuple(TOKEN_IDS[word] for word in result.hypotheses[0]) for result in results]
 
 
-def build_marian(width: int, layers: int) -> MarianMTModel:
-    """Build an untrained Hugging Face model of the same sizes."""
-    config = MarianConfig(
-        vocab_size=VOCAB_SIZE,
-        d_model=width,
-        encoder_layers=layers,
-        decoder_layers=layers,
-        encoder_attention_heads=HEADS,
-        decoder_attention_heads=HEADS,
-        encoder_ffn_dim=4 * width,
-        decoder_ffn_dim=4 * width,
-        pad_token_id=PAD,
-        eos_token_id=EOS,
-        bos_token_id=BOS,
-        decoder_start_token_id=BOS,
-        forced_eos_token_id=None,
-    )
-    return MarianMTModel(config).eval()
-
-
-@torch.inference_mode()
-def decode_marian(model: MarianMTModel, sources: Sequence[Tensor], beam_size: int) -> None:
-    """Translate with Hugging Face, all sentences in one batch."""
-    padded = pad(sources)
-    model.generate(
-        padded,
-        attention_mask=(padded != PAD).long(),
-        num_beams=beam_size,
-        do_sample=False,
-        min_new_tokens=OUTPUT_TOKENS,
-        max_new_tokens=OUTPUT_TOKENS,
-    )
-
-
 def growth(
     model: Transformer, sources: Sequence[Tensor], lengths: tuple[int, int], seconds: float
 ) -> float:
@@ -212,10 +182,11 @@ def growth(
 
 def compare(model: Transformer, sources: Sequence[Tensor], beam_size: int, seconds: float) -> str:
     """Time the libraries in turn; return a row of the table."""
-    marian = build_marian(model.target_embedding.width, len(model.encoder.layers))
+    sizes = model_config(model.target_embedding.width, len(model.encoder.layers))
+    marian = build_marian(sizes, VOCAB_SIZE)
     functions: dict[str, Callable[[], object]] = {
         "regard": partial(decode_regard, model, sources, beam_size),
-        "marian": partial(decode_marian, marian, sources, beam_size),
+        "marian": partial(decode_marian, marian, pad(sources), beam_size, OUTPUT_TOKENS),
     }
     identical = "–"
     with tempfile.TemporaryDirectory() as folder:

@@ -32,11 +32,11 @@ from typing import Any, NamedTuple
 import ctranslate2
 import torch
 from torch import Tensor, nn
-from transformers import MarianConfig, MarianMTModel
+from transformers import MarianMTModel
 
 import regard
-from regard.data import BOS, EOS, PAD
-from regard.data.vocabulary import to_library_tokenizer
+from marian import build_marian, decode_marian
+from regard.data import EOS, PAD, to_library_tokenizer
 from regard.decoding import SentenceBatch, Translation
 from regard.decoding.engines import save_ctranslate2
 from regard.decoding.translation import sentence_batches
@@ -173,41 +173,12 @@ class DirectTranslator:
         return texts
 
 
-def build_marian(run: regard.Run) -> MarianMTModel:
-    """Build a Hugging Face model of the same sizes."""
-    sizes = run.settings.model
-    config = MarianConfig(
-        vocab_size=max(run.tokenizers.vocab_sizes),
-        d_model=sizes.width,
-        encoder_layers=sizes.layers,
-        decoder_layers=sizes.layers,
-        encoder_attention_heads=sizes.heads,
-        decoder_attention_heads=sizes.heads,
-        encoder_ffn_dim=sizes.ffn_width,
-        decoder_ffn_dim=sizes.ffn_width,
-        pad_token_id=PAD,
-        eos_token_id=EOS,
-        bos_token_id=BOS,
-        decoder_start_token_id=BOS,
-        forced_eos_token_id=None,
-    )
-    return MarianMTModel(config).eval()
-
-
-@torch.inference_mode()
-def decode_marian(
+def decode_batches(
     model: MarianMTModel, sources: list[Tensor], lengths: list[int], beam_size: int
 ) -> None:
     """Decode padded batches with Hugging Face, each to its own number of tokens."""
     for source, length in zip(sources, lengths, strict=True):
-        model.generate(
-            source,
-            attention_mask=(source != PAD).long(),
-            num_beams=beam_size,
-            do_sample=False,
-            min_new_tokens=length,
-            max_new_tokens=length,
-        )
+        decode_marian(model, source, beam_size, length)
 
 
 def measure_speed(
@@ -225,12 +196,13 @@ def measure_speed(
         )
         for batch in batches
     ]
-    direct, marian = DirectTranslator(run), build_marian(run)
+    direct = DirectTranslator(run)
+    marian = build_marian(run.settings.model, max(run.tokenizers.vocab_sizes))
     functions: dict[str, Callable[[], Any]] = {
         name: partial(each.translate, sentences, beam_size=beam_size) for name, each in runs.items()
     }
     functions["direct"] = partial(direct.translate, sentences, batches, beam_size)
-    functions["Hugging Face"] = partial(decode_marian, marian, padded, lengths, beam_size)
+    functions["Hugging Face"] = partial(decode_batches, marian, padded, lengths, beam_size)
     return time_interleaved(functions, seconds, min_rounds=3)
 
 

@@ -72,7 +72,9 @@ def test_lock_has_hashes_of_every_pin_but_torch():
 
 
 def test_actions_are_pinned_by_commit():
-    for workflow in (ROOT / ".github" / "workflows").glob("*.yml"):
+    workflows = [*(ROOT / ".github" / "workflows").glob("*.yml")]
+    assert workflows
+    for workflow in workflows:
         uses = re.findall(r"uses: (\S+)", workflow.read_text())
         assert uses
         for action in uses:

@@ -166,5 +166,7 @@ def test_both_languages_have_the_same_sections_tables_links_and_scripts():
 
 
 def test_named_benchmarks_exist():
-    for script in re.findall(r"`(\w+\.py)[^`]*`", READMES["README.md"]):
+    scripts = re.findall(r"`(\w+\.py)[^`]*`", READMES["README.md"])
+    assert scripts
+    for script in scripts:
         assert (ROOT / "bench" / script).exists(), script

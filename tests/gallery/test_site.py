@@ -62,7 +62,9 @@ def test_every_figure_has_a_page_in_both_languages(built):
 
 def test_links_are_local_and_exist(built):
     out, _ = built
-    for page in out.rglob("*.html"):
+    pages = [*out.rglob("*.html")]
+    assert len(pages) == 2 * (len(QUICK) + 1)
+    for page in pages:
         parser = Addresses()
         parser.feed(page.read_text("utf-8"))
         assert len(parser.links) >= 4
@@ -74,7 +76,9 @@ def test_links_are_local_and_exist(built):
 def test_styles_and_svg_load_nothing_from_the_network(built):
     out, _ = built
     assert not re.search(r"url\(|@import", (out / "gallery.css").read_text("utf-8"))
-    for svg in out.rglob("*.svg"):
+    pictures = [*out.rglob("*.svg")]
+    assert pictures
+    for svg in pictures:
         loaded = re.findall(r'(?:href|src)="([^"]*)"', svg.read_text("utf-8"))
         assert all(address.startswith(("#", "data:")) for address in loaded)
 

@@ -64,7 +64,9 @@ def test_unsupported_import_or_export_is_refused(tmp_path, text):
 
 def test_bundle_of_the_widget_has_the_viewer_and_all_its_modules():
     script = bundle_modules(STATIC_FOLDER, "widget")
-    for path in STATIC_FOLDER.rglob("*.js"):
+    paths = [*STATIC_FOLDER.rglob("*.js")]
+    assert paths
+    for path in paths:
         module = path.relative_to(STATIC_FOLDER).with_suffix("").as_posix()
         assert f"const {module_variable(module)} = " in script
 

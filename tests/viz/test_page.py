@@ -121,7 +121,9 @@ def test_javascript_tests_pass():
 
 
 def test_javascript_modules_are_documented_and_use_no_inner_html():
-    for module in STATIC_FOLDER.glob("*.js"):
+    modules = [*STATIC_FOLDER.glob("*.js")]
+    assert modules
+    for module in modules:
         text = module.read_text("utf-8")
         assert text.startswith("/** "), f"{module.name} has no description"
         assert text.count("\n") < 250, f"{module.name} is too long"
