@@ -163,7 +163,7 @@ settings = st.builds(
 
 
 @given(settings)
-def test_config_survives_json(config):
+def test_config_round_trips_through_json(config):
     back = RunConfig.from_dict(json.loads(json.dumps(config.to_dict())))
     assert back == config
     assert type(back.train.betas) is tuple

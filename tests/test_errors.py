@@ -44,7 +44,7 @@ BUILT_IN = {"ValueError", "KeyError", "IndexError", "LookupError", "RuntimeError
 
 
 @pytest.mark.parametrize("file", SOURCES, ids=lambda file: file.stem)
-def test_what_a_user_can_fix_is_raised_as_a_regard_error(file):
+def test_user_errors_are_raised_as_regard_error(file):
     """`RegardError` is a ValueError: one rule for callers, and one line on the command line."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Raise) and node.exc is not None:

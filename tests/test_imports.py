@@ -153,7 +153,7 @@ def test_package_imports_others_by_their_faces(package):
     assert not inner
 
 
-def test_every_package_has_its_place_in_the_order():
+def test_every_package_is_in_the_import_order():
     packages = {path.stem for path in SOURCE.iterdir() if path.suffix in ("", ".py")}
     assert packages - {"__init__", "__main__", "__pycache__"} == set(MAY_IMPORT)
 

@@ -19,7 +19,7 @@ def test_preset_has_valid_settings(name):
 
 
 @pytest.mark.parametrize("name", presets.names())
-def test_first_line_says_what_a_preset_is_for(name):
+def test_first_line_describes_a_preset(name):
     assert presets.text(name).startswith("# ")
     assert presets.describe(name).endswith(".")
     assert not presets.describe(name).startswith("#")

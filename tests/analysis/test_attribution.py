@@ -192,7 +192,7 @@ def test_value_norms_equal_a_hand_computation():
     np.testing.assert_allclose(trace.maps[0].weights, expected.detach(), atol=1e-6)
 
 
-def test_rollout_of_cross_attention_goes_on_to_the_source():
+def test_rollout_of_cross_attention_continues_to_the_source():
     inputs = {"input_ids": TOKENS, "decoder_input_ids": TARGET}
     trace = analysis.attribute(bart(), inputs, method="rollout")
     output = bart(attn_implementation="eager")(**inputs, output_attentions=True)

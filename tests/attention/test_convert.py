@@ -54,7 +54,7 @@ def test_from_torch_agrees_with_torch_for_every_option_and_mask(options, masks):
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_parameters_survive_the_round_trip_to_torch(options):
+def test_parameters_round_trip_through_torch(options):
     converted = MultiHeadAttention.from_torch(make_torch_module(**options))
     again = MultiHeadAttention.from_torch(converted.to_torch())
     for (name, one), (_, other) in zip(

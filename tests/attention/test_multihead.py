@@ -290,7 +290,7 @@ def test_parameters_of_the_score_are_parameters_of_the_module():
     assert own(torch.randn(BATCH, QUERIES, WIDTH)).shape == (BATCH, QUERIES, WIDTH)
 
 
-def test_values_beside_key_values_are_refused():
+def test_values_given_with_key_values_are_refused():
     attention, words = MultiHeadAttention(WIDTH, heads=HEADS), torch.randn(2, 5, WIDTH)
     memory = attention.project_kv(words)
     with pytest.raises(

@@ -109,7 +109,7 @@ def test_empty_capture_explains_itself(model):
             method()
 
 
-def test_model_without_attention_is_told_what_is_recognised():
+def test_error_for_a_model_without_attention_lists_what_is_recognised():
     model = nn.Linear(3, 3)
     with watch(model) as capture:
         model(torch.randn(2, 3))

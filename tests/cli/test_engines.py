@@ -88,7 +88,7 @@ def test_model_that_cannot_be_represented_names_the_part(arguments_of, command, 
 
 
 @pytest.mark.parametrize("command", ["translate", "score"])
-def test_verbose_says_which_engine_translates_and_why(arguments_of, command):
+def test_verbose_reports_which_engine_translates_and_why(arguments_of, command):
     for options, expected in (
         (
             ["--quantization", "int8"],
@@ -127,7 +127,7 @@ def test_export_writes_a_ctranslate2_model(arguments_of, tmp_path):
 
 
 @pytest.mark.compile
-def test_exported_onnx_graphs_translate_as_their_readme_says(tmp_path):
+def test_exported_onnx_graphs_translate_by_the_code_in_their_readme(tmp_path):
     """In processes of their own: torch.export cannot trace the shape checks of tests."""
     pytest.importorskip("onnxscript", reason="the extra onnx is not installed")
     pytest.importorskip("onnxruntime")

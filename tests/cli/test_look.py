@@ -94,7 +94,7 @@ def selected(run, *options):
 
 
 @pytest.mark.parametrize("kind, criterion", [("cross", "alignment score"), ("encoder", "entropy")])
-def test_look_says_which_head_it_selected_and_why(run, kind, criterion):
+def test_look_reports_the_selected_head_and_why(run, kind, criterion):
     lines, trace = selected(run, "--kind", kind)
     maps = trace.layers("cross" if kind == "cross" else "self", None)
     best = select_head(trace, maps)
@@ -122,7 +122,7 @@ def test_all_heads_in_the_terminal_and_as_a_picture(run, tmp_path):
     assert lines == [f"wrote {tmp_path / 'all.png'}"]
 
 
-def test_all_heads_say_which_words_name_the_rows(run):
+def test_figure_of_all_heads_names_the_words_of_the_rows(run):
     lines, _ = selected(run, "--all", "--rows", "input")
     assert "decoder input ↓  reading →" in lines
 

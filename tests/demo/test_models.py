@@ -65,7 +65,7 @@ def test_demo_run_nearby_is_used_if_it_has_the_same_model(trained_folders, tmp_p
     assert find_cached(**TINY) is None
 
 
-def test_attention_and_no_attention_are_told_apart(trained_folders, tmp_path):
+def test_attention_and_no_attention_are_distinguished(trained_folders, tmp_path):
     train_demo(tmp_path / "demo", "zh", "no_attention", steps=3)
     assert find_cached(model="no_attention", **TINY) is not None
     assert find_cached(model="bahdanau", **TINY) is None

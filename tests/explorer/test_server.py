@@ -88,7 +88,7 @@ def server_process(tiny_run):
         process.process.communicate()
 
 
-def test_slow_clients_block_nobody_and_sigterm_finishes_running_requests(server_process):
+def test_slow_clients_block_no_others_and_sigterm_finishes_running_requests(server_process):
     partial = 40  # bytes: within the first lines of the headers
     slow = [server_process.send_request(num_bytes=partial) for _ in range(20)]
     slow += [server_process.send_request(num_bytes=len(BODY) + partial) for _ in range(20)]
@@ -208,7 +208,7 @@ def test_browser_is_opened_with_a_link_that_logs_in_once(tiny_run, fake_server):
     assert other.get("/api/runs").status_code == 401
 
 
-def test_no_token_lets_everybody_in_on_loopback(tiny_run, fake_server):
+def test_no_token_disables_authentication_on_loopback(tiny_run, fake_server):
     messages, (apps, opened) = [], fake_server
     options = {"needs_token": False, "open_page": True, "echo": messages.append}
     serve([tiny_run], [], "127.0.0.1", 0, **options)

@@ -122,7 +122,7 @@ def test_generation_with_a_cache_equals_edited_full_passes(family):
 
 
 @pytest.mark.parametrize("family", ["marian", "t5"])
-def test_cross_attention_of_generation_knows_its_query_positions(family):
+def test_cross_attention_of_generation_has_query_positions(family):
     model, ids = build(family), torch.tensor([[5, 9, 3, 14, 7]])
     name = OUTPUTS[family][0]
     with regard.edit(model) as edits:

@@ -47,7 +47,7 @@ def test_seq2seq_models_and_language_models_can_be_searched():
         assert isinstance(model, DecoderModel)
 
 
-def test_states_keep_the_contract_and_know_their_batch_size():
+def test_states_fulfil_the_protocol_and_have_a_batch_size():
     states = [model.init_state(model.encode(SOURCE, LENGTHS)) for model in make_models()]
     states.append(LanguageModel(Embedding(9, 12), Decoder([])).init_state(batch_size=2))
     for state in states:

@@ -230,7 +230,7 @@ def test_file_cannot_be_locked_as_a_folder(tmp_path):
 
 
 @pytest.mark.parametrize("change", ["moved", "deleted", "replaced", "marker deleted"])
-def test_nothing_is_written_to_a_locked_folder_that_is_gone(tmp_path, change):
+def test_locked_folder_that_was_deleted_is_not_written_to(tmp_path, change):
     """Neither the folder nor a part of it is created again, also within a write."""
     run, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
     message = r"run was moved or deleted while it was in use; if it was moved, the same command"

@@ -119,7 +119,7 @@ def test_workers_are_single_threaded_and_torchs_threads_are_restored():
     torch.set_num_threads(before)
 
 
-def test_closing_tells_functions_and_drops_items_that_were_not_started():
+def test_close_signals_functions_and_drops_items_that_were_not_started():
     started = []
     with WorkerPool(1) as pool:
         results = pool.map(lambda n: started.append(n) or pool.is_closing.wait(20), range(9))

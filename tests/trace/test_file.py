@@ -57,7 +57,7 @@ def test_reading_a_trace_does_not_import_torch():
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
-def test_lone_surrogates_survive_a_file(tmp_path, name):
+def test_lone_surrogates_round_trip_through_a_file(tmp_path, name):
     tokens = {"text": TokenList(("\udfff", "\\udfff", "猫"))}
     trace = Trace(tokens=tokens, maps=(), title="\ud800")
     trace.save(tmp_path / name)

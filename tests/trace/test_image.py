@@ -25,7 +25,7 @@ def make_trace(image):
     return replace(trace, images={"source": image})
 
 
-def test_image_survives_a_file(tmp_path):
+def test_image_round_trips_through_a_file(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (4, 9, 3))
     make_trace(PatchImage(pixels, grid=(2, 3), first=1)).save(tmp_path / "trace.json.gz")
     image = load_trace(tmp_path / "trace.json.gz").images["source"]

@@ -7,7 +7,7 @@ from regard.trace import dequantize, quantize, to_array
 
 
 @pytest.mark.parametrize("bits", [8, 16])
-def test_quantized_values_come_back_to_half_a_step(bits):
+def test_quantized_values_are_restored_to_half_a_step(bits):
     values = np.random.default_rng(0).random((2, 3, 5)).astype(np.float32)
     restored = dequantize(quantize(values, bits), "values")
     assert restored.shape == values.shape

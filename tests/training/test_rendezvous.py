@@ -37,7 +37,7 @@ def meet(store, all_hellos, timeout=timedelta(seconds=20)):
         return [future.exception() or future.result() for future in futures]
 
 
-def test_processes_share_a_store_and_know_all_hosts():
+def test_processes_share_a_store_and_the_list_of_hosts():
     results = meet(HashStore(), hellos(3))
     assert {one.hosts for one in results} == {("host0", "host1", "host2")}
     assert {one.addresses for one in results} == {("10.0.0.0", "10.0.0.1", "10.0.0.2")}

@@ -76,7 +76,7 @@ numbers = st.floats(allow_nan=False)
         stop_reason=st.text(),
     )
 )
-def test_state_survives_json(state):
+def test_state_round_trips_through_json(state):
     back = TrainState.from_dict(json.loads(json.dumps(state.to_dict())))
     assert back == state
     assert list(back.validation_history) == list(state.validation_history)

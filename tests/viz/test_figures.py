@@ -34,7 +34,7 @@ def test_head_has_labels_title_caption_and_gold_outlines(trace):
     assert outlined == {(0, 1), (1, 2), (1, 3), (2, 2), (2, 3)}
 
 
-def test_axis_titles_say_what_rows_and_columns_are(trace):
+def test_axis_titles_describe_rows_and_columns(trace):
     def axis_titles(**selection):
         axes = plot_head(trace, **selection).axes[0]
         return axes.get_ylabel(), axes.get_xlabel()
@@ -54,7 +54,7 @@ def test_rows_named_by_input_words_have_their_own_gold_outlines(trace):
         assert labels(drawn.yaxis) == ["<s>", "猫", "坐", "着"]
 
 
-def test_maps_of_small_weights_have_their_own_scale_and_say_so():
+def test_maps_of_small_weights_have_their_own_scale_in_the_title():
     flat, peaked = np.full((3, 4), 0.25), np.eye(3, 4)
     trace = build_translation_trace(list("abcd"), list("xyz"), cross=[np.stack([flat, peaked])])
     drawn = plot_layer(trace)

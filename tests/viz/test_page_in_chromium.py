@@ -168,7 +168,7 @@ def test_every_control_is_reached_with_tab_and_has_a_name(open_page, trace):
         ("zh-CN", "2 个头中对齐得分最高（{:.2f}）"),
     ],
 )
-def test_caption_says_why_the_page_opens_at_a_head(open_page, trace, locale, reason):
+def test_caption_explains_the_head_that_the_page_opens_at(open_page, trace, locale, reason):
     trace = replace(trace, maps=trace.maps[2:3])
     chosen = select_head(trace)
     reason = reason.format(chosen.value)

@@ -43,7 +43,7 @@ def test_lines_fit_the_width_where_one_map_does(colour, width):
     assert all(f"0.{head}" in text for head in range(7))
 
 
-def test_heading_says_what_a_row_is():
+def test_heading_describes_the_rows():
     trace = build_translation_trace("abc", "xyz", cross=[[FLAT]], decoder_input="<xy")
     assert render_all_heads(trace, rows="output").splitlines()[1] == "writing ↓  reading →"
     assert render_all_heads(trace, rows="input").splitlines()[1] == "decoder input ↓  reading →"

@@ -237,7 +237,7 @@ def test_head_chosen_with_keys_reaches_python(trace, open_widgets, widget_of):
 
 
 @pytest.mark.browser
-def test_another_trace_is_shown_and_a_removed_view_hears_nothing(trace, open_widgets, widget_of):
+def test_another_trace_is_shown_and_a_removed_view_gets_no_events(trace, open_widgets, widget_of):
     window = open_widgets(
         widget_of(trace, "cross", 0, 0, height=500), widget_of(trace, "cross", 0, 0, height=500)
     )

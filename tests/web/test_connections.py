@@ -104,7 +104,7 @@ def test_connection_that_is_idle_longest_is_closed_for_a_new_one():
             read_response(connection)
 
 
-def test_request_in_progress_outlasts_any_number_of_idle_connections():
+def test_request_in_progress_is_kept_among_any_number_of_idle_connections():
     with serve(max_connections=4) as connect:
         busy = start_request(connect)
         for _ in range(40):
@@ -141,7 +141,7 @@ class ExhaustedListener(socket.socket):
         return super().accept()
 
 
-def test_accepting_goes_on_after_files_have_run_out_with_one_line_in_the_log(caplog, monkeypatch):
+def test_accepting_resumes_after_running_out_of_files_with_one_log_line(caplog, monkeypatch):
     monkeypatch.setattr(connections, "ACCEPT_RETRY_SECONDS", 0.001)
     listener = ExhaustedListener()
     with caplog.at_level(logging.WARNING), serve(8, listener) as connect:
