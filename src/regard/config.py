@@ -141,7 +141,7 @@ class TrainConfig:
     snapshots: bool = False  # keep the parameters of steps 0, 25, 50, 100, 200 …
     alignment_loss_weight: float = 0.0  # guided alignment: weight of its loss; 0 disables it
     alignment_layer: int = -2  # guided alignment: decoder layer; negative counts from the last
-    processes: int = 0  # that share every batch; 0 starts as many as pay on this host
+    processes: int = 0  # that share every batch; 0 starts as many as speed it up
     threads: int = 0  # per process; 0 is one for small models, which gain little from more
     shard: bool = False  # parameters and optimizer state over the processes (FSDP2)
     compile: bool = False  # the model, with torch.compile

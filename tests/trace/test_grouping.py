@@ -102,7 +102,7 @@ def test_collapsed_queries_are_averaged():
     np.testing.assert_allclose(trace.maps[0].weights, [[[1.0, 0.0], [0.475, 0.525]]], rtol=1e-6)
 
 
-def test_collapsing_is_idempotent_and_commutes_with_merging():
+def test_collapsing_is_idempotent_and_is_kept_by_merging():
     once = collapse_special(padded_trace())
     twice = collapse_special(once)
     assert once.tokens == twice.tokens

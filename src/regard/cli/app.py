@@ -71,7 +71,7 @@ EngineOption = Annotated[
     typer.Option(
         "--engine",
         metavar="[auto|torch|ctranslate2]",
-        help="What translates; auto takes CTranslate2 if it is installed and has the model.",
+        help="Engine; auto uses CTranslate2 if it is installed and supports the model.",
     ),
 ]
 Quantization = Annotated[
@@ -80,7 +80,9 @@ Quantization = Annotated[
         "--quantization", metavar="[float32|int8|…]", help="Of CTranslate2. Default: float32."
     ),
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Say which engine translates, and why.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", help="Report which engine translates, and why.")
+]
 
 
 def echo(text: str) -> None:

@@ -51,7 +51,7 @@ def train(
     ] = None,
     processes: Annotated[
         int | None,
-        typer.Option(help="Processes that share every batch. Default: as many as pay."),
+        typer.Option(help="Processes that share every batch. Default: as many as speed it up."),
     ] = None,
     changes: Settings = None,
 ) -> None:
@@ -344,49 +344,6 @@ def demo(
 
     with interruptible():
         run_demo(out, to=to, model=model, minutes=minutes, echo=echo_drawing)
-
-
-@command()
-def explore(
-    runs: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="[RUN …]", help="Run folders; demo-model if none are given."),
-    ] = None,
-    trace: Annotated[
-        list[Path] | None, typer.Option(help="Trace file to show; repeatable.")
-    ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 8765,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; any but localhost is open to other machines.")
-    ] = "127.0.0.1",
-    no_token: Annotated[
-        bool,
-        typer.Option(
-            "--no-token",
-            help="Disable authentication; only for localhost, whose users all get access.",
-        ),
-    ] = False,
-    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
-    engine: EngineOption = "auto",
-    quantization: Quantization = None,
-    verbose: Verbose = False,
-) -> None:
-    """Serve the explorer: translate and look at attention in a browser."""
-    from regard.explorer import serve
-
-    with interruptible():
-        serve(
-            runs or [],
-            trace or [],
-            host,
-            port,
-            needs_token=not no_token,
-            open_page=open_page,
-            engine=engine,
-            quantization=quantization,
-            verbose=verbose,
-            echo=echo,
-        )
 
 
 @command()

@@ -1,5 +1,6 @@
-"""The command `regard serve`."""
+"""The commands that serve over HTTP: `regard explore` and `regard serve`."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,6 +15,56 @@ from regard.cli.app import (
     interruptible,
 )
 
+Host = Annotated[
+    str,
+    typer.Option(
+        "--host", help="Address to listen on; any but localhost is open to other machines."
+    ),
+]
+Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 picks a free one.")]
+NoToken = Annotated[
+    bool,
+    typer.Option(
+        "--no-token",
+        help="Disable authentication; only for localhost, whose users all get access.",
+    ),
+]
+
+
+@command()
+def explore(
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[RUN …]", help="Run folders; demo-model if none are given."),
+    ] = None,
+    trace: Annotated[
+        list[Path] | None, typer.Option(help="Trace file to show; repeatable.")
+    ] = None,
+    port: Port = 8765,
+    host: Host = "127.0.0.1",
+    no_token: NoToken = False,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    engine: EngineOption = "auto",
+    quantization: Quantization = None,
+    verbose: Verbose = False,
+) -> None:
+    """Serve the explorer: translate and look at attention in a browser."""
+    from regard.explorer import serve as serve_explorer
+
+    with interruptible():
+        serve_explorer(
+            runs or [],
+            trace or [],
+            host,
+            port,
+            needs_token=not no_token,
+            open_page=open_page,
+            engine=engine,
+            quantization=quantization,
+            verbose=verbose,
+            echo=echo,
+        )
+
 
 @command()
 def serve(
@@ -23,10 +74,8 @@ def serve(
             metavar="RUN …", help="Run folders, or demo-model; RUN=en:fr names its languages."
         ),
     ],
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; any but localhost is open to other machines.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 5000,
+    host: Host = "127.0.0.1",
+    port: Port = 5000,
     token: Annotated[
         str | None,
         typer.Option(
@@ -35,13 +84,7 @@ def serve(
             help="Secret that requests carry. Default: a random one, which is printed.",
         ),
     ] = None,
-    no_token: Annotated[
-        bool,
-        typer.Option(
-            "--no-token",
-            help="Disable authentication; only for localhost, whose users all get access.",
-        ),
-    ] = False,
+    no_token: NoToken = False,
     workers: Annotated[int, typer.Option(min=1, help="Processes, each with its own models.")] = 1,
     allow_host: Annotated[
         list[str] | None,
