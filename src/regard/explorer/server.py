@@ -4,12 +4,12 @@ import secrets
 import threading
 import webbrowser
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
 from starlette.types import ASGIApp
 
-from regard.errors import RegardError
 from regard.explorer.app import create_app
 from regard.explorer.auth import SECRET_BYTES, LoginCodes, LoginMiddleware
 from regard.explorer.runs import RunRegistry
@@ -28,6 +28,7 @@ from regard.web import (
     SecurityHeadersMiddleware,
     ServerAddress,
     bind_socket,
+    check_needs_token,
     connection_limit,
     uvicorn_config,
 )
@@ -67,27 +68,15 @@ def serve(
         RegardError: if the port cannot be bound, a path is no run or no trace, there is no such
             engine or quantization, or `needs_token` is False for an address that is not loopback.
     """
-    if not needs_token and not ServerAddress(host).is_loopback:
-        raise RegardError(
-            f"host={host} needs a token, since other machines can reach it; "
-            "only localhost can do without"
-        )
+    check_needs_token(host, needs_token)
     with bind_socket(host, port) as listener:
         address = ServerAddress(host, listener.getsockname()[1])
         trace_registry = TraceRegistry(traces)
         if not (runs or traces):
             echo("No run given: using the English-French model that the package ships.")
             runs = [find_run(DEMO_MODEL)]
-
-        def describe(name: str, run: Run) -> None:
-            echo(f"{name}: {describe_engine(run.engine, run.model, engine)}")
-
-        run_registry = RunRegistry(
-            runs,
-            engine=engine,
-            quantization=quantization,
-            on_load=describe if verbose else None,
-        )
+        on_load = partial(_describe_run, engine, echo) if verbose else None
+        run_registry = RunRegistry(runs, engine=engine, quantization=quantization, on_load=on_load)
         preload_phrasebooks(map(run_registry.phrasebook, run_registry.names))
         token = secrets.token_urlsafe(SECRET_BYTES) if needs_token else None
         login_codes = LoginCodes()
@@ -105,16 +94,22 @@ def serve(
             query = "" if token is None else f"?token={token}"
             echo(f"The explorer is at {address.url}{query}  (Ctrl-C stops it)")
             if open_page:
-                url = (
-                    address.url if token is None else f"{address.url}?login={login_codes.create()}"
-                )
-                # in a thread: a text browser blocks until it is closed
-                threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+                login = "" if token is None else f"?login={login_codes.create()}"
+                _open_browser(f"{address.url}{login}")
 
         HTTPServer(
             uvicorn_config(app, shutdown_seconds=int(REQUEST_TIMEOUT_SECONDS) + 5),
             on_started=announce,
         ).run([listener])
+
+
+def _describe_run(engine: str, echo: Callable[[str], None], name: str, run: Run) -> None:
+    echo(f"{name}: {describe_engine(run.engine, run.model, engine)}")
+
+
+def _open_browser(url: str) -> None:
+    """Open a page in a thread: a text browser blocks until it is closed."""
+    threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
 
 def secure_app(

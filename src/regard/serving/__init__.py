@@ -5,7 +5,7 @@
 1. The package `web` accepts the connection and bounds what clients can do; `middleware.secure_app`
    stacks its middlewares and adds two for LibreTranslate's clients: `FormMiddleware`, since they
    may send HTML forms, and `ApiKeyMiddleware`, since they put the token into the body.
-2. `app.create_app`: FastAPI validates the body as `schemas.TranslateRequest`.
+2. `app.create_app`: FastAPI validates the body as `schemas.LibreTranslateRequest`.
 3. `service.TranslationService` finds the run of the two languages, splits texts into lines, encodes
    them and checks their lengths. A request that is invalid gets 400.
 4. `dynamic_batching.DynamicBatcher` queues the lines and translates them in threads, together with

@@ -33,6 +33,7 @@ from regard.web import (
     HTTPServer,
     ServerAddress,
     bind_socket,
+    check_needs_token,
     connection_limit,
     uvicorn_config,
 )
@@ -201,11 +202,7 @@ def _choose_token(host: str, token: str | None, needs_token: bool) -> str | None
     if not needs_token:
         if token is not None:
             raise RegardError("a token is given, but none is needed; leave one of the two out")
-        if not ServerAddress(host).is_loopback:
-            raise RegardError(
-                f"host={host} needs a token, since other machines can reach it; "
-                "only localhost can do without"
-            )
+        check_needs_token(host, needs_token)
         return None
     if token is None:
         return secrets.token_urlsafe(TOKEN_BYTES)

@@ -30,6 +30,7 @@ with needs_extra("explorer", "an HTTP server needs"):
         SecurityHeadersMiddleware,
         ServerAddress,
         TokenAuthMiddleware,
+        check_needs_token,
         is_equal_secret,
     )
     from regard.web.server import HTTPServer, bind_socket, uvicorn_config
@@ -49,6 +50,7 @@ __all__ = [
     "ServerAddress",
     "TokenAuthMiddleware",
     "bind_socket",
+    "check_needs_token",
     "connection_limit",
     "error_response",
     "install_error_handlers",

@@ -14,6 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from regard.errors import RegardError
 from regard.web.error_handlers import error_response
 
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
@@ -110,6 +111,15 @@ class ServerAddress:
         ):
             return True
         return name in LOOPBACK_HOSTS or name == _bracketed(self.host).lower()
+
+
+def check_needs_token(host: str, needs_token: bool) -> None:
+    """Raise RegardError if other machines could reach a server that needs no token."""
+    if not needs_token and not ServerAddress(host).is_loopback:
+        raise RegardError(
+            f"host={host} needs a token, since other machines can reach it; "
+            "only localhost can do without"
+        )
 
 
 class SecurityHeadersMiddleware(RequestMiddleware):
