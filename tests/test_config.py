@@ -9,6 +9,7 @@ from regard.config import (
     DataConfig,
     ModelConfig,
     RunConfig,
+    SearchConfig,
     TrainConfig,
     parse_assignment,
     read_toml,
@@ -240,3 +241,32 @@ def test_value_out_of_range_is_refused_with_its_limits(setting, message):
 @pytest.mark.parametrize(("text", "value"), [(".3", 0.3), ("-.5", -0.5), ("words", "words")])
 def test_assignment_value_may_be_a_bare_number_or_word(text, value):
     assert parse_assignment(f"model.dropout={text}") == {"model": {"dropout": value}}
+
+
+@pytest.mark.parametrize("name", ["width", "model.width", "modle.width"])
+def test_setting_without_its_section_is_refused_with_the_section(name):
+    with pytest.raises(
+        RegardError, match=r"width must be in its section: under \[model\] in a file"
+    ):
+        RunConfig.from_dict({name: 32})
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: ModelConfig(kind="transfomer"), "'transfomer'. Did you mean 'transformer'"),
+        (lambda: ModelConfig(width="big"), "model.width must be an integer, but it is 'big'"),
+        (lambda: SearchConfig(length_penalty="x"), "search.length_penalty must be a number"),
+        (lambda: TrainConfig(betas=0.9), "train.betas must be 2 numbers, but it is 0.9"),
+        (lambda: DataConfig(joint="yes"), "data.joint must be true or false, but it is 'yes'"),
+    ],
+)
+def test_value_of_the_wrong_type_is_refused_in_a_constructor(unchecked, build, message):
+    with pytest.raises(RegardError, match=message):
+        build()
+
+
+def test_constructor_converts_to_the_type_of_the_setting(unchecked):
+    config = TrainConfig(minutes=3, betas=[0, 0.5])
+    assert type(config.minutes) is float
+    assert config.betas == (0.0, 0.5)

@@ -48,6 +48,7 @@ class DataConfig:
     bpe_dropout: float = 0.1  # BPE-dropout: probability of skipping a merge
 
     def __post_init__(self) -> None:
+        _normalise("data", self)
         _check_range(
             "data",
             self,
@@ -96,6 +97,7 @@ class ModelConfig:
     tie_output: bool = True  # the output projection is the target embedding
 
     def __post_init__(self) -> None:
+        _normalise("model", self)
         _check_range(
             "model",
             self,
@@ -149,6 +151,7 @@ class TrainConfig:
     seed: int = 0  # of initialization, batches, dropout, the hold-out split and BPE-dropout
 
     def __post_init__(self) -> None:
+        _normalise("train", self)
         _check_range(
             "train",
             self,
@@ -195,6 +198,7 @@ class SearchConfig:
     length_penalty: float = 1.0  # exponent of the length that divides the log-probability
 
     def __post_init__(self) -> None:
+        _normalise("search", self)
         _check_range("search", self, beam_size=(1, 10**6))
         if not abs(self.length_penalty) <= MAX_LENGTH_PENALTY:
             raise RegardError(
@@ -236,17 +240,28 @@ class RunConfig:
         Raises:
             RegardError: if a section or setting is unknown, or a value has the wrong type or range.
         """
-        sections_known = [one.name for one in fields(self)]
+        known = [one.name for one in fields(self)]
         changed = {}
         for name, settings in sections.items():
-            if name not in sections_known:
-                raise unknown_name("section", name, sections_known)
+            if name not in known:
+                raise self._unknown_section(name)
             if not isinstance(settings, Mapping):
                 raise RegardError(
                     f"[{name}] must be a table of settings, but it is {shorten(settings)}"
                 )
             changed[name] = _update_section(name, getattr(self, name), settings)
         return replace(self, **changed)
+
+    def _unknown_section(self, name: object) -> RegardError:
+        """Return the error for a section that does not exist; it may be a setting without one."""
+        key = str(name).rpartition(".")[2]
+        for section in fields(self):
+            if key in (one.name for one in fields(getattr(self, section.name))):
+                return RegardError(
+                    f"the setting {key} must be in its section: under [{section.name}] in a file, "
+                    f"{{{section.name!r}: {{{key!r}: ...}}}} in Python"
+                )
+        return unknown_name("section", name, [one.name for one in fields(self)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return every setting, defaults included, as JSON represents it."""
@@ -319,6 +334,13 @@ def _update_section(name: str, section: Section, settings: Mapping[str, Any]) ->
             raise unknown_name("setting", f"{name}.{key}", [f"{name}.{known}" for known in types])
         changed[key] = _coerce(f"{name}.{key}", value, types[key])
     return replace(section, **changed)  # type: ignore[type-var]
+
+
+def _normalise(name: str, section: Any) -> None:
+    """Give each setting of a frozen section the type of its field: an int for a float, a list."""
+    for one in fields(section):
+        value = _coerce(f"{name}.{one.name}", getattr(section, one.name), one.type)
+        object.__setattr__(section, one.name, value)
 
 
 def _coerce(name: str, value: Any, annotation: Any) -> Any:

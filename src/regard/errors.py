@@ -34,7 +34,27 @@ class SharedError(RegardError):
     """An error of one process of a run that all its processes raise; one per host prints it."""
 
 
-def unknown_name(kind: str, name: str, known: Collection[str]) -> RegardError:
+def wrong_type(name: str, expected: str, value: object) -> TypeError:
+    """Return the error for an argument of a wrong type.
+
+    Args:
+        name: the argument.
+        expected: what it must be.
+        value: what it is.
+
+    Example:
+        >>> str(wrong_type("path", "a path", 5))
+        'path must be a path, but it is of type int'
+    """
+    actual = f"of type {type(value).__name__}"
+    if value is None:
+        actual = "None"
+    elif isinstance(value, type):
+        actual = f"the class {value.__name__}"
+    return TypeError(f"{name} must be {expected}, but it is {actual}")
+
+
+def unknown_name(kind: str, name: object, known: Collection[str]) -> RegardError:
     """Return the error for a name that does not exist, with the nearest one that does.
 
     Args:
@@ -46,11 +66,11 @@ def unknown_name(kind: str, name: str, known: Collection[str]) -> RegardError:
         >>> str(unknown_name("kernel", "boxar", ["boxcar", "gaussian"]))
         "no kernel is called 'boxar'. Did you mean 'boxcar'? Choose from: boxcar, gaussian."
     """
-    near = get_close_matches(name, known, n=1)
+    near = get_close_matches(str(name), known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     names = sorted(known)
     if len(names) > MAX_CHOICES:
-        nearest = get_close_matches(name, names, n=MAX_CHOICES, cutoff=0.0)
+        nearest = get_close_matches(str(name), names, n=MAX_CHOICES, cutoff=0.0)
         names = [*sorted(nearest), f"and {len(names) - MAX_CHOICES} others"]
     choices = ", ".join(names)
     return RegardError(f"no {kind} is called {shorten(name)}.{hint} Choose from: {choices}.")

@@ -203,7 +203,7 @@ def test_captured_weights_have_no_gradient():
 
 
 def test_invalid_arguments_are_refused(unchecked):
-    with pytest.raises(TypeError, match="model must be an nn.Module, but it is a function"):
+    with pytest.raises(TypeError, match="model must be an nn.Module, but it is of type function"):
         watch(lambda x: x).__enter__()
     with pytest.raises(RegardError, match="keep must be one of auto, all, summary, but it is 'top"):
         watch(SelfAttention(), keep="top").__enter__()

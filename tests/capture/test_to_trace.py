@@ -188,3 +188,11 @@ def test_only_masked_keys_are_padding(by_softmax):
     capture = run_watched(model, rows, torch.arange(5) < torch.tensor([[3], [5]]))
     assert capture.trace(batch_index=0).tokens["text"].padding == (3, 4)
     assert capture.trace(batch_index=1).tokens["text"].padding == ()
+
+
+def test_text_in_place_of_its_tokens_is_a_type_error(unchecked):
+    model = MultiHeadAttention(12, heads=3)
+    with watch(model) as capture:
+        model(torch.randn(1, 3, 12))
+    with pytest.raises(TypeError, match=r"tokens must be a list of strings, such as text.split\("):
+        capture.trace("a b")

@@ -164,3 +164,9 @@ def test_capture_takes_the_target_from_labels(tokenizer):
     written, read = trace.tokens["target"], trace.tokens["decoder_input"]
     assert written.pieces == ("▁le", "▁chat", "</s>", "<pad>") and written.padding == (3,)
     assert read.pieces == ("…", "▁le", "▁chat", "</s>")
+
+
+@pytest.mark.parametrize("text", [["the", "cat"], 7])
+def test_text_that_is_no_string_is_a_type_error(tokenizer, unchecked, text):
+    with pytest.raises(TypeError, match="text must be a string, but it is of type"):
+        trace_hf(build(hf.BertConfig, BERT), tokenizer, text)

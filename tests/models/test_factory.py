@@ -28,6 +28,11 @@ def test_embeddings_are_shared_if_vocabularies_are_one_and_the_config_allows_it(
         assert separate.source_embedding is not separate.target_embedding
 
 
+def test_config_of_another_type_is_a_type_error(unchecked):
+    with pytest.raises(TypeError, match="config must be a ModelConfig, but it is of type dict"):
+        build(SMALL, 9)
+
+
 @pytest.mark.parametrize("kind", ["transformer", "recurrent"])
 def test_output_projection_is_the_target_embedding_if_tied(kind):
     tied = build(ModelConfig(**SMALL, kind=kind), (9, 7))

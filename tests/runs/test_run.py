@@ -43,6 +43,26 @@ def test_folder_without_settings_is_refused(tmp_path):
         load(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("demo_model", "it has no settings.json; did you mean demo-model\\?$"),
+        ("pairs.tsv", "a run is a folder, and it is a file$"),
+        ("cat.json", "and it is a file; `regard explore --trace .*cat.json` opens a trace"),
+    ],
+)
+def test_path_that_is_no_run_is_refused_with_what_was_probably_meant(tmp_path, name, message):
+    if "." in name:
+        (tmp_path / name).write_text("text")
+    with pytest.raises(RegardError, match=message):
+        load(tmp_path / name)
+
+
+def test_path_of_another_type_is_a_type_error(unchecked):
+    with pytest.raises(TypeError, match="path must be a run folder, but it is of type int"):
+        load(5)
+
+
 def test_run_without_parameters_is_refused(folder):
     folder.model.unlink()
     with pytest.raises(RegardError, match="has no parameters yet: the first validation saves some"):

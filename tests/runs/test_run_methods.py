@@ -90,10 +90,52 @@ def test_option_out_of_range_is_refused(run, options, message):
         run.translate(SENTENCES, **options)
 
 
-@pytest.mark.parametrize("text", [b"bytes", [SENTENCES[0], 7], [["a"]]])
-def test_text_that_is_no_string_is_a_type_error(run, unchecked, text):
-    with pytest.raises(TypeError, match="text must be a string or several of them, but one is a"):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"bytes", "^text must be a string or several of them, but it is of type bytes"),
+        (7, "^text must be a string or several of them, but it is of type int"),
+        (None, "^text must be a string or several of them, but it is None"),
+        ([SENTENCES[0], 7], "^each text must be a string, but it is of type int"),
+        ([["a"]], "^each text must be a string, but it is of type list"),
+    ],
+)
+def test_text_that_is_no_string_is_a_type_error(run, unchecked, text, message):
+    with pytest.raises(TypeError, match=message):
         run.translate(text)
+
+
+def test_prefix_that_is_no_string_is_a_type_error(run, unchecked):
+    with pytest.raises(TypeError, match="^prefix must be a string or several .* of type int"):
+        run.translate("the cat", prefix=3)
+
+
+def test_length_penalty_that_is_no_number_is_refused_by_the_name_of_the_argument(run, unchecked):
+    with pytest.raises(RegardError, match="^length_penalty must be a number, but it is 'x'"):
+        run.translate("the cat", length_penalty="x")
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        (SENTENCES, None, "^source must be a string, but it is of type list"),
+        ("the cat", 5, "^target must be a string, token ids or a Translation, but it is of type"),
+    ],
+)
+def test_trace_of_another_type_is_a_type_error(run, unchecked, source, target, message):
+    with pytest.raises(TypeError, match=message):
+        run.trace(source, target)
+
+
+def test_test_set_of_another_type_is_a_type_error(run, unchecked):
+    with pytest.raises(TypeError, match="^reference must be a file or a list of lines, .* int"):
+        run.evaluate(["the cat"], 1)
+
+
+def test_run_is_represented_in_one_short_line(run):
+    size = sum(parameter.numel() for parameter in run.model.parameters())
+    expected = f"<Run {str(run.folder.path)!r}: transformer, {size:,} parameters>"
+    assert repr(run) == expected
 
 
 @pytest.mark.parametrize("name", ["beam_size", "n_best", "top_k", "seed"])

@@ -223,3 +223,9 @@ def test_importing_the_trace_package_does_not_import_viz():
     code = "import sys, regard.trace; print('regard.viz' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "False\n"
+
+
+def test_trace_is_represented_in_one_short_line():
+    cross = [random_weights(3, 5, 7)] * 2
+    trace = build_translation_trace(pieces(7), pieces(5), cross=cross, title="a → b", model="run")
+    assert repr(trace) == "<Trace 'a → b' of run: 2 cross maps; tokens: 7 source, 5 target>"

@@ -7,11 +7,11 @@ import pytest
 
 from helpers.tiny_corpus import TINY, tiny_pairs, write_tsv
 from helpers.training import are_equal, discard, load_parameters
-from regard.config import RunConfig
+from regard.config import ModelConfig, RunConfig
 from regard.data import Corpus, Pair
 from regard.errors import RegardError
-from regard.training import train
-from regard.training.arguments import collect_settings, to_corpus
+from regard.training import Callback, train
+from regard.training.arguments import check_callbacks, collect_settings, to_corpus
 
 PAIRS = [("a cat", "un chat"), (" a dog ", "un chien\n"), ("two\nlines", "deux\tlignes")]
 STRIPPED = [Pair(source.strip(), target.strip()) for source, target in PAIRS]
@@ -75,7 +75,9 @@ def test_corpus_is_used_as_it_is(stack):
 @pytest.mark.parametrize(
     ("corpus", "message"),
     [
-        (7, "corpus must be a file, two parallel files or pairs of strings, but it is a int"),
+        (7, "corpus must be a file, two parallel files or pairs of strings, but it is of type int"),
+        (b"pairs.tsv", "but it is of type bytes"),
+        ({"a": "b"}, "but it is of type dict"),
         ([("a", "b"), ("c",)], r"pairs of strings \(source, target\), but pair 1 is \('c',\)"),
         ([("a", 7)], r"but pair 0 is \('a', 7\)"),
         (iter(["ab"]), "but pair 0 is 'ab'"),
@@ -84,6 +86,41 @@ def test_corpus_is_used_as_it_is(stack):
 def test_corpus_of_another_type_is_a_type_error(stack, unchecked, corpus, message):
     with pytest.raises(TypeError, match=message):
         list(to_corpus(corpus, stack).read())
+
+
+@pytest.mark.parametrize("settings", ["run.toml", [("model", {})], ModelConfig(), 3])
+def test_settings_that_are_no_dict_are_a_type_error(unchecked, settings):
+    expected = (
+        r"settings must be a dict \{section: \{key: value\}\} or a RunConfig, but it is of type"
+    )
+    with pytest.raises(TypeError, match=expected):
+        collect_settings(settings)
+
+
+def test_preset_of_another_type_is_refused_with_the_choices(unchecked):
+    with pytest.raises(RegardError, match="no preset is called 3. Choose from: multi30k"):
+        collect_settings((), preset=3)
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "message"),
+    [
+        (Callback(), "callbacks must be a list of Callback objects, but it is of type Callback"),
+        ([print], "each callback must be an object of a subclass of regard.Callback, .* of type"),
+        ([Callback], "each callback must be an object of .* but it is the class Callback"),
+    ],
+)
+def test_callbacks_of_another_type_are_a_type_error(unchecked, callbacks, message):
+    with pytest.raises(TypeError, match=message):
+        check_callbacks(callbacks)
+
+
+def test_wrong_callback_or_folder_is_refused_before_a_run_is_created(unchecked, tmp_path):
+    with pytest.raises(TypeError, match="each callback must be"):
+        train(PAIRS, tmp_path / "run", callbacks=[print], echo=discard)
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(TypeError, match="out must be the path of a run folder, but it is of type"):
+        train(PAIRS, 5, echo=discard)
 
 
 def test_alignments_belong_to_files(stack):

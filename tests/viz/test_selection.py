@@ -123,3 +123,9 @@ def test_head_that_is_not_given_is_the_selected_one():
     assert resolve_head(trace, "encoder")[1:] == (0, 1)
     with pytest.raises(RegardError, match=r"no head of cross\.0, cross\.1 with number 7"):
         resolve_head(trace, head=7)
+
+
+@pytest.mark.parametrize("selection", [{"layer": "1"}, {"layer": 0.5}, {"layer": 0, "head": "0"}])
+def test_layer_or_head_that_is_no_integer_is_a_type_error(trace, unchecked, selection):
+    with pytest.raises(TypeError, match="^(layer|head) must be an integer, but it is of type"):
+        label_head(trace, "cross", **selection)

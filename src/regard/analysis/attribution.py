@@ -26,7 +26,7 @@ from regard.capture import (
     watch_gradients,
     windows_to_positions,
 )
-from regard.errors import RegardError, unknown_name
+from regard.errors import RegardError, unknown_name, wrong_type
 from regard.trace import Array, AttentionMap, TokenList, Trace
 
 METHODS = (
@@ -113,7 +113,7 @@ def attribute(
         ('chefer', (1, 4, 4), 'text')
     """
     if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be an nn.Module, but it is a {type(model).__name__}")
+        raise wrong_type("model", "an nn.Module", model)
     if method not in METHODS:
         raise unknown_name("attribution method", method, METHODS)
     if model.training:

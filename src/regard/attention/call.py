@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard._support.torch_modes import in_functorch
 from regard.attention.scores import Score, ScoreFunction, as_score, get_score
-from regard.errors import RegardError
+from regard.errors import RegardError, wrong_type
 from regard.masks import AttentionShape, Mask, as_mask, is_broadcastable
 
 
@@ -143,7 +143,7 @@ def unstack_groups(rows: Tensor, groups: int) -> Tensor:
 def _check_dtypes(queries: Tensor, keys: Tensor, values: Tensor) -> None:
     for name, tensor in (("queries", queries), ("keys", keys), ("values", values)):
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"{name} must be a tensor, but it is a {type(tensor).__name__}")
+            raise wrong_type(name, "a tensor", tensor)
         if not tensor.is_floating_point():
             raise TypeError(
                 f"{name} must be floating-point, but it is {tensor.dtype}; pass {name}.float()"

@@ -47,7 +47,7 @@ from regard.capture.mode_stack import remove
 from regard.capture.record import KEEP_CHOICES, Keep
 from regard.capture.tracked_weights import MatchedAttention
 from regard.capture.weight_tracker import WeightTracker, appended_keys
-from regard.errors import RegardError, unknown_name
+from regard.errors import RegardError, unknown_name, wrong_type
 
 FUSED_FUNCTIONS = {"scaled_dot_product_attention", "flex_attention"}
 
@@ -116,7 +116,7 @@ def watch(
         torch.Size([2, 3, 5, 5])
     """
     if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be an nn.Module, but it is a {type(model).__name__}")
+        raise wrong_type("model", "an nn.Module", model)
     names = ModuleNames(model)
     patterns = _check_arguments(keep, modules, names)
     capture = Capture(type(model).__name__, keep, patterns, heads, keep_vectors=keep_vectors)

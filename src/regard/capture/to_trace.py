@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from regard.capture.record import CapturedAttention
-from regard.errors import RegardError
+from regard.errors import RegardError, wrong_type
 from regard.trace import Array, AttentionMap, AttentionSummary, TokenList, Trace, to_array
 from regard.trace.block_summary import TensorSummary, tile_edges
 
@@ -141,7 +141,11 @@ def _name_given(records: Records, source: Tokens, target: Tokens, has_written: b
 
 
 def _to_list(tokens: TokenList | Sequence[str]) -> TokenList:
-    return tokens if isinstance(tokens, TokenList) else TokenList(tuple(tokens))
+    if isinstance(tokens, TokenList):
+        return tokens
+    if isinstance(tokens, str):
+        raise wrong_type("tokens", "a list of strings, such as text.split()", tokens)
+    return TokenList(tuple(tokens))
 
 
 def shift_to_written(read: TokenList) -> TokenList:

@@ -209,7 +209,7 @@ def _decode(line: bytes, path: Path, number: int) -> str:
     except UnicodeDecodeError as error:
         raise RegardError(
             f"{path} must be UTF-8, but line {number} is not, at byte {error.start}; "
-            "`iconv -t utf-8` can convert it"
+            "`iconv -f ENCODING -t utf-8` can convert it"
         ) from error
 
 

@@ -29,7 +29,7 @@ from regard.capture.isolation import (
 )
 from regard.capture.mode_stack import push_below
 from regard.capture.tracked_weights import MatchedAttention
-from regard.errors import RegardError
+from regard.errors import RegardError, wrong_type
 from regard.interventions.editable import (
     CallLocation,
     EditableAttention,
@@ -73,7 +73,7 @@ def edit(model: nn.Module) -> Iterator[Edits]:
         ...     output, _ = model(x, x, x, need_weights=False)
     """
     if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be an nn.Module, but it is a {type(model).__name__}")
+        raise wrong_type("model", "an nn.Module", model)
     names = ModuleNames(model)
     edits = Edits(names)
     mode = EditMode(names, edits, type(model).__name__)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from regard.errors import RegardError
+from regard.errors import RegardError, wrong_type
 from regard.masks.shape import AttentionShape, is_broadcastable
 
 AXES = ("batch", "head", "query", "key")
@@ -159,7 +159,7 @@ def as_mask(mask: Mask | Tensor) -> Mask:
     if isinstance(mask, Tensor):
         return _TensorMask(check_boolean("mask", mask))
     raise TypeError(
-        f"mask must be a mask or a boolean tensor, but it is a {type(mask).__name__}; "
+        f"{wrong_type('mask', 'a mask or a boolean tensor', mask)}; "
         "regard.masks has causal(), lengths(...), padding(...) and more"
     )
 

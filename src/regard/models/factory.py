@@ -9,7 +9,7 @@ from torch import nn
 
 from regard.attention import MultiHeadAttention
 from regard.config import ModelConfig
-from regard.errors import RegardError
+from regard.errors import RegardError, wrong_type
 from regard.models.encoder_decoder import Decoder, Encoder
 from regard.models.layers import Embedding, FeedForward, TransformerLayer
 from regard.models.recurrent import RecurrentModel
@@ -43,6 +43,8 @@ def build(config: ModelConfig, vocab_size: int | tuple[int, int]) -> Transformer
         >>> len(model.output_weight)
         90
     """
+    if not isinstance(config, ModelConfig):
+        raise wrong_type("config", "a ModelConfig", config)
     source_size, target_size = (
         (vocab_size, vocab_size) if isinstance(vocab_size, int) else vocab_size
     )

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypedDict
 
+from regard._support.text import count
 from regard.config import SearchConfig
 from regard.decoding import SamplingConfig
-from regard.errors import RegardError
+from regard.errors import RegardError, wrong_type
 
 
 class TranslateOptions(TypedDict, total=False):
@@ -25,13 +26,17 @@ class TranslateOptions(TypedDict, total=False):
     progress: bool
 
 
-def check_strings(name: str, texts: Iterable[str]) -> None:
-    """Raise TypeError unless all texts are strings."""
+def to_strings(name: str, given: str | Iterable[str]) -> list[str]:
+    """Return one string or several as a list; raise TypeError if it is something else."""
+    if isinstance(given, str):
+        return [given]
+    if not isinstance(given, Iterable) or isinstance(given, bytes):
+        raise wrong_type(name, "a string or several of them", given)
+    texts = list(given)
     for text in texts:
         if not isinstance(text, str):
-            raise TypeError(
-                f"{name} must be a string or several of them, but one is a {type(text).__name__}"
-            )
+            raise wrong_type(f"each {name}", "a string", text)
+    return texts
 
 
 def check_integers(**values: int | None) -> None:
@@ -72,14 +77,14 @@ def sampling_config(
     return SamplingConfig(**given) if sample else None  # type: ignore[arg-type]
 
 
-def expand_prefix(prefix: str | Sequence[str] | None, count: int) -> list[str] | None:
+def expand_prefix(prefix: str | Sequence[str] | None, sentences: int) -> list[str] | None:
     """Return a prefix for each sentence."""
     if prefix is None or isinstance(prefix, str):
-        return [prefix] * count if prefix else None
-    check_strings("prefix", prefix)
-    if len(prefix) != count:
+        return [prefix] * sentences if prefix else None
+    prefixes = to_strings("prefix", prefix)
+    if len(prefixes) != sentences:
         raise RegardError(
-            f"prefix must be one text, or one for each of {count} sentences, but there are "
-            f"{len(prefix)}"
+            f"prefix must be one text, or one for each of {count(sentences, 'sentence')}, but "
+            f"there are {len(prefixes)}"
         )
-    return list(prefix)
+    return prefixes

@@ -24,7 +24,7 @@ from regard.data import (
     whitespace_spans,
 )
 from regard.decoding import TranslationOptions
-from regard.errors import RegardError
+from regard.errors import RegardError, wrong_type
 from regard.evaluation import (
     AlignmentReport,
     EvaluationReport,
@@ -52,6 +52,9 @@ def read_test_set(source: Lines, reference: Lines, gold: GoldLinks | None = None
         RegardError: if there are none, or not equally many on each side.
     """
     given = (source, reference) if gold is None else (source, reference, gold)
+    for argument, lines in zip(("source", "reference", "gold"), given, strict=False):
+        if not isinstance(lines, str | PathLike | Iterable):
+            raise wrong_type(argument, "a file or a list of lines", lines)
     paths = [Path(one) for one in given if isinstance(one, str | PathLike)]
     if len(paths) == len(given):
         pairs = list(read_pairs(paths[:2], *paths[2:]))

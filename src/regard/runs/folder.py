@@ -5,6 +5,7 @@ import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -16,7 +17,7 @@ from regard._support.reading import read_bounded
 from regard._support.strict_json import parse_object
 from regard.config import RunConfig
 from regard.data import Tokenizers
-from regard.errors import RegardError
+from regard.errors import RegardError, wrong_type
 from regard.runs import log, parameters
 
 SECTIONS = ("data", "model", "train", "search")
@@ -220,14 +221,24 @@ class RunFolder:
             _check_version(self.settings, content)
             return parse(content)
         except OSError as error:
-            raise RegardError(
-                f"{self.path} is not a run: it has no settings.json; "
-                f"`regard train PAIRS --out {self.path}` creates one"
-            ) from error
+            raise self._not_a_run() from error
         except RegardError:
             raise
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise RegardError(f"{self.settings} is damaged or was edited: {error}") from error
+
+    def _not_a_run(self) -> RegardError:
+        """Return the error for a path without settings, with what was probably meant."""
+        if self.path.is_file():
+            is_trace = self.path.name.endswith((".json", ".json.gz", ".jsonl", ".jsonl.gz"))
+            hint = f"; `regard explore --trace {self.path}` opens a trace" if is_trace else ""
+            return RegardError(
+                f"{self.path} is not a run: a run is a folder, and it is a file{hint}"
+            )
+        hint = f"`regard train PAIRS --out {self.path}` creates one"
+        if not self.path.exists() and get_close_matches(self.path.name, [DEMO_MODEL], cutoff=0.8):
+            hint = f"did you mean {DEMO_MODEL}?"
+        return RegardError(f"{self.path} is not a run: it has no settings.json; {hint}")
 
     def read_log(self) -> list[dict[str, Any]]:
         """Return the entries of the training log; an incomplete last line is ignored.
@@ -307,6 +318,8 @@ def find_run(path: str | PathLike[str]) -> Path:
         >>> find_run("demo-model").name
         'demo-model'
     """
+    if not isinstance(path, str | PathLike):
+        raise wrong_type("path", "a run folder", path)
     path = Path(path)
     if path == Path(DEMO_MODEL) and not path.exists():
         return PRETRAINED / DEMO_MODEL

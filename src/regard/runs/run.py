@@ -5,20 +5,21 @@ from dataclasses import dataclass, replace
 from typing import Literal, Unpack, overload
 
 from regard._support.resources import parallel_map
+from regard._support.text import count
 from regard.config import RunConfig
 from regard.data import Tokenizers, WordSpans
 from regard.decoding import Translation, TranslationOptions, translate
 from regard.decoding.engines import Engine, TorchEngine
-from regard.errors import RegardError
+from regard.errors import RegardError, wrong_type
 from regard.evaluation import EvaluationReport
 from regard.models import Seq2SeqModel
 from regard.runs.arguments import (
     TranslateOptions,
     check_integers,
-    check_strings,
     expand_prefix,
     sampling_config,
     search_config,
+    to_strings,
 )
 from regard.runs.evaluation import GoldLinks, Lines, evaluate_pairs, read_test_set
 from regard.runs.folder import RunFolder
@@ -27,7 +28,7 @@ from regard.runs.tracing import attribute_translation, trace_translation
 from regard.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Run:
     """A trained translation model: `regard.load` and `regard.train` return it.
 
@@ -53,6 +54,11 @@ class Run:
     def __post_init__(self) -> None:
         if self.engine is None:
             object.__setattr__(self, "engine", TorchEngine(self.model, self.tokenizers))
+
+    def __repr__(self) -> str:
+        """Return a line: the folder, and the kind and size of the model."""
+        size = count(sum(p.numel() for p in self.model.parameters()), "parameter")
+        return f"<Run {str(self.folder.path)!r}: {self.settings.model.kind}, {size}>"
 
     @property
     def name(self) -> str:
@@ -137,8 +143,7 @@ class Run:
             >>> best.score >= second.score
             True
         """
-        sentences = [text] if isinstance(text, str) else list(text)
-        check_strings("text", sentences)
+        sentences = to_strings("text", text)
         options = self.translation_options(
             beam_size=beam_size,
             n_best=n_best,
@@ -291,9 +296,13 @@ class Run:
         self, source: str, target: str | Sequence[int] | Translation | None
     ) -> tuple[str, str | Sequence[int]]:
         """Return the stripped source and its translation; raise if one is empty."""
+        if not isinstance(source, str):
+            raise wrong_type("source", "a string", source)
         source = source.strip()  # as `translate` does
         if not source:
             raise RegardError("source must have words to trace, but it is empty")
+        if not isinstance(target, str | Sequence | Translation | None):
+            raise wrong_type("target", "a string, token ids or a Translation", target)
         output = self.translate(source) if target is None else target
         if isinstance(output, Translation):
             output = output.tokens
@@ -334,6 +343,7 @@ class Run:
 
         Raises:
             RegardError: if the texts are empty or do not match, or an argument is out of range.
+            TypeError: if a text is neither a file nor a list of lines.
 
         Example:
             >>> report = run.evaluate(["the old cat sees the dog"], ["le vieux chat voit le chien"])

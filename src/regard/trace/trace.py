@@ -1,10 +1,12 @@
 """The trace, which holds attention maps and the token lists of their axes."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from regard._support import text
 from regard.errors import RegardError
 from regard.trace import value_checks
 from regard.trace.attention_map import AttentionMap, Kind, TokenList
@@ -17,7 +19,7 @@ Rows = Literal["output", "input"]
 """Which token names a row of a decoder: the one written at that step, or the one read."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class Trace:
     """Where a model attended on one input: attention maps, and the token lists of their axes.
 
@@ -38,6 +40,8 @@ class Trace:
         >>> trace = build_translation_trace(["a", "b"], ["x"], cross=[[[[0.25, 0.75]]]])
         >>> [(m.name, m.kind, m.shape) for m in trace.maps]
         [('cross.0', 'cross', (1, 1, 2))]
+        >>> trace
+        <Trace: 1 cross map; tokens: 2 source, 1 target>
     """
 
     tokens: Mapping[str, TokenList]
@@ -56,6 +60,15 @@ class Trace:
         if self.gold is not None:
             _check_gold(self.gold, self.tokens)
         check_images(self.images, self.tokens)
+
+    def __repr__(self) -> str:
+        """Return a line: title and model, how many maps of each kind, and tokens of each list."""
+        kinds = Counter(attention_map.kind for attention_map in self.maps)
+        maps = ", ".join(text.count(number, f"{kind} map") for kind, number in kinds.items())
+        tokens = ", ".join(f"{len(tokens)} {name}" for name, tokens in self.tokens.items())
+        title = f" {text.shorten(self.title)}" if self.title else ""
+        model = f" of {self.model}" if self.model else ""
+        return f"<Trace{title}{model}: {maps or 'no maps'}; tokens: {tokens}>"
 
     def layers(self, kind: Kind, queries: str | None = None) -> tuple[AttentionMap, ...]:
         """Return the maps of one kind, in order.

@@ -12,7 +12,8 @@ from regard import presets
 from regard._support.files import wrap_os_errors
 from regard.config import RunConfig
 from regard.data import Corpus, Pair
-from regard.errors import RegardError
+from regard.errors import RegardError, wrong_type
+from regard.training.callbacks import Callback
 
 ALIGNMENT_LOSS_WEIGHT = 0.05  # of guided alignment, when a file of alignments is given
 
@@ -46,11 +47,8 @@ def to_corpus(corpus: CorpusLike, stack: ExitStack, alignments: FilePath | None 
         )
     if isinstance(corpus, Corpus):
         return corpus
-    if not isinstance(corpus, Iterable):
-        raise TypeError(
-            "corpus must be a file, two parallel files or pairs of strings, but it is a "
-            f"{type(corpus).__name__}"
-        )
+    if not isinstance(corpus, Iterable) or isinstance(corpus, bytes | Mapping):
+        raise wrong_type("corpus", "a file, two parallel files or pairs of strings", corpus)
     if isinstance(corpus, Iterator):
         return Corpus(("pairs",), _spool(_check_pairs(corpus), stack))
     return Corpus(("pairs",), lambda: _check_pairs(corpus))
@@ -79,6 +77,24 @@ def _check_pairs(pairs: Iterable[Any]) -> Iterator[Pair]:
         yield Pair(pair[0].strip(), pair[1].strip())
 
 
+def to_folder(out: object) -> Path:
+    """Return the path of the run folder; raise TypeError if it is none."""
+    if not isinstance(out, str | os.PathLike):
+        raise wrong_type("out", "the path of a run folder", out)
+    return Path(out)
+
+
+def check_callbacks(callbacks: object) -> None:
+    """Raise TypeError if it is not a list of `Callback` objects."""
+    if not isinstance(callbacks, list | tuple):
+        raise wrong_type("callbacks", "a list of Callback objects", callbacks)
+    for callback in callbacks:
+        if not isinstance(callback, Callback):
+            raise wrong_type(
+                "each callback", "an object of a subclass of regard.Callback", callback
+            )
+
+
 def _spool(pairs: Iterator[Pair], stack: ExitStack) -> Callable[[], Iterator[Pair]]:
     """Write pairs to a temporary file; return what reads them again."""
     path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="regard-"))) / "pairs.jsonl"
@@ -104,15 +120,23 @@ def collect_settings(
     processes: int | None = None,
     has_alignments: bool = False,
 ) -> list[Mapping[str, Any]]:
-    """Return the settings of all arguments in order: later ones override earlier ones."""
+    """Return the settings of all arguments in order: later ones override earlier ones.
+
+    Raises:
+        RegardError: if there is no such preset.
+        TypeError: if the settings are no dicts.
+    """
     if isinstance(settings, RunConfig):
         settings = settings.to_dict()
+    several = [settings] if isinstance(settings, Mapping) else settings
+    if not isinstance(several, list | tuple) or not all(isinstance(s, Mapping) for s in several):
+        raise wrong_type("settings", "a dict {section: {key: value}} or a RunConfig", settings)
     collected: list[Mapping[str, Any]] = []
     if has_alignments:
         collected.append({"train": {"alignment_loss_weight": ALIGNMENT_LOSS_WEIGHT}})
     if preset is not None:
         collected.append(presets.read(preset))
-    collected += [settings] if isinstance(settings, Mapping) else settings
+    collected += several
     arguments = {"minutes": minutes, "steps": steps, "processes": processes}
     given = {name: value for name, value in arguments.items() if value is not None}
     return [*collected, {"train": given}] if given else collected

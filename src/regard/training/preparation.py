@@ -238,7 +238,7 @@ def _sample_indices(num_pairs: int, config: RunConfig) -> frozenset[int]:
     count = min(config.data.validation_pairs, num_pairs // 10)
     if count == 0:
         raise RegardError(
-            f"10 or more pairs are needed to hold some out for validation, but there are "
+            "10 or more pairs are needed to hold some out for validation, but the corpus has "
             f"{num_pairs}; valid= names validation pairs"
         )
     return frozenset(Random(config.train.seed).sample(range(num_pairs), count))

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from math import inf
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -28,8 +27,10 @@ from regard.training.arguments import (
     CorpusLike,
     FilePath,
     SettingsLike,
+    check_callbacks,
     collect_settings,
     to_corpus,
+    to_folder,
 )
 from regard.training.callbacks import BestParameters, Callback, Snapshots
 from regard.training.checkpoint import Checkpoints
@@ -101,7 +102,8 @@ def train(
 
     Raises:
         RegardError: if a file, setting or folder does not fit, or training diverged.
-        TypeError: if the corpus is neither files nor pairs of strings.
+        TypeError: if an argument has a wrong type, such as a corpus that is neither files nor
+            pairs.
         Interrupted: if SIGINT (Ctrl-C, or the stop button of a notebook), SIGTERM or SIGHUP
             arrived; the same call resumes. It is a KeyboardInterrupt.
 
@@ -121,7 +123,8 @@ def train(
         processes=processes,
         has_alignments=alignments is not None,
     )
-    folder = RunFolder(Path(out))
+    check_callbacks(callbacks)
+    folder = RunFolder(to_folder(out))
     with init_distributed() as group, ExitStack() as stack:
         with group.raise_together():
             corpus = to_corpus(corpus, stack, alignments)

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from regard import analysis
-from regard.errors import RegardError, unknown_name
+from regard.errors import RegardError, unknown_name, wrong_type
 from regard.trace import Array, AttentionMap, AttentionSummary, Rows, TokenList, Trace
 from regard.viz.detokenize import display_tokens
 from regard.viz.matrix import (
@@ -148,7 +149,8 @@ def select_heads(trace: Trace) -> list[dict[str, Any]]:
 
 def resolve_layer(group: MapGroup, layer: int) -> int:
     """Return a layer counted from 0; raise RegardError if there is no such layer."""
-    layer = layer + len(group.maps) if layer < 0 else layer
+    if isinstance(layer, Integral) and layer < 0:
+        layer += len(group.maps)
     _check_choice(layer, range(len(group.maps)), f"layer of {group.name}")
     return layer
 
@@ -172,6 +174,8 @@ def head_weights(attention_map: AttentionMap, position: int) -> Array:
 
 
 def _check_choice(number: int, choices: Sequence[int], what: str) -> None:
+    if not isinstance(number, Integral):
+        raise wrong_type(what.partition(" ")[0], "an integer", number)
     if number not in choices:
         listed = ", ".join(map(str, choices))
         raise RegardError(f"there is no {what} with number {number}. Choose from: {listed}.")
