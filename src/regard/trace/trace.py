@@ -37,6 +37,7 @@ class Trace:
         RegardError: if a map or an image names a token list that is missing or of another length.
 
     Example:
+        >>> from regard.trace import build_translation_trace
         >>> trace = build_translation_trace(["a", "b"], ["x"], cross=[[[[0.25, 0.75]]]])
         >>> [(m.name, m.kind, m.shape) for m in trace.maps]
         [('cross.0', 'cross', (1, 1, 2))]
@@ -81,6 +82,7 @@ class Trace:
             The maps, one for each layer.
 
         Example:
+            >>> from regard.trace import build_translation_trace
             >>> eye = [[[1.0, 0.0], [0.0, 1.0]]]
             >>> trace = build_translation_trace(["the", "cat"], ["le", "chat"], cross=[eye, eye])
             >>> [layer.name for layer in trace.layers("cross")]
@@ -100,6 +102,7 @@ class Trace:
             RegardError: if `rows` is neither.
 
         Example:
+            >>> from regard.trace import build_translation_trace
             >>> trace = build_translation_trace(
             ...     ["the", "cat"], ["chat", "</s>"], decoder_input=["<s>", "chat"],
             ...     cross=[[[[0.1, 0.9], [0.5, 0.5]]]],
@@ -120,6 +123,7 @@ class Trace:
             What `from_dict` reads; `json.dumps` of it is the content of a trace file.
 
         Example:
+            >>> from regard.trace import build_translation_trace
             >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
             >>> trace.to_dict()["tokens"]["target"]["pieces"]
             ['chat']
@@ -142,6 +146,7 @@ class Trace:
             RegardError: if it is malformed, or of another format version.
 
         Example:
+            >>> from regard.trace import build_translation_trace
             >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
             >>> Trace.from_dict(trace.to_dict()).tokens == trace.tokens
             True
@@ -157,6 +162,7 @@ class Trace:
             One line, the content of a trace file.
 
         Example:
+            >>> from regard.trace import build_translation_trace
             >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
             >>> import json
             >>> list(json.loads(trace.to_json())["tokens"])
@@ -180,6 +186,7 @@ class Trace:
             RegardError: if it is malformed, or of another format version.
 
         Example:
+            >>> from regard.trace import build_translation_trace
             >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
             >>> Trace.from_json(trace.to_json()).maps[0].weights.tolist()
             [[[0.25, 0.75]]]
@@ -198,6 +205,7 @@ class Trace:
             RegardError: if it cannot be written.
 
         Example:
+            >>> from regard.trace import build_translation_trace
             >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
             >>> trace.save("cat.json.gz")
             >>> from regard.trace import load_trace
@@ -229,6 +237,7 @@ class Trace:
             RegardError: if there is no such head.
 
         Example:
+            >>> from regard.trace import build_translation_trace
             >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
             >>> trace.show()
             cross, layer 0, head 0
@@ -270,6 +279,7 @@ class Trace:
             RegardError: if there is no such head, or matplotlib is not installed.
 
         Example:
+            >>> from regard.trace import build_translation_trace
             >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
             >>> [label.get_text() for label in trace.plot("cross").axes[0].get_yticklabels()]
             ['chat']
@@ -301,6 +311,7 @@ class Trace:
             RegardError: if there is no such head, or writing fails.
 
         Example:
+            >>> from regard.trace import build_translation_trace
             >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
             >>> trace.save_page("look.html")
             >>> Path("look.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
