@@ -24,6 +24,10 @@ def difference(first: Trace, second: Trace) -> tuple[MapDifference, ...]:
     Modules that only one trace has are left out, and so are queries that are padding in either
     trace from the total variation.
 
+    Args:
+        first: a trace.
+        second: the trace that it is subtracted from.
+
     Raises:
         RegardError: if the traces have no module in common, or one has another shape in both.
 

@@ -41,6 +41,11 @@ class Corpus:
         dataset: identity of a known data set (name, language, split), if it is one.
         alignments: which of the names is the file of word alignments, if there is one.
         notes: what a user should know before training, such as ignored columns.
+
+    Example:
+        >>> corpus = Corpus.from_pairs("greetings", [Pair("hello", "bonjour")])
+        >>> [pair.target for pair in corpus.read()]
+        ['bonjour']
     """
 
     names: tuple[str, ...]
@@ -101,6 +106,13 @@ def read_pairs(paths: Sequence[Path], alignments: Path | None = None) -> Iterato
     Raises:
         RegardError: if there are not one or two files, one cannot be read or is not UTF-8 text, a
             TSV line has no tab, or the numbers of lines differ.
+
+    Example:
+        >>> from pathlib import Path
+        >>> path = Path("pairs.tsv")
+        >>> size = path.write_text("the cat\\tle chat\\n", encoding="utf-8")
+        >>> [(pair.source, pair.target) for pair in read_pairs([path])]
+        [('the cat', 'le chat')]
     """
     if len(paths) not in (1, 2):
         raise RegardError(

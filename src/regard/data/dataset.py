@@ -255,7 +255,19 @@ def is_plausible(pair: Pair, settings: DataConfig) -> bool:
 def rejection_reason(
     pair: Pair, source_length: int, target_length: int, settings: DataConfig
 ) -> str | None:
-    """Return why a pair with these numbers of tokens is dropped, or None if it is kept."""
+    """Return why a pair with these numbers of tokens is dropped, or None if it is kept.
+
+    Args:
+        pair: the texts.
+        source_length: tokens of the source.
+        target_length: tokens of the target.
+        settings: maximal length and length ratio.
+
+    Example:
+        >>> from regard.config import DataConfig
+        >>> rejection_reason(Pair("the cat", ""), 3, 0, DataConfig())
+        'empty target'
+    """
     lengths = {"source": source_length, "target": target_length}
     for name, text in (("source", pair.source), ("target", pair.target)):
         if not text.strip():

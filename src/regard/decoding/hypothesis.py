@@ -41,6 +41,10 @@ class LengthLimits:
 
     Raises:
         RegardError: if the limits contradict each other, or the prefix has special tokens.
+
+    Example:
+        >>> LengthLimits(min_length=2, max_length=9, prefix=(5, 6)).max_length
+        9
     """
 
     min_length: int = 0

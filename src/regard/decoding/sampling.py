@@ -33,6 +33,10 @@ class SamplingConfig:
 
     Raises:
         RegardError: if a value is out of range.
+
+    Example:
+        >>> SamplingConfig(temperature=0.7, top_p=0.9, seed=1).top_k is None
+        True
     """
 
     temperature: float = 1.0

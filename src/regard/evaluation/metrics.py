@@ -54,6 +54,12 @@ def corpus_scores(
         references: one reference per text.
         chinese: tokenize character by character for BLEU.
         samples: bootstrap resamples for the intervals; 1 gives none.
+
+    Example:
+        >>> texts = ["the cat sat on the mat", "the dog"]
+        >>> bleu_score, chrf_score = corpus_scores(texts, texts, samples=1)
+        >>> round(bleu_score.value), bleu_score.interval, round(chrf_score.value)
+        (100, None, 100)
     """
     if len(translations) != len(references):
         raise RegardError(
@@ -110,7 +116,16 @@ def perplexity(loss: float) -> float:
 
 
 def corpus_alignment_error_rate(predicted: Sequence[set[Link]], gold: Sequence[set[Link]]) -> float:
-    """Return the alignment error rate over the links of all sentences together."""
+    """Return the alignment error rate over the links of all sentences together.
+
+    Args:
+        predicted: links (source word, target word) of each sentence.
+        gold: sure links of each sentence.
+
+    Example:
+        >>> corpus_alignment_error_rate([{(0, 0)}, {(0, 1)}], [{(0, 0)}, {(0, 0)}])
+        0.5
+    """
     return alignment_error_rate(_number_sentences(predicted), _number_sentences(gold))
 
 
@@ -119,7 +134,12 @@ def _number_sentences(sentences: Sequence[set[Link]]) -> list[tuple[int, ...]]:
 
 
 def is_chinese(texts: Sequence[str]) -> bool:
-    """Return whether most letters are Han characters, which BLEU must tokenize one by one."""
+    """Return whether most letters are Han characters, which BLEU must tokenize one by one.
+
+    Example:
+        >>> is_chinese(["猫在睡觉。"]), is_chinese(["The cat sleeps."])
+        (True, False)
+    """
     letters = [letter for text in texts[:LANGUAGE_SAMPLE] for letter in text if letter.isalpha()]
     han = sum("\u4e00" <= letter <= "\u9fff" for letter in letters)
     return 2 * han > len(letters)

@@ -95,7 +95,17 @@ class Edits:
 
 
 class Selection:
-    """Modules, and perhaps some of their heads, that an edit changes."""
+    """Modules, and perhaps some of their heads, that an edit changes.
+
+    Example:
+        >>> import torch, regard
+        >>> model = regard.MultiHeadAttention(12, heads=3)
+        >>> with regard.edit(model) as edits, regard.watch(model) as capture:
+        ...     edits["*"].heads(0).set_weights("uniform")
+        ...     output = model(torch.randn(1, 4, 12))
+        >>> capture[0].weights[0, 0, 0].tolist()
+        [0.25, 0.25, 0.25, 0.25]
+    """
 
     def __init__(self, edits: Edits, pattern: str, heads: list[int] | None = None) -> None:
         self._edits, self._pattern, self._heads = edits, pattern, heads

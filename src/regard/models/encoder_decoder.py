@@ -19,6 +19,17 @@ class Encoder(nn.Module):
     Args:
         layers: the layers, without cross-attention.
         norm: applied to the output, as pre-norm layers need; None for post-norm ones.
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import MultiHeadAttention
+        >>> from regard.models import FeedForward
+        >>> layers = [
+        ...     TransformerLayer(MultiHeadAttention(12, heads=3), FeedForward(12, 48)) for _ in "ab"
+        ... ]
+        >>> states, weights = Encoder(layers)(torch.randn(2, 5, 12), return_weights=True)
+        >>> states.shape, weights.encoder[0].shape
+        (torch.Size([2, 5, 12]), torch.Size([2, 3, 5, 5]))
     """
 
     def __init__(self, layers: Sequence[TransformerLayer], norm: nn.Module | None = None) -> None:

@@ -31,6 +31,11 @@ class Embedding(nn.Module):
         width: of the embedding vectors.
         positions: module that adds positions, `Sinusoidal` or `Learned`.
         dropout: rate, applied to the sum.
+
+    Example:
+        >>> embedding = Embedding(100, width=12)
+        >>> embedding(torch.tensor([[4, 5, 6]])).shape
+        torch.Size([1, 3, 12])
     """
 
     def __init__(
@@ -76,6 +81,10 @@ class FeedForward(nn.Module):
         ffn_width: between the two linear layers.
         dropout: rate, applied after the activation.
         activation: "relu" or "gelu".
+
+    Example:
+        >>> FeedForward(width=12, ffn_width=48, activation="gelu")(torch.randn(2, 5, 12)).shape
+        torch.Size([2, 5, 12])
     """
 
     def __init__(
@@ -111,6 +120,11 @@ class Residual(nn.Module):
         width: of the states.
         dropout: rate, applied to the sublayer's output.
         pre_norm: whether the norm comes before the sublayer.
+
+    Example:
+        >>> residual = Residual(12, pre_norm=True)
+        >>> residual(torch.randn(2, 5, 12), nn.Linear(12, 12)).shape
+        torch.Size([2, 5, 12])
     """
 
     def __init__(self, width: int, dropout: float = 0.0, pre_norm: bool = False) -> None:
@@ -150,6 +164,11 @@ class TransformerLayer(nn.Module):
         cross: attention to the encoded source; None for an encoder or a language model.
         dropout: rate of the residuals.
         pre_norm: whether layer norm comes before the sublayers.
+
+    Example:
+        >>> layer = TransformerLayer(MultiHeadAttention(12, heads=3), FeedForward(12, 48))
+        >>> layer(torch.randn(2, 5, 12)).states.shape
+        torch.Size([2, 5, 12])
     """
 
     def __init__(

@@ -34,6 +34,16 @@ class RecurrentModel(Seq2SeqModel):
         use_attention: False lets the decoder see the encoder's last state only.
         dropout: rate, between layers and on the output.
         tie_output: use the target embedding as output projection.
+
+    Example:
+        >>> from regard.config import ModelConfig
+        >>> from regard.models import build
+        >>> config = ModelConfig(kind="recurrent", width=32, layers=1, score="additive")
+        >>> model = build(config, vocab_size=100)
+        >>> source, lengths = torch.tensor([[4, 5, 6]]), torch.tensor([3])
+        >>> states, weights = model.forward_with_weights(source, lengths, torch.tensor([[1, 9]]))
+        >>> weights.cross[0].shape  # (batch, head, query, key)
+        torch.Size([1, 1, 2, 3])
     """
 
     def __init__(

@@ -23,6 +23,15 @@ class Transformer(Seq2SeqModel):
         encoder: stack of self-attention layers.
         decoder: stack of layers with cross-attention.
         tie_output: use the target embedding as output projection.
+
+    Example:
+        >>> import torch
+        >>> from regard.config import ModelConfig
+        >>> from regard.models import build
+        >>> model = build(ModelConfig(width=32, layers=1, heads=2), vocab_size=100)
+        >>> source, lengths = torch.tensor([[4, 5, 6], [7, 8, 0]]), torch.tensor([3, 2])
+        >>> model.logits(model(source, lengths, torch.tensor([[1, 9], [1, 8]]))).shape
+        torch.Size([2, 2, 100])
     """
 
     def __init__(
@@ -118,6 +127,14 @@ class LanguageModel(nn.Module):
         embedding: of the tokens.
         decoder: stack of layers without cross-attention.
         tie_output: use the embedding as output projection.
+
+    Example:
+        >>> import torch
+        >>> from regard.config import ModelConfig
+        >>> from regard.models import build_language_model
+        >>> model = build_language_model(ModelConfig(width=32, layers=1, heads=2), vocab_size=100)
+        >>> model.logits(model(torch.tensor([[1, 4, 5]]))).shape
+        torch.Size([1, 3, 100])
     """
 
     def __init__(self, embedding: Embedding, decoder: Decoder, tie_output: bool = True) -> None:
@@ -166,6 +183,15 @@ class Classifier(nn.Module):
         embedding: of the tokens.
         encoder: stack of self-attention layers.
         num_classes: number of logits.
+
+    Example:
+        >>> import torch
+        >>> from regard.config import ModelConfig
+        >>> from regard.models import build_classifier
+        >>> config = ModelConfig(width=32, layers=1, heads=2)
+        >>> model = build_classifier(config, vocab_size=100, num_classes=3)
+        >>> model(torch.tensor([[4, 5, 6], [7, 8, 0]]), torch.tensor([3, 2])).shape
+        torch.Size([2, 3])
     """
 
     def __init__(self, embedding: Embedding, encoder: Encoder, num_classes: int) -> None:

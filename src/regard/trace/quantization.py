@@ -77,6 +77,10 @@ def dequantize(record: Any, name: str, as_integers: bool = False) -> Array:
 
     Raises:
         RegardError: if the record is malformed.
+
+    Example:
+        >>> dequantize(quantize(np.array([3, 250])), "keys", as_integers=True).tolist()
+        [3, 250]
     """
     try:
         shape, bits, scale = tuple(record["shape"]), record["bits"], float(record["scale"])
