@@ -16,7 +16,7 @@ from regard._support.progress import track
 from regard.analysis.effect_results import HeadEffects, HeadImportance, KnockoutMatrix
 from regard.capture import watch
 from regard.errors import RegardError
-from regard.interventions import EditableAttention, Observe, call_model, edit
+from regard.interventions import EditableAttention, Inspection, call_model, edit
 
 Metric = Callable[[Any, Any], Tensor]
 
@@ -193,7 +193,7 @@ def _count_heads(model: nn.Module, batch: Any, modules: str) -> dict[str, int]:
         heads[attention.location.name] = attention.shape[1]
 
     with torch.no_grad(), edit(model) as edits:
-        edits[modules].apply(Observe(count))
+        edits[modules].apply(Inspection(count))
         call_model(model, batch)
     return heads
 

@@ -20,14 +20,14 @@ package, so that a `watch` records them.
 from regard.interventions.edit_mode import edit
 from regard.interventions.editable import EditableAttention
 from regard.interventions.edits import Edits, Selection
-from regard.interventions.operations import Observe, Operation
+from regard.interventions.operations import Inspection, Operation
 from regard.interventions.reference import call_model, reference_means
 from regard.interventions.tokens import tokens_of
 
 __all__ = [
     "EditableAttention",
     "Edits",
-    "Observe",
+    "Inspection",
     "Operation",
     "Selection",
     "call_model",

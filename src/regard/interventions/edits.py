@@ -11,14 +11,14 @@ from regard.errors import RegardError, unknown_name
 from regard.interventions.editable import EditableAttention
 from regard.interventions.operations import (
     PATTERNS,
-    Ablate,
-    Block,
+    Ablation,
     Gate,
+    Knockout,
     Operation,
     Pattern,
-    SetWeights,
-    Temper,
+    TemperatureScaling,
     WeightFunction,
+    WeightReplacement,
 )
 
 
@@ -139,7 +139,7 @@ class Selection:
             raise RegardError(f"mode must be 'zero' or 'mean', but it is {mode!r}")
         if mode == "zero" and reference is not None:
             raise RegardError("reference is used by mode='mean' only, but mode is 'zero'")
-        self._add(Ablate(mode, reference))
+        self._add(Ablation(mode, reference))
 
     def block(
         self,
@@ -166,7 +166,7 @@ class Selection:
                 raise RegardError(
                     f"{name} must be positions from 0, at least one, but they are {list(positions)}"
                 )
-        self._add(Block(queries, keys, renormalise))
+        self._add(Knockout(queries, keys, renormalise))
 
     def set_weights(self, pattern: Pattern | Tensor | WeightFunction) -> None:
         """Replace the weights.
@@ -182,7 +182,7 @@ class Selection:
         """
         if isinstance(pattern, str) and pattern not in PATTERNS:
             raise unknown_name("pattern", pattern, PATTERNS)
-        self._add(SetWeights(pattern))
+        self._add(WeightReplacement(pattern))
 
     def scale(self, *, temperature: float) -> None:
         """Divide the scores by a temperature: above 1 flattens the weights, below 1 sharpens them.
@@ -192,7 +192,7 @@ class Selection:
         """
         if not temperature > 0:
             raise RegardError(f"temperature must be more than 0, but it is {temperature}")
-        self._add(Temper(temperature))
+        self._add(TemperatureScaling(temperature))
 
     def gate(self, factors: Mapping[str, Tensor] | float) -> None:
         """Multiply the context of heads by a factor.

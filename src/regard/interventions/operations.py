@@ -29,8 +29,8 @@ class Operation(Protocol):
         ...
 
 
-class Ablate:
-    """Remove what heads contribute: zeros, the mean over positions, or that of a reference."""
+class Ablation:
+    """Ablation of heads: zeros, the mean over positions, or that of a reference, as context."""
 
     def __init__(self, mode: str, reference: Mapping[str, Tensor] | None) -> None:
         self._mode, self._reference = mode, reference
@@ -67,8 +67,8 @@ class Ablate:
         attention.set_head_context(heads, context.mean(2, keepdim=True).expand_as(context))
 
 
-class Block:
-    """Remove edges from queries to keys, and distribute their weight over the other keys."""
+class Knockout:
+    """Removal of edges from queries to keys; their weight is distributed over the other keys."""
 
     def __init__(
         self, queries: Collection[int] | None, keys: Collection[int] | None, renormalise: bool
@@ -103,8 +103,8 @@ class Block:
         return None
 
 
-class SetWeights:
-    """Replace the weights by a pattern, by given ones, or by a function of them."""
+class WeightReplacement:
+    """Replacement of the weights by a pattern, by given ones, or by a function of them."""
 
     def __init__(self, pattern: Pattern | Tensor | WeightFunction) -> None:
         self._pattern = pattern
@@ -130,8 +130,8 @@ class SetWeights:
         return None
 
 
-class Temper:
-    """Divide the scores by a temperature."""
+class TemperatureScaling:
+    """Division of the scores by a temperature."""
 
     def __init__(self, temperature: float) -> None:
         self._temperature = temperature
@@ -150,7 +150,7 @@ class Temper:
 
 
 class Gate:
-    """Multiply the context of each head by a factor."""
+    """Factors of the contexts of heads."""
 
     def __init__(self, factors: Mapping[str, Tensor] | float) -> None:
         self._factors = factors
@@ -170,8 +170,8 @@ class Gate:
         return None
 
 
-class Observe:
-    """Call a function with each attention call and change nothing."""
+class Inspection:
+    """Inspection of each attention call by a function; nothing is changed."""
 
     def __init__(self, function: Callable[[EditableAttention], None]) -> None:
         self._function = function

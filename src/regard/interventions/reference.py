@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from regard.interventions.edit_mode import edit
 from regard.interventions.editable import EditableAttention
-from regard.interventions.operations import Observe
+from regard.interventions.operations import Inspection
 
 
 def reference_means(model: nn.Module, batches: Iterable[Any]) -> dict[str, Tensor]:
@@ -39,7 +39,7 @@ def reference_means(model: nn.Module, batches: Iterable[Any]) -> dict[str, Tenso
         counts[name] = counts.get(name, 0) + count
 
     with torch.no_grad(), edit(model) as edits:
-        edits["*"].apply(Observe(add))
+        edits["*"].apply(Inspection(add))
         for batch in batches:
             call_model(model, batch)
     return {name: (total / counts[name]).float() for name, total in sums.items()}
