@@ -47,6 +47,21 @@ def test_modules_do_not_share_their_private_names(tmp_path):
     assert run(f"{bundle_modules(tmp_path, 'main')}\nconsole.log(module_main.b())") == "3\n"
 
 
+def test_modules_of_other_folders_are_bundled_once(tmp_path):
+    for name in ("app", "shared/parts"):
+        (tmp_path / name).mkdir(parents=True)
+    write(
+        tmp_path / "app",
+        main='import { a } from "../shared/a.js";\nimport { b } from "../shared/parts/b.js";\n'
+        "export function sum() { return a + b; }\n",
+    )
+    write(tmp_path / "shared", a='import { b } from "./parts/b.js";\nexport const a = b + 1;\n')
+    write(tmp_path / "shared" / "parts", b="export const b = 10;\n")
+    script = bundle_modules(tmp_path / "app", "main")
+    assert run(f"{script}\nconsole.log(module_main.sum())") == "21\n"
+    assert script.count("b = 10") == 1
+
+
 def test_circular_imports_are_refused(tmp_path):
     write(tmp_path, a='import { b } from "./b.js";\n', b='import { a } from "./a.js";\n')
     with pytest.raises(ValueError, match=r"imports must not be circular: a > b > a"):

@@ -5,15 +5,17 @@ them read a `Trace` (or one plain matrix) and know no model. `selected_head.py` 
 trace as a `LabelledMatrix`, which `terminal.py`, `half_blocks.py`, `heatmap.py` and `figures.py`
 draw. `head_map.py` draws one number per head, layers × heads, `image_overlay.py` a head over an
 image, and `neuron_view.py` the queries and keys behind weights, of a captured record. `page.py`
-puts the trace and the JavaScript modules of `static/` into one HTML file; the explorer serves the
-same modules. `notebook.py` has `show`, and `widget.py` the live view of a notebook, an anywidget of
-the same modules. Matplotlib and anywidget are imported only when they are used.
+puts the trace and the JavaScript modules of `static/` into one HTML file, with `js_bundle.py` and
+`document.py`, which `regard.browser` uses, too; the explorer serves the same modules. `notebook.py`
+has `show`, and `widget.py` the live view of a notebook, an anywidget of the same modules.
+Matplotlib and anywidget are imported only when they are used.
 """
 
 from typing import Any
 
 from regard.viz.colour import contrast_colour
 from regard.viz.detokenize import display_tokens
+from regard.viz.document import render_document
 from regard.viz.figures import plot_all_heads, plot_head, plot_layer, plot_translation
 from regard.viz.fonts import font_families, missing_glyphs
 from regard.viz.half_blocks import render_half_blocks
@@ -26,6 +28,7 @@ from regard.viz.heatmap import (
     set_titles,
 )
 from regard.viz.image_overlay import plot_over_image
+from regard.viz.js_bundle import bundle_modules, module_variable
 from regard.viz.matrix import (
     QUERY_KEY,
     WRITING_READING,
@@ -48,6 +51,7 @@ __all__ = [
     "AttentionWidget",
     "LabelledMatrix",
     "TraceView",
+    "bundle_modules",
     "contrast_colour",
     "display_tokens",
     "escape_control",
@@ -55,6 +59,7 @@ __all__ = [
     "font_families",
     "label_matrix",
     "missing_glyphs",
+    "module_variable",
     "new_figure",
     "outline_cells",
     "page_payload",
@@ -68,6 +73,7 @@ __all__ = [
     "plot_over_image",
     "plot_translation",
     "render_all_heads",
+    "render_document",
     "render_half_blocks",
     "render_head",
     "render_heatmap",

@@ -8,12 +8,15 @@ else raises an error.
 """
 
 import json
+import posixpath
 import re
 from pathlib import Path
 
 from regard.errors import RegardError
 
-_IMPORT = re.compile(r'^import (\{[^}]*\}|\* as \w+) from "\./([\w/]+)\.js";\n', re.MULTILINE)
+_IMPORT = re.compile(
+    r'^import (\{[^}]*\}|\* as \w+) from "(\.{1,2}/(?:\.\./)*[\w/]+)\.js";\n', re.MULTILINE
+)
 _EXPORT = re.compile(r"^export (?:async )?(?:function|class|const|let) (\w+)", re.MULTILINE)
 
 
@@ -23,7 +26,7 @@ def bundle_modules(folder: Path, entry: str) -> str:
     Each module becomes a function that returns its exports, called once, after those it imports.
 
     Args:
-        folder: where the modules are; they import each other by paths relative to it.
+        folder: where the entry module is; modules import each other by relative paths.
         entry: name of the entry module, without ".js".
 
     Raises:
@@ -36,7 +39,7 @@ def bundle_modules(folder: Path, entry: str) -> str:
 
 def module_variable(module: str) -> str:
     """Return the name of the variable that holds a module's exports."""
-    return f"module_{module.replace('/', '_')}"
+    return re.sub(r"\W+", "_", f"module_{module}")
 
 
 def escape_json(data: object) -> str:
@@ -57,8 +60,8 @@ def _bundle(folder: Path, module: str, bundled: dict[str, str], parents: tuple[s
         return
     text = (folder / f"{module}.js").read_text("utf-8")
     for match in _IMPORT.finditer(text):
-        _bundle(folder, match[2], bundled, (*parents, module))
-    body = _IMPORT.sub(_replace_import, text)
+        _bundle(folder, _resolve(module, match[2]), bundled, (*parents, module))
+    body = _IMPORT.sub(lambda match: _replace_import(module, match), text)
     body = _EXPORT.sub(lambda match: match[0].removeprefix("export "), body)
     unsupported = re.search(r"^(?:import|export)\b.*", body, re.MULTILINE)
     if unsupported:
@@ -69,8 +72,13 @@ def _bundle(folder: Path, module: str, bundled: dict[str, str], parents: tuple[s
     )
 
 
-def _replace_import(match: re.Match[str]) -> str:
-    names, module = match[1], module_variable(match[2])
+def _resolve(module: str, path: str) -> str:
+    """Return the path of an imported module, relative to the folder of the entry module."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(module), path))
+
+
+def _replace_import(module: str, match: re.Match[str]) -> str:
+    names, imported = match[1], module_variable(_resolve(module, match[2]))
     if names.startswith("*"):
-        return f"const {names.removeprefix('* as ')} = {module};\n"
-    return f"const {re.sub(r' as ', ': ', names)} = {module};\n"
+        return f"const {names.removeprefix('* as ')} = {imported};\n"
+    return f"const {re.sub(r' as ', ': ', names)} = {imported};\n"

@@ -1,16 +1,14 @@
 """A trace as one self-contained HTML page: interactive, and without any network access."""
 
-import base64
-import hashlib
 from dataclasses import replace
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from regard._support.files import describe_os_error
 from regard.errors import RegardError
 from regard.trace import AttentionMap, Rows, Trace, quantize, summarize
-from regard.viz.js_bundle import bundle_modules, escape_json, module_variable
+from regard.viz.document import render_document
+from regard.viz.js_bundle import bundle_modules, module_variable
 from regard.viz.matrix import escape_control
 from regard.viz.selected_head import resolve_head, select_heads
 
@@ -68,22 +66,13 @@ def render_page(
         f'{module_variable("viewer")}.openViewer(document.getElementById("viewer"), '
         'readJson("trace"), { viewState: readJson("view-state") });\n'
     )
-    style = (STATIC_FOLDER / "viewer.css").read_text("utf-8")
-    policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
-        "img-src data: blob:; base-uri 'none'; form-action 'none'"
-    )
-    title = escape(escape_control(trace.title or trace.model or "regard"))
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n"
-        f"<style>{style}</style>\n</head>\n<body>\n"
-        '<div id="viewer"></div>\n'
-        f'<script type="application/json" id="trace">{escape_json(page_payload(trace))}</script>\n'
-        f'<script type="application/json" id="view-state">{escape_json(view_state)}</script>\n'
-        f"<script>{script}</script>\n</body>\n</html>\n"
+    title = escape_control(trace.title or trace.model or "regard")
+    return render_document(
+        title,
+        '<div id="viewer"></div>',
+        scripts=[script],
+        style=(STATIC_FOLDER / "viewer.css").read_text("utf-8"),
+        data={"trace": page_payload(trace), "view-state": view_state},
     )
 
 
@@ -150,7 +139,3 @@ def _map_payload(attention_map: AttentionMap, bits: int) -> dict[str, Any]:
         for part, part_bits in _DRAWN_SUMMARY_BITS.items()
     }
     return payload | {"summary": summary}
-
-
-def _hash(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

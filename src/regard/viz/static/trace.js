@@ -32,7 +32,7 @@
  * `selected_heads` are added for a page; they are not part of a trace file.
  */
 
-const FORMAT_VERSION = 4;
+export const FORMAT_VERSION = 4;
 const MAX_IMAGE_SIDE = 512; // as in regard.trace.image
 
 /** Parse a trace, or throw an error that says why it cannot be read. @param {TraceRecord} record @returns {Trace} */
