@@ -32,6 +32,16 @@ MAY_IMPORT = {
         "models",
         "positions",
     },
+    "browser": {
+        "attention",
+        "config",
+        "data",
+        "errors",
+        "models",
+        "positions",
+        "trace",
+        "viz",
+    },
     "trace": {"_support", "errors"},
     "analysis": {"_support", "capture", "errors", "interventions", "trace"},
     "viz": {"_support", "analysis", "errors", "trace"},
@@ -73,6 +83,7 @@ MAY_IMPORT |= {
 # what functions may import besides, when they are called: convenience methods on lower layers
 MAY_IMPORT_LAZILY = {
     "analysis": {"viz"},
+    "runs": {"browser"},
     "trace": {"viz"},
     "viz": {"capture", "runs"},
 }

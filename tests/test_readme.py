@@ -24,6 +24,7 @@ RUN_HERE = {
     'regard translate run "A sentence."': ("", ""),
     'regard look run "A sentence." --html look.html': ("", "look.html"),
     'regard look demo-model "The white cat broke the cup." --html look.html': ("", "Le chat blanc"),
+    "regard export demo-model --to html": ("", "wrote demo-model.html"),
     "regard score": ("run test.en test.fr", "BLEU"),
     "regard doctor": ("pairs.tsv", "60 pairs"),
 }

@@ -126,6 +126,14 @@ def test_export_writes_a_ctranslate2_model(arguments_of, tmp_path):
     assert (tmp_path / "exported" / "model.bin").exists()
 
 
+def test_export_writes_a_page_named_after_the_run(tiny_run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = invoke("export", tiny_run, "--to", "html", "--quantization", "int8")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(f"wrote {tiny_run.name}.html: ")
+    assert (tmp_path / f"{tiny_run.name}.html").read_text("utf-8").startswith("<!DOCTYPE html>")
+
+
 @pytest.mark.compile
 def test_exported_onnx_graphs_translate_by_the_code_in_their_readme(tmp_path):
     """In processes of their own: torch.export cannot trace the shape checks of tests."""
@@ -154,6 +162,8 @@ def test_export_errors_are_one_line(arguments_of, tmp_path, monkeypatch):
     assert "no format is called 'onx'. Did you mean 'onnx'?" in error_line(*export, "--to", "onx")
     line = error_line(*export, "--to", "onnx", "--quantization", "int8")
     assert "--quantization must be float32 for ONNX, but it is int8" in line
+    line = error_line(*export, "--to", "html")
+    assert "--out must be a file such as exported.html, but it is " in line
     with monkeypatch.context() as missing:
         missing.setitem(sys.modules, "ctranslate2", None)
         missing.setitem(sys.modules, "ctranslate2.specs", None)

@@ -1,5 +1,6 @@
 """Exported runs work without regard."""
 
+import json
 import re
 import subprocess
 import sys
@@ -86,6 +87,48 @@ def test_alignment_head_of_the_shipped_run_is_chosen_on_the_phrasebook(monkeypat
     assert 0 <= layer < len(cross) and 0 <= head < len(cross[layer].weights)
 
 
+def page_record(page):
+    return json.loads(re.search(r'id="model">(.*?)</script>', page.read_text("utf-8"))[1])
+
+
+def test_page_of_a_run_has_its_search_and_its_alignment_head(tiny_run, tmp_path, unchecked):
+    run = regard.load(tiny_run, engine="torch")
+    out = tmp_path / "translator.html"
+    assert re.fullmatch(rf"wrote {re.escape(str(out))}: \d\.\d MiB, .*", run.export(out, "html"))
+    page, record = out.read_text("utf-8"), page_record(out)
+    assert record["search"] == {"beam_size": 5, "length_penalty": 1.0}
+    assert record["alignment_head"] == list(alignment_head(run))
+    assert {tensor["dtype"] for tensor in record["tensors"]} == {"float16", "float32"}
+    assert run.export(out, "html") and out.read_text("utf-8") == page  # equal runs, equal bytes
+
+
+def test_only_the_phrasebook_gives_the_page_examples(tiny_run, tmp_path, unchecked, monkeypatch):
+    run, out = regard.load(tiny_run, engine="torch"), tmp_path / "translator.html"
+    run.export(out, "html")
+    assert len(page_record(out)["examples"]) == 4
+    settings, _ = run.folder.read_settings()
+    monkeypatch.setattr(type(run.folder), "read_settings", lambda self: (settings, {}))
+    run.export(out, "html")
+    assert page_record(out)["examples"] == []
+
+
+def test_page_of_the_shipped_run_is_small(tmp_path):
+    out = tmp_path / "translator.html"
+    export_run(regard.load("demo-model", engine="torch"), out, "html")
+    assert out.stat().st_size < 4 * 2**20
+
+
+def test_page_of_a_model_that_it_cannot_compute_is_refused_by_its_part(
+    tiny_run, tmp_path, unchecked
+):
+    run = regard.load(tiny_run, engine="torch")
+    model = build(ModelConfig(kind="recurrent", width=12), run.tokenizers.vocab_sizes)
+    other = Run(run.folder, run.settings, run.tokenizers, model)
+    with pytest.raises(regard.RegardError, match=r"compute a RecurrentModel; to='onnx' can"):
+        other.export(tmp_path / "translator.html", "html")
+    assert not any(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("package", ["onnx", "onnxscript"])
 def test_onnx_export_names_the_missing_extra(tiny_run, tmp_path, unchecked, monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
@@ -101,6 +144,7 @@ def test_onnx_export_names_the_missing_extra(tiny_run, tmp_path, unchecked, monk
         (("onx",), "no format is called 'onx'. Did you mean 'onnx'?"),
         (("onnx", "int8"), "quantization must be float32 for ONNX, but it is int8"),
         (("onnx", "int9"), "no quantization is called 'int9'. Did you mean 'int8'?"),
+        (("html",), "out must be a file such as exported.html, but it is "),
         (("ctranslate2", "int9"), "no quantization is called 'int9'. Did you mean 'int8'?"),
     ],
 )

@@ -270,20 +270,30 @@ def _announce_engine(run: "Run", engine: str, verbose: bool) -> None:
 @command()
 def export(
     run: RunArgument,
-    out: Annotated[Path, typer.Option(help="Folder to write; new or empty.")],
-    to: Annotated[str, typer.Option(metavar="[ctranslate2|onnx]", help="Format.")] = "ctranslate2",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder to write, new or empty; with html, a file. Default: named after the run.",
+            show_default=False,
+        ),
+    ] = None,
+    to: Annotated[
+        str, typer.Option(metavar="[ctranslate2|onnx|html]", help="Format.")
+    ] = "ctranslate2",
     quantization: Annotated[
         str | None,
         typer.Option(
             metavar="[float32|int8|…]",
-            help="Type of the stored parameters, for CTranslate2. Default: float32.",
+            help="Type of the stored parameters. Default: float16 with html, else float32.",
         ),
     ] = None,
 ) -> None:
-    """Export a run with its tokenizers, for use without regard."""
+    """Export a run for use without regard: a model with its tokenizers, or one HTML page."""
     from regard.runs import export_run, load
 
-    echo(export_run(load(run, engine="torch"), out, to, quantization))
+    loaded = load(run, engine="torch")
+    default = f"{loaded.name}.html" if to == "html" else f"{loaded.name}-{to}"
+    echo(export_run(loaded, Path(default) if out is None else out, to, quantization))
 
 
 @command()

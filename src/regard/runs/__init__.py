@@ -19,7 +19,13 @@
 
 from regard.runs import log, parameters
 from regard.runs.engines import ENGINES, check_engine, describe_engine
-from regard.runs.export import FORMATS, export_ctranslate2, export_onnx, export_run
+from regard.runs.export import (
+    FORMATS,
+    export_ctranslate2,
+    export_html,
+    export_onnx,
+    export_run,
+)
 from regard.runs.folder import DEMO_MODEL, RunFolder, find_run
 from regard.runs.loading import Fingerprint, fingerprint_run, load
 from regard.runs.run import Run
@@ -39,6 +45,7 @@ __all__ = [
     "describe_engine",
     "empty_trace",
     "export_ctranslate2",
+    "export_html",
     "export_onnx",
     "export_run",
     "find_run",

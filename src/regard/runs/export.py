@@ -1,21 +1,22 @@
 """Export of a run for programs that do not use regard."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from regard._support import files
 from regard.analysis import best_alignment_head
 from regard.data import BOS, EOS, PAD, EncodedPairs, to_library_tokenizer
-from regard.data.phrasebook import load_phrasebook
+from regard.data.phrasebook import AlignedPair, load_phrasebook
 from regard.decoding.engines import save_ctranslate2, save_onnx, unsupported_part
 from regard.errors import RegardError, unknown_name
 from regard.models import Transformer
 from regard.runs.engines import check_engine_names
 from regard.runs.run import Run
 
-FORMATS = ("ctranslate2", "onnx")
+FORMATS = ("ctranslate2", "onnx", "html")
+NUM_EXAMPLES = 4  # sentences that an HTML page offers
 ALIGNMENT_PAIRS = 100  # held-out pairs over which the alignment head is chosen
 
 README_CTRANSLATE2 = """# {name}
@@ -76,23 +77,25 @@ def export_run(
 
     Args:
         run: the run.
-        out: folder to write; it must be new or empty.
+        out: folder to write; it must be new or empty. With "html" it is a file.
         to: one of `FORMATS`.
-        quantization: type of the stored parameters, such as "int8"; float32 by default, and
-            always with ONNX.
+        quantization: type of the stored parameters, such as "int8"; by default float16 with
+            "html" and float32 with the others, always with ONNX.
 
     Returns:
         One line that says what was written.
 
     Raises:
         RegardError: if there is no such format or quantization, the format cannot represent the
-            model, or the folder is not empty.
+            model, the folder is not empty, or the file is not called .html.
         MissingExtraError: if the library of the format is not installed.
     """
     if to not in FORMATS:
         raise unknown_name("format", to, FORMATS)
     if to == "ctranslate2":
         return export_ctranslate2(run, out, quantization or "float32")
+    if to == "html":
+        return export_html(run, out, quantization or "float16")
     check_engine_names("auto", quantization)
     if quantization not in (None, "float32"):
         raise RegardError(
@@ -163,6 +166,49 @@ def export_onnx(run: Run, out: Path) -> str:
     return f"wrote {out}: encoder.onnx, decoder.onnx (one step, with its state as input and output)"
 
 
+def export_html(run: Run, out: Path, quantization: str = "float16") -> str:
+    """Write a run as one HTML page that translates in the browser and shows where the model looks.
+
+    Args:
+        run: the run, a Transformer.
+        out: the file, such as "translator.html"; an older one is replaced.
+        quantization: type of the stored parameters: "float32", "float16" or "int8".
+
+    Returns:
+        One line that says what was written.
+
+    Raises:
+        RegardError: if the page cannot compute a part of the model, there is no such quantization,
+            or the file is not called .html.
+
+    Example:
+        >>> import tempfile
+        >>> import regard
+        >>> file = Path(tempfile.mkdtemp()) / "translator.html"
+        >>> export_html(regard.load("demo-model"), file).startswith("wrote ")
+        True
+    """
+    from regard.browser import describe_translator, render_translator  # above this package
+
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise RegardError(f"out must be a file such as {out.name}.html, but it is {out}")
+    data = describe_translator(
+        run.model,
+        run.tokenizers,
+        run.settings.search,
+        name=run.name,
+        quantization=quantization,
+        examples=_examples(run),
+    )
+    # last, since it takes longest: what the page cannot compute is refused before
+    head = {"alignment_head": alignment_head(run)}
+    page = render_translator(data._replace(record=data.record | head))
+    files.write_file(out, page)
+    return (
+        f"wrote {out}: {len(page.encode()) / 2**20:.1f} MiB, opens in any browser without network"
+    )
+
+
 @contextmanager
 def _new_folder(out: Path) -> Iterator[None]:
     """Create a folder, which must be new or empty; remove it if what follows fails."""
@@ -199,11 +245,20 @@ def _held_out_pairs(run: Run, num_pairs: int) -> list[tuple[str, str | list[int]
         decode = run.tokenizers.source.decode
         return [(decode(source.tolist()), target.tolist()) for source, target in pairs]
     # the model that the package ships was trained on the phrasebook, and has no data beside it
+    return [(pair.source, pair.target) for pair in _phrasebook_pairs(run)[:num_pairs]]
+
+
+def _phrasebook_pairs(run: Run) -> Sequence[AlignedPair]:
+    """Return the validation pairs of the phrasebook if the run was trained on it."""
     match run.folder.read_settings()[1].get("dataset"):
         case {"name": "phrasebook", "language": "fr" | "zh" as language}:
-            book = load_phrasebook(language)
-            return [(pair.source, pair.target) for pair in book.valid[:num_pairs]]
-    return []
+            return load_phrasebook(language).valid
+    return ()
+
+
+def _examples(run: Run) -> tuple[str, ...]:
+    """Return example sentences; other corpora than the phrasebook may not be public."""
+    return tuple(pair.source for pair in _phrasebook_pairs(run)[:NUM_EXAMPLES])
 
 
 def _save_tokenizers(run: Run, out: Path) -> tuple[str, str]:

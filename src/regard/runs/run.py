@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
 from typing import Literal, Unpack, overload
 
 from regard._support.resources import parallel_map
@@ -311,6 +313,33 @@ class Run:
             what = f"the translation of {source!r}" if target is None else "target"
             raise RegardError(f"{what} must have words to trace, but it is empty")
         return source, output
+
+    def export(
+        self, out: str | PathLike[str], to: str = "ctranslate2", quantization: str | None = None
+    ) -> str:
+        """Write the run in another format, to be used without regard.
+
+        Args:
+            out: folder to write, new or empty; with "html" a file, such as "translator.html".
+            to: "ctranslate2"; "onnx"; or "html", one page that translates in the browser.
+            quantization: type of the stored parameters, such as "int8"; by default float16 with
+                "html" and float32 with the others.
+
+        Returns:
+            One line that says what was written.
+
+        Raises:
+            RegardError: if there is no such format or quantization, the format cannot represent the
+                model, or `out` cannot be written.
+            MissingExtraError: if the library of the format is not installed.
+
+        Example:
+            >>> run.export("translator.html", to="html").startswith("wrote translator.html: ")
+            True
+        """
+        from regard.runs.export import export_run  # it imports this module
+
+        return export_run(self, Path(out), to, quantization)
 
     def evaluate(
         self,
