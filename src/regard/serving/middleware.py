@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from regard.serving.prometheus import Metrics, MetricsMiddleware
 from regard.serving.schemas import LIMITS, ServingLimits
@@ -19,6 +19,7 @@ from regard.web import (
     ServerAddress,
     TokenAuthMiddleware,
     is_equal_secret,
+    replay_body,
 )
 
 FORM = "application/x-www-form-urlencoded"
@@ -70,7 +71,7 @@ class FormMiddleware(RequestMiddleware):
         headers = MutableHeaders(scope=scope)
         headers["content-type"] = "application/json"
         headers["content-length"] = str(len(body))
-        await self.app(scope, _replay(body, receive), send)
+        await self.app(scope, replay_body(body, receive), send)
 
 
 class ApiKeyMiddleware(TokenAuthMiddleware):
@@ -83,7 +84,7 @@ class ApiKeyMiddleware(TokenAuthMiddleware):
             return
         body = await Request(scope, receive).body()
         if is_equal_secret(_api_key(body), self.token):
-            await self.app(scope, _replay(body, receive), send)
+            await self.app(scope, replay_body(body, receive), send)
         else:
             await self.refuse(scope, receive, send)
 
@@ -112,13 +113,3 @@ def _api_key(body: bytes) -> str:
         return ""
     key = content.get("api_key") if isinstance(content, dict) else None
     return key if isinstance(key, str) else ""
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that delivers a body which was already read, then goes on."""
-    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def receive_replayed() -> Message:
-        return messages.pop() if messages else await receive()
-
-    return receive_replayed

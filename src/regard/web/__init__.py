@@ -17,7 +17,7 @@ from regard._support.extras import needs_extra
 
 with needs_extra("explorer", "an HTTP server needs"):
     from regard.web.api_docs import render_api_docs
-    from regard.web.body_limit import BODY_TIMEOUT_SECONDS, BodyLimitMiddleware
+    from regard.web.body_limit import BODY_TIMEOUT_SECONDS, BodyLimitMiddleware, replay_body
     from regard.web.connections import connection_limit
     from regard.web.error_handlers import ERROR_RESPONSES, error_response, install_error_handlers
     from regard.web.middleware import (
@@ -56,5 +56,6 @@ __all__ = [
     "install_error_handlers",
     "is_equal_secret",
     "render_api_docs",
+    "replay_body",
     "uvicorn_config",
 ]

@@ -59,7 +59,7 @@ class BodyLimitMiddleware(RequestMiddleware):
             message = f"the request body must arrive within {self._timeout_seconds:g} seconds"
             raise HTTPException(408, message) from error
         if body is not None:
-            await self.app(scope, _replay(body, receive), send)
+            await self.app(scope, replay_body(body, receive), send)
 
     async def _check_content_length(
         self, headers: Headers, receive: Receive, max_bytes: int
@@ -107,8 +107,8 @@ def _body_too_large(max_bytes: int) -> HTTPException:
     return HTTPException(413, f"the request body must have at most {max_bytes} bytes")
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that delivers a body which was already read, then goes on."""
+def replay_body(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that first delivers a body which was already read."""
     is_delivered = False
 
     async def receive_replayed() -> Message:
