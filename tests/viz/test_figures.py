@@ -133,3 +133,33 @@ def test_missing_layer_and_empty_trace_are_refused(trace):
         plot_layer(trace, "cross", 7)
     with pytest.raises(RegardError, match=r"no attention maps, so there is nothing to draw"):
         plot_translation(Trace(tokens=trace.tokens, maps=()))
+
+
+@pytest.mark.parametrize("plot", [plot_all_heads, plot_layer])
+@pytest.mark.parametrize("line", ["first key", "previous token"])
+def test_line_of_one_cell_is_visible_in_a_map_of_more_cells_than_pixels(plot, line):
+    count = 400
+    weights = (
+        np.eye(count, k=-1) if line == "previous token" else np.eye(1, count) + np.zeros((count, 1))
+    )
+    maps = [np.stack([weights] * 6)] * 6
+    tokens = [str(n) for n in range(count)]
+    figure = plot(build_translation_trace(tokens, tokens, cross=maps))
+    figure.canvas.draw()
+    pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3].astype(int)
+    for axes in map_axes(figure):
+        assert axes.images[0].get_extent() == [-0.5, count - 0.5, count - 0.5, -0.5]
+        box = axes.get_window_extent()
+        top = len(pixels) - int(box.y1)
+        panel = pixels[top : top + int(box.height), int(box.x0) : int(box.x1)]
+        is_bright = (panel[..., 0] > 200) & (panel[..., 2] < 100)  # the end of cividis
+        assert is_bright.any(axis=1)[5:-5].all()
+
+
+@pytest.mark.parametrize("plot", [plot_head, plot_layer, plot_all_heads])
+def test_caption_of_a_one_token_map_fits_the_figure(plot):
+    trace = build_translation_trace(["Hi"], ["Salut"], cross=[[[[1.0]]]])
+    figure = plot(trace)
+    figure.canvas.draw()
+    box, width = figure._supxlabel.get_window_extent(), figure.get_window_extent().width
+    assert box.x0 >= 0 and box.x1 <= width

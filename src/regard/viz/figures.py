@@ -10,7 +10,10 @@ from rich.cells import cell_len
 from regard.errors import RegardError
 from regard.trace import Rows, Trace
 from regard.viz.fonts import font_families
+from regard.viz.half_blocks import max_pool
+from regard.viz.heatmap import CHARACTER_INCHES as TITLE_CHARACTER_INCHES
 from regard.viz.heatmap import (
+    MIN_TITLE_COLUMNS,
     add_axis_titles,
     new_figure,
     outline_cells,
@@ -39,6 +42,8 @@ PANEL_INCHES = (1.4, 4.2)  # least and greatest side of one map among several
 THUMBNAIL_INCHES = (0.45, 1.3)  # the same, if all heads are shown
 MAX_LABEL_COLUMNS = 12
 PANEL_TITLES_INCHES = 0.6  # height of a panel's title and of its axis titles
+MIN_WIDTH_INCHES = MIN_TITLE_COLUMNS * TITLE_CHARACTER_INCHES  # of a figure, for its caption
+PANEL_CELLS_PER_INCH = 40  # at 100 pixels per inch, the frame hides less than half a cell
 ALL_HEADS_INCHES = 16.0  # width to which thumbnails shrink
 
 GOLD_NOTE = "outlined: gold alignment"
@@ -231,7 +236,7 @@ def _plot_panels(
     margin = CHARACTER_INCHES * longest if has_labels else 0.0
     titles_inches = PANEL_TITLES_INCHES if has_labels else 0.3
     width, height = columns * (side + margin + 0.15), len(rows) * (side + margin + titles_inches)
-    figure = new_figure(1.2 + width, 1.0 + height)
+    figure = new_figure(max(1.2 + width, MIN_WIDTH_INCHES), 1.0 + height)
     panels = figure.subplots(len(rows), columns, squeeze=False)
     remaining_titles = iter(titles)
     bar_matrix = max((m for row in rows for m in row), key=lambda matrix: matrix.vmax)
@@ -241,7 +246,7 @@ def _plot_panels(
             if n >= len(row):
                 axes.set_axis_off()
                 continue
-            drawn = _plot_panel(axes, row[n], next(remaining_titles), bar_matrix.vmax)
+            drawn = _plot_panel(axes, row[n], next(remaining_titles), bar_matrix.vmax, side)
             image = drawn if row[n] is bar_matrix else image
             if has_labels:
                 _add_labels(axes, row[n], side)
@@ -256,12 +261,25 @@ def _plot_panels(
 
 
 def _plot_panel(
-    axes: "matplotlib.axes.Axes", matrix: LabelledMatrix, title: str, bar_vmax: float
+    axes: "matplotlib.axes.Axes", matrix: LabelledMatrix, title: str, bar_vmax: float, side: float
 ) -> Any:
-    """Plot a map; its title has the end of its colour scale where that is not the colour bar's."""
+    """Plot a map; its title has the end of its colour scale where that is not the colour bar's.
+
+    Of a map with more cells than pixels, each pixel shows the largest weight it covers: a mean, or
+    every nth cell, would lose a line that is one cell wide.
+    """
     if matrix.vmax < bar_vmax:
         title = f"{title} (0–{matrix.vmax:.2g})"
-    image = axes.imshow(matrix.weights, cmap="cividis", vmin=0.0, vmax=matrix.vmax)
+    queries, keys = matrix.weights.shape
+    cells = int(side * PANEL_CELLS_PER_INCH)
+    image = axes.imshow(
+        max_pool(matrix.weights, min(queries, cells), min(keys, cells)),
+        cmap="cividis",
+        vmin=0.0,
+        vmax=matrix.vmax,
+        extent=(-0.5, keys - 0.5, queries - 0.5, -0.5),
+        interpolation="nearest",
+    )
     font: dict[str, Any] = {"parse_math": False, "fontfamily": font_families()}
     axes.set_title(escape_control(title), fontsize="small", **font)
     axes.tick_params(length=0, labelsize=8)

@@ -95,7 +95,8 @@ def plot_matrix(matrix: LabelledMatrix) -> "matplotlib.figure.Figure":
     above = 0.0 if _fits_upright(matrix) else _label_inches(matrix.keys)
     queries, keys = matrix.weights.shape
     # The constants leave space for the colour bar and for the axis titles.
-    figure = new_figure(1.9 + left + cell * keys, 1.3 + above + cell * queries)
+    width = max(1.9 + left + cell * keys, MIN_TITLE_COLUMNS * CHARACTER_INCHES)
+    figure = new_figure(width, 1.3 + above + cell * queries)
     axes = figure.add_subplot()
     image = axes.imshow(matrix.weights, cmap="cividis", vmin=0.0, vmax=matrix.vmax)
     _add_labels(axes, matrix)
