@@ -26,7 +26,7 @@ from regard.runs.export import (
     export_onnx,
     export_run,
 )
-from regard.runs.folder import DEMO_MODEL, RunFolder, find_run
+from regard.runs.folder import DEMO_MODEL, RunFolder, files_by_step, find_run
 from regard.runs.loading import Fingerprint, fingerprint_run, load
 from regard.runs.run import Run
 from regard.runs.tasks import RunTasks, empty_trace, read_translations, translation_items
@@ -48,6 +48,7 @@ __all__ = [
     "export_html",
     "export_onnx",
     "export_run",
+    "files_by_step",
     "find_run",
     "fingerprint_run",
     "load",

@@ -71,7 +71,7 @@ class RunFolder:
     @property
     def snapshots(self) -> dict[int, Path]:
         """The parameters saved during training for later inspection, by step in rising order."""
-        return _files_by_step(self._snapshots, "step")
+        return files_by_step(self._snapshots, "step")
 
     def snapshot(self, step: int) -> Path:
         """Return the path of the snapshot of a step."""
@@ -96,7 +96,7 @@ class RunFolder:
             return self._best_parameters()
         if isinstance(checkpoint, str):
             raise RegardError(f"checkpoint must be 'best' or a step, but it is {checkpoint!r}")
-        steps = self.snapshots | _files_by_step(self.checkpoints, "parameters")
+        steps = self.snapshots | files_by_step(self.checkpoints, "parameters")
         if checkpoint not in steps:
             choices = (
                 f"choose from {', '.join(map(str, sorted(steps)))}" if steps else "it has none"
@@ -106,8 +106,8 @@ class RunFolder:
 
     def _best_parameters(self) -> Path:
         """Return the parameters of the best validation; states name its step."""
-        by_step, run_id = _files_by_step(self.checkpoints, "parameters"), self.read_id()
-        for step, state in reversed(_files_by_step(self.checkpoints, "state").items()):
+        by_step, run_id = files_by_step(self.checkpoints, "parameters"), self.read_id()
+        for step, state in reversed(files_by_step(self.checkpoints, "state").items()):
             metadata = parameters.read_metadata(state, {"run": run_id, "step": step})
             best_step = metadata.get("best_step")
             if best_step in by_step:
@@ -257,7 +257,7 @@ class RunFolder:
         return content.entries
 
 
-def _files_by_step(folder: Path, prefix: str) -> dict[int, Path]:
+def files_by_step(folder: Path, prefix: str) -> dict[int, Path]:
     """Return the files `prefix-STEP.safetensors` of a folder, by step in rising order."""
     pattern = re.compile(rf"{prefix}-(0|[1-9][0-9]{{0,17}})\.safetensors")
     matches = ((pattern.fullmatch(path.name), path) for path in folder.glob("*"))

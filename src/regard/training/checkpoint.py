@@ -1,6 +1,5 @@
 """Checkpoints to resume from: parameters, optimizer state and counters."""
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,7 @@ from torch import Tensor, nn
 from regard._support import files
 from regard._support.checksums import Identity
 from regard.errors import RegardError
-from regard.runs import parameters
+from regard.runs import files_by_step, parameters
 from regard.training.train_state import TrainState
 
 MAX_STATES = 2  # if the latest is damaged, the one before is used
@@ -81,21 +80,16 @@ class Checkpoints:
 
     def parameter_steps(self) -> list[int]:
         """Return the steps whose parameters are on disk, in order."""
-        return self._steps("parameters")
+        return list(files_by_step(self.folder, "parameters"))
 
     def state_steps(self) -> list[int]:
         """Return the steps whose state is on disk, in order."""
-        return self._steps("state")
+        return list(files_by_step(self.folder, "state"))
 
     def keep_parameters(self, steps: Iterable[int]) -> None:
         """Delete all parameters but those of these steps and of the states."""
         for step in set(self.parameter_steps()) - {*steps, *self.state_steps()}:
             self.parameters_path(step).unlink(missing_ok=True)
-
-    def _steps(self, prefix: str) -> list[int]:
-        pattern = re.compile(rf"{prefix}-(0|[1-9][0-9]{{0,17}})\.safetensors")
-        matches = (pattern.fullmatch(path.name) for path in self.folder.glob("*.safetensors"))
-        return sorted(int(match[1]) for match in matches if match)
 
 
 def _parse_counters(path: Path, counters: dict[str, Any]) -> TrainState:
