@@ -25,11 +25,19 @@ RUN_HERE = {
     'regard look run "A sentence." --html look.html': ("", "look.html"),
     'regard look demo-model "The white cat broke the cup." --html look.html': ("", "Le chat blanc"),
     "regard export demo-model --to html": ("", "wrote demo-model.html"),
+    'regard look demo-model "The white cat broke the cup."': (
+        "",
+        "Le chat blanc a cassé la tasse.",
+    ),
+    "regard words": ("", "kitten  attends most to kitten"),
     "regard score": ("run test.en test.fr", "BLEU"),
     "regard doctor": ("pairs.tsv", "60 pairs"),
 }
 # commands run by another test
 RUN_ELSEWHERE = {
+    "regard explore --open": (
+        "explorer/test_server.py::test_browser_is_opened_with_a_link_that_logs_in_once"
+    ),
     "regard explore run other": "explorer/test_server.py::test_explore_command_serves_two_runs",
     "regard serve run=en:fr": "serving/test_server.py::test_serve_command_translates",
     'regard look --hf MODEL "a text"': "cli/test_look.py::test_look_draws_a_hugging_face_model",
@@ -52,6 +60,7 @@ SET_UP = {
     "pip install .",
     "pip install '.[pictures,explorer]'",
     "pip install '.[fast]'",
+    "pip install '.[notebook]'",
     "pip install 'regard[explorer]'",
     "pip install 'regard[serve]'",
 }
