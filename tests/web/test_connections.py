@@ -1,3 +1,4 @@
+import asyncio
 import errno
 import logging
 import os
@@ -57,6 +58,7 @@ def serve(max_connections, listener=None):
             opened[-1].sendall(data)
             return opened[-1]
 
+        connect.server = server
         try:
             yield connect
         finally:
@@ -127,6 +129,35 @@ def test_new_connection_waits_while_all_are_busy():
         read_response(waiting)
         second.sendall(b"later")
         read_response(second, b"later")
+
+
+def test_connections_that_wait_at_a_shutdown_are_answered(monkeypatch):
+    async def accept_none(self, listener):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(connections.ConnectionAcceptor, "accept_forever", accept_none)
+    with serve(max_connections=8) as connect:
+        waiting = [connect(GET) for _ in range(3)]
+        connect.server.should_exit = True
+        for connection in waiting:
+            read_response(connection)
+
+
+def test_connection_that_arrives_as_accepting_is_cancelled_is_not_lost():
+    async def accept_and_cancel():
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen()
+            acceptor = connections.ConnectionAcceptor(lambda: None, [], max_connections=8)
+            task = asyncio.create_task(acceptor.accept_forever(listener))
+            await asyncio.sleep(0.01)
+            with socket.create_connection(listener.getsockname()):
+                # cancelled in the round of the event loop that finds the connection
+                asyncio.get_running_loop().call_soon(task.cancel)
+                await asyncio.wait([task])
+                listener.accept()[0].close()
+
+    asyncio.run(accept_and_cancel())
 
 
 class ExhaustedListener(socket.socket):

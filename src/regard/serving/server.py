@@ -220,7 +220,7 @@ class _Supervisor:
     def __init__(
         self, config: ServingConfig, address: ServerAddress, listener: socket.socket, workers: int
     ) -> None:
-        self._arguments = (config, address, listener)
+        self._config, self._address, self._listener = config, address, listener
         self._num_workers = workers
         self._context = multiprocessing.get_context("spawn")  # threads do not survive a fork
         self._workers: list[tuple[SpawnProcess, Event]] = []
@@ -239,6 +239,7 @@ class _Supervisor:
             try:
                 self._supervise(on_started)
             finally:
+                self._listener.close()  # or clients would connect until the last worker ends
                 for process, _ in self._workers:
                     process.terminate()
                 for process, _ in self._workers:
@@ -265,7 +266,9 @@ class _Supervisor:
 
     def _start(self) -> tuple[SpawnProcess, Event]:
         ready = self._context.Event()
-        process = self._context.Process(target=_run_worker, args=(*self._arguments, ready))
+        process = self._context.Process(
+            target=_run_worker, args=(self._config, self._address, self._listener, ready)
+        )
         process.start()
         return process, ready
 

@@ -65,22 +65,36 @@ class ConnectionAcceptor:
 
     async def accept_forever(self, listener: socket.socket) -> None:
         """Accept connections of a listening socket until cancelled."""
-        loop = asyncio.get_running_loop()
         listener.setblocking(False)
         while True:
             try:
-                connection, _ = await loop.sock_accept(listener)
+                connection = await _accept(listener)
             except OSError as error:
                 await self._pause_after(error)
-                continue
+            else:
+                await self._connect(connection)
+
+    async def accept_waiting(self, listener: socket.socket) -> None:
+        """Accept the connections that wait in the backlog of a socket, for the last time."""
+        listener.setblocking(False)
+        while len(self._connections) < self._max_connections:
             try:
-                await self._make_room()
-                await loop.connect_accepted_socket(self._create_protocol, connection)
-            except OSError:  # the client has gone
-                connection.close()
-            except asyncio.CancelledError:
-                connection.close()
-                raise
+                connection, _ = listener.accept()
+            except OSError:  # none waits, or files have run out
+                return
+            await self._connect(connection)
+
+    async def _connect(self, connection: socket.socket) -> None:
+        """Create the protocol of a connection when there is room for it."""
+        loop = asyncio.get_running_loop()
+        try:
+            await self._make_room()
+            await loop.connect_accepted_socket(self._create_protocol, connection)
+        except OSError:  # the client has gone
+            connection.close()
+        except asyncio.CancelledError:
+            connection.close()
+            raise
 
     async def _make_room(self) -> None:
         """Wait until there are fewer connections than the maximum, closing idle ones."""
@@ -110,3 +124,33 @@ class ConnectionAcceptor:
             return False
         min(idle, key=lambda connection: connection.idle_since).transport.close()
         return True
+
+
+async def _accept(listener: socket.socket) -> socket.socket:
+    """Accept a connection when there is one.
+
+    `loop.sock_accept` loses the connection that arrives while it is being cancelled.
+    """
+    loop = asyncio.get_running_loop()
+    while True:
+        readable: asyncio.Future[None] = loop.create_future()
+        try:
+            loop.add_reader(listener, _complete, readable)
+        except NotImplementedError:  # the event loop of Windows
+            connection, _ = await loop.sock_accept(listener)
+            return connection
+        try:
+            await readable
+        finally:
+            loop.remove_reader(listener)
+        try:
+            connection, _ = listener.accept()
+        except BlockingIOError:  # another process was faster
+            continue
+        connection.setblocking(False)
+        return connection
+
+
+def _complete(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)

@@ -18,6 +18,7 @@ from regard.web.timeouts import TimeoutH11Protocol
 BACKLOG = 1024  # connections that wait to be accepted
 KEEP_ALIVE_SECONDS = 5  # between two requests on a connection
 SHUTDOWN_SECONDS = 35  # within which requests in progress must finish
+LAST_REQUESTS_SECONDS = 0.1  # within which those of the last connections must arrive
 
 
 def uvicorn_config(
@@ -61,6 +62,7 @@ class HTTPServer(uvicorn.Server):
         super().__init__(config)
         self._on_started = on_started
         self._max_connections = max_connections or connection_limit()
+        self._acceptor: ConnectionAcceptor | None = None
         self._accept_tasks: list[asyncio.Task[None]] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -68,16 +70,25 @@ class HTTPServer(uvicorn.Server):
         await super().startup(sockets=[])
         connections: Any = self.server_state.connections
         acceptor = ConnectionAcceptor(self._create_protocol, connections, self._max_connections)
+        self._acceptor = acceptor
         self._accept_tasks = [
             asyncio.create_task(acceptor.accept_forever(listener)) for listener in sockets or []
         ]
         self._on_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop accepting connections, and finish the requests in progress."""
+        """Stop accepting connections, and finish the requests in progress.
+
+        Clients whose connections wait in the backlog may have sent their requests already.
+        """
         for task in self._accept_tasks:
             task.cancel()
         await asyncio.gather(*self._accept_tasks, return_exceptions=True)
+        if self._acceptor is not None:
+            for listener in sockets or []:
+                await self._acceptor.accept_waiting(listener)
+                listener.close()
+            await asyncio.sleep(LAST_REQUESTS_SECONDS)
         await super().shutdown(sockets)
 
     def _create_protocol(self) -> TimeoutH11Protocol:
