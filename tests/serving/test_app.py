@@ -50,6 +50,39 @@ def test_lines_are_translated_one_by_one(client):
     assert together["translatedText"] == "\n".join(separate)
 
 
+def test_form_that_is_not_percent_encoded_is_utf_8(client):
+    text = {**REQUEST, "q": "un café"}
+    fields = "&".join(f"{name}={value}" for name, value in text.items())
+    headers = {"content-type": "application/x-www-form-urlencoded"}
+    response = client.post("/translate", content=fields.encode(), headers=headers)
+    assert response.json() == client.post("/translate", json=text).json()
+
+
+@pytest.mark.parametrize("empty", [{"format": None}, {"format": ""}, {"api_key": None}])
+def test_empty_parameters_are_as_left_out(client, empty):
+    response = client.post("/translate", json={**REQUEST, **empty})
+    assert response.json() == client.post("/translate", json=REQUEST).json()
+
+
+@pytest.mark.parametrize("path", ["/health", "/languages", "/metrics", "/docs", "/openapi.json"])
+def test_head_is_get_without_the_body(client, path):
+    get, head = client.get(path), client.head(path)
+    assert (head.status_code, head.content) == (200, b"")
+    if path != "/metrics":  # which count the requests
+        assert head.headers == get.headers
+
+
+def test_head_of_a_translation_is_405(client):
+    assert client.head("/translate").status_code == 405
+
+
+def test_openapi_document_names_the_languages(client):
+    schemas = client.get("/openapi.json").json()["components"]["schemas"]
+    for name in ("LibreTranslateRequest", "LibreTranslateForm"):
+        properties = schemas[name]["properties"]
+        assert (properties["source"]["enum"], properties["target"]["enum"]) == (["en"], ["fr"])
+
+
 def test_forms_are_equal_to_json(client):
     from_json = client.post("/translate", json={**REQUEST, "alternatives": 1}).json()
     assert client.post("/translate", data={**REQUEST, "alternatives": "1"}).json() == from_json
@@ -77,10 +110,12 @@ def test_two_runs_of_the_same_languages_are_refused(tiny_run):
         ({"target": "de"}, "de is not supported"),
         ({"source": "fr", "target": "en"}, r"English (en) is not available as a target language"),
         ({"source": "auto"}, "languages are not detected"),
-        ({"q": None}, "q"),
-        ({"q": [["nested"]]}, "q"),
-        ({"q": 7}, "q"),
-        ({"format": "html"}, "format must be 'text'"),
+        ({"q": None}, "q must be a text or a list of texts."),
+        ({"q": [["nested"]]}, "q must be a text or a list of texts."),
+        ({"q": ["a", 7]}, "q must be a text or a list of texts."),
+        ({"q": 7}, "q must be a text or a list of texts."),
+        ({"format": "html"}, "format must be 'text', since markup is not supported."),
+        ({"alternatives": True}, "alternatives must be a valid integer"),
         ({"alternatives": -1}, "alternatives must be greater than or equal to 0"),
         ({"alternatives": MAX_ALTERNATIVES + 1}, "alternatives must be less than or equal to 10"),
         ({"q": ["a"] * 1001}, "at most 1000 texts, but it has 1001"),
@@ -119,7 +154,16 @@ def test_malformed_body_is_400_or_401(make_client, body, token):
         response = client.post(
             "/translate", content=body, headers={"content-type": "application/json"}
         )
-        error_message(response, 400 if token is None else 401)
+        message = error_message(response, 400 if token is None else 401)
+        assert token is not None or "JSON" in message
+
+
+@pytest.mark.parametrize("content_type", [None, "text/plain", "multipart/form-data; boundary=x"])
+def test_body_of_another_type_is_400_with_the_type_to_send(client, content_type):
+    headers = {} if content_type is None else {"content-type": content_type}
+    response = client.post("/translate", content=json.dumps(REQUEST).encode(), headers=headers)
+    message = "the body must be a JSON object, sent as Content-Type: application/json."
+    assert error_message(response, 400) == message
 
 
 @pytest.mark.parametrize(

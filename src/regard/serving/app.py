@@ -11,6 +11,7 @@ from regard import __version__
 from regard.serving.languages import LanguagePair
 from regard.serving.schemas import (
     HealthResponse,
+    LibreTranslateForm,
     LibreTranslateRequest,
     LibreTranslateResponse,
     SupportedLanguage,
@@ -22,7 +23,7 @@ FORM_BODY = {
     "requestBody": {
         "content": {
             "application/x-www-form-urlencoded": {
-                "schema": {"$ref": "#/components/schemas/LibreTranslateRequest"}
+                "schema": {"$ref": "#/components/schemas/LibreTranslateForm"}
             }
         }
     }
@@ -52,6 +53,7 @@ def create_app(service: TranslationService) -> FastAPI:
     install_error_handlers(app, invalid_status=400)
     _add_translation_routes(app, service)
     _add_operation_routes(app, service)
+    _document_request(app, service)
     return app
 
 
@@ -86,6 +88,18 @@ def _add_operation_routes(app: FastAPI, service: TranslationService) -> None:
     @app.api_route("/docs", methods=["GET", "HEAD"], include_in_schema=False)
     async def docs() -> HTMLResponse:
         return HTMLResponse(render_api_docs(app.openapi()))
+
+
+def _document_request(app: FastAPI, service: TranslationService) -> None:
+    """Add forms and the languages to the OpenAPI document, which FastAPI makes once."""
+    schemas = app.openapi()["components"]["schemas"]
+    schemas["LibreTranslateForm"] = LibreTranslateForm.model_json_schema()
+    languages = service.languages()
+    targets = dict.fromkeys(code for language in languages for code in language.targets)
+    for name in ("LibreTranslateRequest", "LibreTranslateForm"):
+        properties = schemas[name]["properties"]
+        properties["source"]["enum"] = [each.code for each in languages if each.targets]
+        properties["target"]["enum"] = list(targets)
 
 
 def _response(body: LibreTranslateRequest, results: list[list[str]]) -> dict[str, object]:

@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from regard.serving.prometheus import Metrics, MetricsMiddleware
 from regard.serving.schemas import LIMITS, ServingLimits
@@ -48,11 +48,29 @@ def secure_app(
     if token is not None:
         app = ApiKeyMiddleware(app, token)
     app = FormMiddleware(app)
+    app = HeadMiddleware(app)
     app = BodyLimitMiddleware(app, limits.max_body_bytes)
     app = ConcurrencyLimitMiddleware(app, max_requests)
     app = HostOriginMiddleware(app, address)
     app = SecurityHeadersMiddleware(app)
     return MetricsMiddleware(app, metrics)
+
+
+class HeadMiddleware(RequestMiddleware):
+    """Answers HEAD as GET without the body, for health checks of load balancers."""
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, as GET if it is HEAD."""
+        if scope["method"] != "HEAD":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_head(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                message = {**message, "body": b""}
+            await send(message)
+
+        await self.app({**scope, "method": "GET"}, receive, send_head)
 
 
 class FormMiddleware(RequestMiddleware):
@@ -92,7 +110,7 @@ class ApiKeyMiddleware(TokenAuthMiddleware):
 def _form_to_json(body: bytes) -> bytes:
     try:
         fields = parse_qsl(
-            body.decode("latin-1"), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS
+            body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS
         )
     except ValueError:  # too many fields
         return b"{}"

@@ -1,8 +1,17 @@
 """Request and response bodies of LibreTranslate's API, and the limits of a request."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
+from pydantic_core import PydanticCustomError
 
 
 class ServingLimits(BaseModel):
@@ -20,19 +29,56 @@ class ServingLimits(BaseModel):
 LIMITS = ServingLimits()
 MAX_ALTERNATIVES = 10
 
+
+def _with_message(message: str) -> WrapValidator:
+    """Replace pydantic's errors, of which a union has one for each type, by one message."""
+
+    def validate(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return validate(value)
+        except ValidationError as error:
+            raise PydanticCustomError("union_type", "Input should {it}", {"it": message}) from error
+
+    return WrapValidator(validate)
+
+
+def _refuse_boolean(value: Any) -> Any:
+    """Refuse true and false, which pydantic takes for 1 and 0; a form has digits."""
+    if isinstance(value, bool):
+        raise PydanticCustomError("int_type", "Input should be a valid integer")
+    return value
+
+
+Texts = Annotated[str | list[str], _with_message("be a text or a list of texts")]
+Format = Annotated[
+    Literal["text", ""] | None, _with_message("be 'text', since markup is not supported")
+]
+Count = Annotated[int, BeforeValidator(_refuse_boolean)]
 Code = Annotated[str, Field(max_length=16, examples=["en"])]
 
 
 class LibreTranslateRequest(BaseModel):
     """A text, or several, to translate; as JSON or as an HTML form."""
 
-    q: str | list[str] = Field(description="a text, or a list of texts", examples=["The cat."])
+    q: Texts = Field(description="a text, or a list of texts", examples=["The cat."])
     source: Code = Field(description="language of the text")
     target: Code = Field(description="language of the translation", examples=["fr"])
-    format: Literal["text"] = Field(default="text", description="markup is not supported")
-    alternatives: int = Field(
+    format: Format = Field(default="text", description="markup is not supported")
+    alternatives: Count = Field(
         default=0, ge=0, le=MAX_ALTERNATIVES, description="further translations of each text"
     )
+    api_key: str | None = Field(
+        default="", description="the token, instead of an Authorization header"
+    )
+
+
+class LibreTranslateForm(LibreTranslateRequest):
+    """The same as an HTML form, which has no null and no empty list."""
+
+    q: str | Annotated[list[str], Field(min_length=1)] = Field(
+        description="a text, or several if repeated", examples=["The cat."]
+    )
+    format: Literal["text", ""] = Field(default="text", description="markup is not supported")
     api_key: str = Field(default="", description="the token, instead of an Authorization header")
 
 

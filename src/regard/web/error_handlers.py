@@ -34,9 +34,12 @@ ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 RETRY_STATUSES = (429, 503)
 DEFAULT_RETRY_SECONDS = "1"
-_ROUTER_MESSAGES = {
+_FRAMEWORK_MESSAGES = {  # of Starlette's router and FastAPI
     "Not Found": "no such path",
     "Method Not Allowed": "method not allowed for this path",
+    "There was an error parsing the body": (
+        "the body must be JSON in UTF-8, without deep nesting or very long numbers"
+    ),
 }
 _MAX_LOCATION_CHARACTERS = 80  # of each key in a message: keys come from the client
 
@@ -64,7 +67,7 @@ def install_error_handlers(app: FastAPI, invalid_status: int = 422) -> None:
 
     @app.exception_handler(HTTPException)
     async def handle_http_exception(_: Request, error: HTTPException) -> JSONResponse:
-        message = _ROUTER_MESSAGES.get(error.detail, error.detail)
+        message = _FRAMEWORK_MESSAGES.get(error.detail, error.detail)
         return error_response(error.status_code, message, dict(error.headers or {}))
 
     @app.exception_handler(RegardError)
@@ -88,6 +91,11 @@ def validation_message(error: dict[str, Any]) -> str:
     kind, message = error["type"], str(error["msg"])
     if kind == "json_invalid":
         return f"the body must be JSON, but it is invalid at character {field}"
+    if (
+        kind == "model_attributes_type"
+    ):  # also of a body whose type is not JSON, which is not parsed
+        body = field or "the body"
+        return f"{body} must be a JSON object, sent as Content-Type: application/json"
     if kind == "missing":
         return f"{field or 'a JSON body'} is required"
     if kind == "extra_forbidden":
