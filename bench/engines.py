@@ -9,8 +9,9 @@ BLEU and speed are those of the test set. All engines get the same sentences, an
 detokenization count.
 
 - torch, ctranslate2, ctranslate2 int8: `run.translate` with each engine.
-- direct: CTranslate2 in float32 called without regard, on the batches that regard would take, with
-  the tokenizers that `regard export` writes; batches run asynchronously on all threads.
+- direct: CTranslate2 in float32 called without regard, on the batches that regard would take (also
+  within CTranslate2: `max_batch_size`), with the tokenizers that `regard export` writes; batches
+  run asynchronously on all threads.
 - Hugging Face: a Marian model of the same sizes, in batches of the same token ids; its parameters
   are random, and it writes as many tokens as the run's longest translation of each batch.
 
@@ -38,7 +39,7 @@ import regard
 from marian import build_marian, decode_marian
 from regard.data import EOS, PAD, to_library_tokenizer
 from regard.decoding import SentenceBatch, Translation
-from regard.decoding.engines import save_ctranslate2
+from regard.decoding.engines import max_batch_size, save_ctranslate2
 from regard.decoding.translation import sentence_batches
 from regard.evaluation import bleu
 from regard.models import Transformer
@@ -160,6 +161,7 @@ class DirectTranslator:
                 [tokens[row] for row in batch.rows],
                 beam_size=beam_size,
                 length_penalty=self.length_penalty,
+                max_batch_size=max_batch_size("float32"),
                 max_decoding_length=2 * max(map(len, batch.sources)) + 20,
                 asynchronous=True,
             )

@@ -7,7 +7,12 @@ import torch
 from regard.config import ModelConfig, SearchConfig
 from regard.data import Tokenizers, train_tokenizer
 from regard.decoding import DecodingCancelled, SamplingConfig, TorchEngine, translate
-from regard.decoding.engines import CTranslate2Engine, save_ctranslate2, unsupported_part
+from regard.decoding.engines import (
+    CTranslate2Engine,
+    max_batch_size,
+    save_ctranslate2,
+    unsupported_part,
+)
 from regard.models import build
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra fast is not installed")
@@ -222,6 +227,38 @@ def test_prefix_and_samples_are_those_of_torch(tokenizers, tmp_path):
     for options in ({"sampling": sampling}, {"prefixes": prefixes}):
         expected = translate(model, tokenizers, SENTENCES, **options)
         assert translate(model, tokenizers, SENTENCES, **options, engine=engine) == expected
+
+
+@pytest.mark.parametrize("quantization", ["float32", "int8"])
+def test_cpu_decodes_and_scores_batches_that_fit_its_caches(
+    tokenizers, tmp_path, monkeypatch, quantization
+):
+    sizes, translator = [], ctranslate2.Translator
+
+    class Recorder:
+        def __init__(self, *arguments, **options):
+            self._translator = translator(*arguments, **options)
+
+        def __getattr__(self, name):
+            def call(*arguments, max_batch_size, **options):
+                sizes.append((name, max_batch_size))
+                method = getattr(self._translator, name)
+                return method(*arguments, max_batch_size=max_batch_size, **options)
+
+            return call
+
+    monkeypatch.setattr(ctranslate2, "Translator", Recorder)
+    model = make_model(tokenizers)
+    engine = make_engine(model, tokenizers, tmp_path, quantization=quantization)
+    sentences = [f"a {'cat ' * (n % 5)}bird" for n in range(100)]
+    config = SearchConfig(beam_size=1)
+    translations = translate(model, tokenizers, sentences, config, engine=engine, max_length=9)
+    assert [len(best.token_log_probs) - 1 for (best,) in translations] == [
+        len(best.tokens) for (best,) in translations
+    ]
+    size = max_batch_size(quantization)
+    assert 0 < size < 100
+    assert set(sizes) == {("translate_batch", size), ("score_batch", size)}
 
 
 def test_sentence_with_more_positions_than_converted_is_left_to_torch(

@@ -13,10 +13,11 @@ torch model over the translation.
 from regard.decoding.engines.base import Engine as Engine
 from regard.decoding.engines.conversion import save_ctranslate2 as save_ctranslate2
 from regard.decoding.engines.conversion import unsupported_part as unsupported_part
-from regard.decoding.engines.ctranslate2_engine import QUANTIZATIONS as QUANTIZATIONS
 from regard.decoding.engines.ctranslate2_engine import CTranslate2Engine as CTranslate2Engine
-from regard.decoding.engines.ctranslate2_engine import check_quantization as check_quantization
 from regard.decoding.engines.onnx_conversion import save_onnx as save_onnx
+from regard.decoding.engines.quantization import QUANTIZATIONS as QUANTIZATIONS
+from regard.decoding.engines.quantization import check_quantization as check_quantization
+from regard.decoding.engines.quantization import max_batch_size as max_batch_size
 from regard.decoding.engines.torch_engine import TorchEngine as TorchEngine
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Engine",
     "TorchEngine",
     "check_quantization",
+    "max_batch_size",
     "save_ctranslate2",
     "save_onnx",
     "unsupported_part",

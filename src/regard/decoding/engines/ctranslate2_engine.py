@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from regard._support.extras import needs_extra
 from regard._support.resources import available_threads
 from regard.data import BOS, PAD, Tokenizers
 from regard.decoding.engines.conversion import max_positions
+from regard.decoding.engines.quantization import check_quantization, max_batch_size
 from regard.decoding.engines.torch_engine import TorchEngine
 from regard.decoding.hypothesis import DecodingCancelled
 from regard.decoding.sampling import SamplingConfig
@@ -20,22 +20,13 @@ from regard.decoding.sentences import (
     TranslationOptions,
     TranslationScores,
 )
-from regard.errors import RegardError, unknown_name
+from regard.errors import RegardError
 from regard.models import Transformer
 
 if TYPE_CHECKING:
     import ctranslate2
 
-QUANTIZATIONS = (
-    "float32",
-    "int8",
-    "int8_float32",
-    "int16",
-    "float16",
-    "int8_float16",
-    "bfloat16",
-    "int8_bfloat16",
-)
+_TokenIds = Sequence[Sequence[int]]
 
 
 class CTranslate2Engine:
@@ -80,6 +71,7 @@ class CTranslate2Engine:
         self.quantization = check_quantization(quantization, self.device)
         self.tokenizers = tokenizers
         self.max_positions = max_positions(model)
+        self.max_batch_size = max_batch_size(quantization, self.device)
         self._torch = TorchEngine(model, tokenizers)
         self._translator = _load_translator(
             files, quantization, self.device, available_threads() if threads is None else threads
@@ -112,11 +104,12 @@ class CTranslate2Engine:
             return self._torch.translate_batch(batch, options, should_stop)
         if should_stop is not None and should_stop():
             raise DecodingCancelled
-        sources = [[self._source_tokens[token] for token in source] for source in batch.sources]
+        sources = _to_tokens(self._source_tokens, batch.sources)
         # a step more than allowed, to recognize beams that would have to be cut
         has_extra_step = is_beam_search and options.max_length is not None
         results = self._translator.translate_batch(
             sources,
+            max_batch_size=self.max_batch_size,
             max_input_length=0,
             min_decoding_length=options.min_length,
             max_decoding_length=max_length + 1 if has_extra_step else max_length,
@@ -126,9 +119,13 @@ class CTranslate2Engine:
         )
         if should_stop is not None and should_stop():
             raise DecodingCancelled
-        targets = [result.hypotheses for result in results]
+        ids = self._target_ids
+        targets = [
+            [tuple(ids[token] for token in tokens) for tokens in result.hypotheses]
+            for result in results
+        ]
         penalty = options.search.length_penalty if options.sampling is None else 1.0
-        scores = _BatchScores(self._translator, sources, targets, penalty)
+        scores = _BatchScores(self._score_batch, batch.sources, targets, penalty)
         translations = [
             [
                 self._translation(tokens, scores, row, rank)
@@ -181,12 +178,21 @@ class CTranslate2Engine:
                 translations[row] = alternatives
 
     def _translation(
-        self, tokens: list[str], scores: "_BatchScores", row: int, rank: int
+        self, tokens: tuple[int, ...], scores: "_BatchScores", row: int, rank: int
     ) -> Translation:
-        ids = tuple(self._target_ids[token] for token in tokens)
         return Translation.with_deferred_scores(
-            self.tokenizers.target.decode(ids), ids, lambda: scores.of(row, rank)
+            self.tokenizers.target.decode(tokens), tokens, lambda: scores.of(row, rank)
         )
+
+    def _score_batch(self, sources: _TokenIds, targets: _TokenIds) -> list[tuple[float, ...]]:
+        """Return the log-probability of each token of the targets and of EOS."""
+        results = self._translator.score_batch(
+            _to_tokens(self._source_tokens, sources),
+            _to_tokens(self._target_tokens, targets),
+            max_batch_size=self.max_batch_size,
+            max_input_length=0,
+        )
+        return [tuple(result.log_probs) for result in results]
 
 
 class _BatchScores:
@@ -198,12 +204,12 @@ class _BatchScores:
 
     def __init__(
         self,
-        translator: "ctranslate2.Translator",
-        sources: list[list[str]],
-        targets: list[list[list[str]]],
+        score_batch: Callable[[_TokenIds, _TokenIds], list[tuple[float, ...]]],
+        sources: _TokenIds,
+        targets: Sequence[_TokenIds],
         length_penalty: float,
     ) -> None:
-        self._translator = translator
+        self._score_batch = score_batch
         self._sources = sources
         self._targets = targets
         self._length_penalty = length_penalty
@@ -223,8 +229,8 @@ class _BatchScores:
             for _ in range(count)
         ]
         targets = [target for alternatives in self._targets for target in alternatives]
-        results = iter(self._translator.score_batch(sources, targets, max_input_length=0))
-        return [[tuple(next(results).log_probs) for _ in range(count)] for count in counts]
+        results = iter(self._score_batch(sources, targets))
+        return [[next(results) for _ in range(count)] for count in counts]
 
 
 def _can_sample(sampling: SamplingConfig | None) -> bool:
@@ -245,34 +251,6 @@ def _callback(
     if should_stop is None or num_sentences > 1 or is_beam_search:
         return None
     return lambda step: should_stop()
-
-
-def check_quantization(quantization: str, device: torch.device | str = "cpu") -> str:
-    """Return the name of a quantization that a device can compute.
-
-    Raises:
-        RegardError: if there is no such quantization, or the device lacks it.
-        MissingExtraError: if CTranslate2 is not installed.
-
-    Example:
-        >>> check_quantization("int9")
-        Traceback (most recent call last):
-        regard.errors.RegardError: no quantization is called 'int9'. Did you mean 'int8'? ...
-    """
-    if quantization not in QUANTIZATIONS:
-        raise unknown_name("quantization", quantization, QUANTIZATIONS)
-    with needs_extra("fast", "the CTranslate2 engine needs"):
-        import ctranslate2
-    device = torch.device(device)
-    supported = ctranslate2.get_supported_compute_types(device.type, device.index or 0)
-    if quantization not in supported:
-        offered = ", ".join(name for name in QUANTIZATIONS if name in supported)
-        kind = "CPU" if device.type == "cpu" else "GPU"
-        raise RegardError(
-            f"quantization must be one that this {kind} supports ({offered}), but it is "
-            f"{quantization}"
-        )
-    return quantization
 
 
 def _load_translator(
@@ -300,3 +278,7 @@ def _load_translator(
 def _vocabulary(tokenizer: Any) -> Sequence[str]:
     tokens: Sequence[str] = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
     return tokens
+
+
+def _to_tokens(vocabulary: Sequence[str], sequences: _TokenIds) -> list[list[str]]:
+    return [[vocabulary[token] for token in sequence] for sequence in sequences]
