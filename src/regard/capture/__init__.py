@@ -84,7 +84,7 @@ Public names whose implementation matters: `torch.nn.functional.multi_head_atten
 be a Python function that calls the global `has_torch_function` and takes `num_heads`, `bias_k` and
 `add_zero_attn`; the higher-order operator `flex_attention` must pass its arguments in the order of
 `FlexCall`. `torch.multiprocessing.reductions.StorageWeakRef` and
-`torch.utils.weak.WeakTensorKeyDictionary` are undocumented.
+`torch.utils.weak.WeakTensorKeyDictionary` are undocumented, and so are weak references to tensors.
 """
 
 from regard.capture.capture import Capture

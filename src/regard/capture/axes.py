@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from regard.capture.axis_labels import (
     Axes,
@@ -32,15 +31,23 @@ from regard.capture.axis_labels import (
     split_factor,
     with_aliases,
 )
-from regard.capture.equations import Equation
+from regard.capture.equations import PRODUCTS, Equation
 from regard.capture.function_call import FunctionCall
 from regard.capture.lineage import tensors_in
-from regard.capture.views import VIEWS, read_strides
+from regard.capture.tensor_map import TensorMap
+from regard.capture.views import VIEWS, read_strides, strided, strides_of_views
 
 _REDUCTIONS = {"sum", "mean", "amax", "amin", "max", "min", "prod", "logsumexp", "norm", "any"}
 _REDUCTIONS |= {"all", "std", "var", "argmax", "argmin"}
 _COPIES = {"contiguous", "clone", "to", "float", "half", "type_as", "detach"}
 _CONVOLUTIONS = {"conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d"}
+_JOINS = {"cat", "concat", "concatenate", "stack"}
+_RESIZES = {"repeat_interleave", "repeat", "tile", "pad", "index_select"}
+_HAVE_RULES = {
+    *(*VIEWS, *PRODUCTS, *_JOINS, *_CONVOLUTIONS, *_REDUCTIONS, *_RESIZES),
+    *("roll", "view_as_complex", "view_as_real", "linear", "embedding", "__setitem__"),
+}
+_KEEP_PARAMETERS = {*VIEWS, *_COPIES}
 
 
 class Labels(NamedTuple):
@@ -59,13 +66,13 @@ class AxisTracker:
     """
 
     def __init__(self, constants: Iterable[Tensor] = ()) -> None:
-        self._labels: Any = WeakTensorKeyDictionary()
+        self._labels = TensorMap[Labels]()
         # buffers that are written to, such as KV caches, are no constants any more
         self._constants = {id(x): x._version for x in constants if not x.is_inference()}
 
     def labels(self, tensor: Tensor) -> Labels:
         """Return the labels of a tensor; an unknown one gets new origins."""
-        labels: Labels | None = self._labels.get(tensor)
+        labels = self._labels.get(tensor)
         if labels is None or len(labels.axes) != tensor.ndim:
             axes = new_axes(tensor)
             is_parameter = self._constants.get(id(tensor)) == version_of(tensor)
@@ -91,12 +98,20 @@ class AxisTracker:
         `weights` are attention weights among the arguments: their labels come first, and a product
         with them does not compare queries with keys.
         """
-        inputs = list(tensors_in((*call.args, *call.kwargs.values())))
+        inputs = [*call.inputs, *tensors_in(call.kwargs.values())] if call.kwargs else call.inputs
         results = inputs[:1] if call.name == "__setitem__" else call.results
         if not inputs or not results:
             return
-        is_constant = all(self.is_constant(x) for x in inputs)
-        is_parameter = call.name in (*VIEWS, *_COPIES) and self.labels(inputs[0]).is_parameter
+        is_constant = True
+        for tensor in inputs:
+            if not self.labels(tensor).is_constant:
+                is_constant = False
+                break
+        first = self.labels(inputs[0])
+        is_parameter = first.is_parameter and call.name in _KEEP_PARAMETERS
+        if weights is None and _keeps_axes(call.name, inputs[0], results):
+            self._labels[results[0]] = Labels(first.axes, is_constant, is_parameter)
+            return
         axes = self._result_axes(call, inputs, results, weights)
         for result, found in zip(results, axes, strict=True):
             if found is not None and axis_sizes(found) == list(result.shape):
@@ -119,7 +134,7 @@ class AxisTracker:
             return self._through_view(call, len(results))
         if name == "roll":
             return [self._rolled(call)]
-        if name in ("cat", "concat", "concatenate", "stack"):
+        if name in _JOINS:
             return [self._joined(call, inputs, results[0])]
         if name == "view_as_complex":
             return [self.axes(first)[:-1]]
@@ -138,21 +153,22 @@ class AxisTracker:
             return [self._written(first)]
         if name in _REDUCTIONS:
             return [self._reduced(call, first, x) for x in results]
-        if name in ("repeat_interleave", "repeat", "tile", "pad", "index_select"):
+        if name in _RESIZES:
             return [self._resized(call, first, results[0])]
         if weights is not None:
             inputs = [weights, *(x for x in inputs if x is not weights)]
         return [self._elementwise(inputs, x) for x in results]
 
     def _through_view(self, call: FunctionCall, count: int) -> Sequence[Axes | None]:
-        """Run a view function on a contiguous stand-in without memory, and read its strides."""
+        """Read the strides of views, of a contiguous stand-in without memory if need be."""
         tensor, *rest = call.args
         if not tensor.numel():
             return [None] * count
-        dtype = torch.float32 if tensor.is_floating_point() else tensor.dtype
-        stand_in = torch.empty(tensor.shape, dtype=dtype, device="meta")
-        views = tensors_in((call.function(stand_in, *rest, **call.kwargs),))
         axes = self.axes(tensor)
+        if tensor.is_contiguous() and _is_view_of_first(call):
+            start = tensor.storage_offset()
+            return [read_strides(axes, strided(view, start)) for view in call.results]
+        views = strides_of_views(call.function, tensor, rest, call.kwargs)
         return [read_strides(axes, view) for view in views]
 
     def _rolled(self, call: FunctionCall) -> Axes:
@@ -207,6 +223,9 @@ class AxisTracker:
         keys, which are no features even if a projection made them.
         """
         operands = [self.labels(x) for x in equation.operands]
+        if _is_projection(equation, operands):
+            size = equation.operands[1].shape[equation.terms[1].index(equation.result[-1])]
+            return (*operands[0].axes[:-1], new_axis(size, is_projected=True))
         letters: dict[Any, Axis] = {}
         for labels, term in zip(operands, equation.terms, strict=True):
             for letter, axis in zip(term, labels.axes, strict=True):
@@ -339,6 +358,30 @@ class AxisTracker:
             else axis
             for axis, size, feature in zip(found, out.shape, is_feature, strict=True)
         )
+
+
+def _keeps_axes(name: str, tensor: Tensor, results: list[Tensor]) -> bool:
+    """Return whether a function computes one element of its result from each of a tensor's."""
+    is_elementwise = name not in _HAVE_RULES and len(results) == 1
+    return is_elementwise and tensor.is_floating_point() and results[0].shape == tensor.shape
+
+
+def _is_projection(equation: Equation, operands: list[Labels]) -> bool:
+    """Return whether a matrix of parameters is all that makes the last axis of a product."""
+    if len(operands) != 2 or len(equation.terms[1]) != 2:
+        return False
+    first, second = equation.terms
+    is_matmul = equation.result == (*first[:-1], *(x for x in second if x != first[-1]))
+    return is_matmul and operands[1].is_parameter and not operands[0].is_parameter
+
+
+def _is_view_of_first(call: FunctionCall) -> bool:
+    """Return whether the results are views of a tensor that the function left as it was."""
+    if call.name != "__getitem__":
+        return call.name[-1] != "_"
+    index = call.args[1]
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(part is None or part is ... or type(part) in (int, slice) for part in parts)
 
 
 def version_of(tensor: Tensor) -> int:

@@ -93,21 +93,23 @@ class ModuleNames:
         called it, the location is in that method: that is the user's code.
         """
         frame: FrameType | None = sys._getframe(1)
-        site: CallSite | None = None
+        caller: FrameType | None = None
+        owner: nn.Module | None = None  # of the frame that called
         is_other = False  # in a module that is not one of the model's
         while frame is not None:
             module = _first_argument(frame)
             if isinstance(module, nn.Module) and id(module) in self._names:
-                if is_other and not _is_method(frame):
+                is_method = _is_method(frame)
+                if is_other and not is_method:
                     return None  # a function that received both
-                if site is None or (module is site.module and _is_method(frame)):
-                    site = self._site_at(frame, module)
-                if module is not site.module or _is_method(frame):
-                    return site
-            elif isinstance(module, nn.Module) and site is None:
+                if owner is None or (module is owner and is_method):
+                    caller, owner = frame, module
+                if module is not owner or is_method:
+                    break
+            elif isinstance(module, nn.Module) and owner is None:
                 is_other = True
             frame = frame.f_back
-        return site
+        return None if caller is None or owner is None else self._site_at(caller, owner)
 
     def find_model_call(self) -> ModelCall | None:
         """Walk up the stack to the outermost method of one of the modules."""

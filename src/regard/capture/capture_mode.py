@@ -53,6 +53,7 @@ FUSED_FUNCTIONS = {"scaled_dot_product_attention", "flex_attention"}
 
 # called constantly and irrelevant: skipped for speed
 _IGNORED = {"", "dim", "size", "is_floating_point", "stride", "numel", "__set__"}
+_IGNORED |= {"_set_grad_enabled", "__len__", "__bool__", "item", "is_contiguous"}
 _TENSOR_ATTRIBUTES = {"T", "mT", "H", "mH"}  # attributes that are views of the tensor
 _SCRIPTED = "it is TorchScript, whose functions torch does not show; watch the Python module"
 _OTHER_THREAD = "it ran in another thread; call it in the thread of `with watch(...)`"
@@ -152,7 +153,7 @@ class CaptureMode(TorchFunctionMode):
         """Run a torch function, then examine it."""
         kwargs = kwargs or {}
         name = function_name(func)
-        if self._paused() or name in _IGNORED:
+        if name in _IGNORED or self._paused():
             return func(*args, **kwargs)
         self._capture.num_functions += 1
         if func is functional.multi_head_attention_forward:
@@ -162,8 +163,11 @@ class CaptureMode(TorchFunctionMode):
             with isolated(), self._never_fail(positional):
                 self._weight_tracker.before_dropout(name, positional, rest)
         out = func(*args, **kwargs)
-        with isolated(), self._never_fail(positional):
-            self._examine(FunctionCall(func, name, positional, rest, out))
+        with isolated():
+            try:  # as `_never_fail`, which takes longer
+                self._examine(FunctionCall(func, name, positional, rest, out))
+            except Exception as error:
+                self._handle_failure(error, positional)
         return out
 
     def __exit__(self, *error: object) -> None:
@@ -257,7 +261,7 @@ class CaptureMode(TorchFunctionMode):
             self._record_match(match, call.out)
         else:
             # a context has no lineage: it is not the rows that were attended to
-            self._lineage.update(call.name, call.args, call.out)
+            self._lineage.derive(call.name, call.inputs, call.results)
 
     def _record_match(self, match: MatchedAttention, out: Any) -> None:
         axes = replace(match.axes, roots=match.roots, part=match.part)
@@ -346,18 +350,22 @@ class CaptureMode(TorchFunctionMode):
 
     @contextmanager
     def _never_fail(self, args: tuple[Any, ...] = ()) -> Iterator[None]:
-        """Turn any error of capturing into a note, so that the forward pass continues.
+        """Turn any error of capturing into a note, so that the forward pass continues."""
+        try:
+            yield
+        except Exception as error:
+            self._handle_failure(error, args)
+
+    def _handle_failure(self, error: Exception, args: tuple[Any, ...]) -> None:
+        """Note an error of capturing.
 
         A `RegardError` is a mistake in the arguments of `watch` and is raised.
         """
-        try:
-            yield
-        except RegardError:
-            raise
-        except Exception as error:
-            site = self._names.find_call_site()
-            if site is not None:
-                self._capture.record_failure(site, _failure_reason(error, args))
+        if isinstance(error, RegardError):
+            raise error
+        site = self._names.find_call_site()
+        if site is not None:
+            self._capture.record_failure(site, _failure_reason(error, args))
 
 
 def function_name(func: Callable[..., Any]) -> str:
@@ -375,7 +383,14 @@ def tensors_by_position(
     """Append tensors that were passed by name to the positional arguments, in torch's order."""
     if not kwargs:
         return args, kwargs
-    names = [n for n in _TENSOR_ARGUMENTS if isinstance(kwargs.get(n), Tensor | list | tuple)]
+    names = [
+        name
+        for name, value in kwargs.items()
+        if name in _TENSOR_ARGUMENTS and isinstance(value, Tensor | list | tuple)
+    ]
+    if not names:
+        return args, kwargs
+    names.sort(key=_TENSOR_ARGUMENTS.index)
     rest = {name: value for name, value in kwargs.items() if name not in names}
     return (*args, *(kwargs[name] for name in names)), rest
 
@@ -397,7 +412,7 @@ def _without_autocast() -> Iterator[None]:
 
 def _failure_reason(error: Exception, args: tuple[Any, ...]) -> str:
     """Return why a call could not be captured, in terms of what the user passed."""
-    tensors = list(tensors_in(args))
+    tensors = tensors_in(args)
     if in_functorch():
         return _UNDER_TRANSFORM
     if any(x.is_nested for x in tensors):

@@ -12,6 +12,8 @@ Letters = tuple[Hashable, ...]
 
 _MATMULS = {"matmul", "__matmul__", "bmm", "mm", "mv", "dot"}
 _ADDED_MATMULS = {"addmm", "baddbmm", "addmv"}  # the first operand is added to the product
+_OTHER_PRODUCTS = {"einsum", "__rmatmul__", "inner", "linear", "tensordot", "cdist"}
+PRODUCTS = frozenset(_MATMULS | _ADDED_MATMULS | _OTHER_PRODUCTS)
 
 
 class Equation(NamedTuple):
@@ -24,7 +26,9 @@ class Equation(NamedTuple):
 
 def equation_of(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Equation | None:
     """Return the equation of a call; None if the function is no product."""
-    operands = list(tensors_in(args))
+    if name not in PRODUCTS:
+        return None
+    operands = tensors_in(args)
     if name == "einsum":
         return _einsum(args[0], operands)
     if name in _ADDED_MATMULS:

@@ -1,7 +1,6 @@
 """One call of a torch function, as the capture mode sees it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
@@ -10,7 +9,6 @@ from regard.capture.equations import Equation, equation_of
 from regard.capture.lineage import tensors_in
 
 
-@dataclass(frozen=True, slots=True)
 class FunctionCall:
     """A torch function that was called, and its result.
 
@@ -20,23 +18,24 @@ class FunctionCall:
         args: positional arguments, with tensors that were passed by name appended.
         kwargs: other arguments.
         out: what it returned.
+        inputs: the tensors among the positional arguments.
+        results: the tensors that were returned.
     """
 
-    function: Callable[..., Any]
-    name: str
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    out: Any
+    __slots__ = ("args", "function", "inputs", "kwargs", "name", "out", "results")
 
-    @property
-    def inputs(self) -> list[Tensor]:
-        """The tensors among the positional arguments."""
-        return list(tensors_in(self.args))
-
-    @property
-    def results(self) -> list[Tensor]:
-        """The tensors that were returned."""
-        return list(tensors_in((self.out,)))
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        out: Any,
+    ) -> None:
+        self.function, self.name, self.args, self.kwargs = function, name, args, kwargs
+        self.out = out
+        self.inputs: list[Tensor] = tensors_in(args)
+        self.results: list[Tensor] = [out] if isinstance(out, Tensor) else tensors_in((out,))
 
     def argument(self, name: str, position: int, default: Any = None) -> Any:
         """Return an argument that was passed by name or by position."""
@@ -49,4 +48,6 @@ class FunctionCall:
 
     def renamed(self, name: str) -> "FunctionCall":
         """Return the call under another name."""
-        return replace(self, name=name)
+        if name == self.name:
+            return self
+        return FunctionCall(self.function, name, self.args, self.kwargs, self.out)

@@ -6,13 +6,14 @@ the provenance of queries and keys distinguishes self-attention from cross-atten
 texts have equal lengths, and a generation step from a call of its own.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
 from torch import Tensor, nn
-from torch.utils.weak import WeakTensorKeyDictionary
+
+from regard.capture.tensor_map import TensorMap
 
 LAYOUT_FUNCTIONS = {
     *("view", "reshape", "view_as", "transpose", "permute", "movedim", "swapaxes", "unsqueeze"),
@@ -47,36 +48,39 @@ class Lineage:
     """The provenance of all live tensors, updated with each torch function."""
 
     def __init__(self) -> None:
-        self._provenance: Any = WeakTensorKeyDictionary()
+        self._provenance = TensorMap[Provenance]()
         self._ids = count()
 
     def update(self, name: str, args: tuple[Any, ...], out: Any) -> None:
         """Derive the provenance of a function's result from that of its arguments."""
-        inputs = list(tensors_in(args))
-        if not inputs:
+        self.derive(name, tensors_in(args), tensors_in((out,)))
+
+    def derive(self, name: str, inputs: list[Tensor], results: list[Tensor]) -> None:
+        """Derive the provenance of a function's results from that of the tensors it was given."""
+        results = inputs[:1] if name == "__setitem__" else results
+        if not inputs or not results:
             return
-        out = inputs[0] if name == "__setitem__" else out
         projected = _projected_rows(name, inputs)
         if projected is not None:
-            self._set_projection(projected, out)
+            self._set_projection(projected, results)
         elif name in LAYOUT_FUNCTIONS:
-            self._set_rearranged(inputs[0], out)
+            self._set_rearranged(inputs[0], results)
         else:
-            self._set_computed(name, inputs, out)
+            self._set_computed(name, inputs, results)
 
     def origins(self, tensor: Tensor) -> Origins:
         """Return the ids of the rows that a tensor was projected from, over two projections."""
-        provenance: Provenance | None = self._provenance.get(tensor)
+        provenance = self._provenance.get(tensor)
         return frozenset() if provenance is None else provenance.origins | provenance.parents
 
     def from_cache(self, keys: Tensor) -> bool:
         """Return whether rows were appended since the projection, as a KV cache does."""
-        provenance: Provenance | None = self._provenance.get(keys)
+        provenance = self._provenance.get(keys)
         return provenance is not None and provenance.from_cache
 
     def is_product(self, scores: Tensor) -> bool:
         """Return whether a tensor is computed from a product of two computed tensors."""
-        provenance: Provenance | None = self._provenance.get(scores)
+        provenance = self._provenance.get(scores)
         return provenance is not None and provenance.score_origins is not None
 
     def same_rows(self, queries: Tensor, keys: Tensor) -> bool | None:
@@ -88,7 +92,7 @@ class Lineage:
 
     def same_rows_in_scores(self, scores: Tensor) -> bool | None:
         """Return whether scores compare rows with themselves; None if that is unknown."""
-        provenance: Provenance | None = self._provenance.get(scores)
+        provenance = self._provenance.get(scores)
         if provenance is None:
             return None
         if provenance.score_origins is not None and all(provenance.score_origins):
@@ -96,59 +100,66 @@ class Lineage:
             return bool(queries & keys)
         return len(provenance.origins) == 1 if provenance.origins else None
 
-    def _set_projection(self, rows: Tensor, out: Any) -> None:
+    def _set_projection(self, rows: Tensor, results: list[Tensor]) -> None:
         row_id, provenance = self._row_id(rows), self._provenance[rows]
-        self._set(out, Provenance(origins=frozenset([row_id]), parents=provenance.origins))
+        self._set(results, Provenance(origins=frozenset([row_id]), parents=provenance.origins))
 
-    def _set_rearranged(self, rows: Tensor, out: Any) -> None:
-        row_id, provenance = self._row_id(rows), self._provenance[rows]
-        self._set(out, replace(provenance, row_id=row_id))
+    def _set_rearranged(self, rows: Tensor, results: list[Tensor]) -> None:
+        row_id, known = self._row_id(rows), self._provenance[rows]
+        sides, from_cache = known.score_origins, known.from_cache
+        self._set(results, Provenance(row_id, known.origins, known.parents, sides, from_cache))
 
-    def _set_computed(self, name: str, inputs: list[Tensor], out: Any) -> None:
+    def _set_computed(self, name: str, inputs: list[Tensor], results: list[Tensor]) -> None:
         known = [p for tensor in inputs if (p := self._provenance.get(tensor)) is not None]
-        origins = _latest(p.origins for p in known)
-        parents = _latest(p.parents for p in known)
+        origins = _latest([p.origins for p in known])
+        parents = _latest([p.parents for p in known])
         sides = next((p.score_origins for p in known if p.score_origins is not None), None)
-        from_cache = any(p.from_cache for p in known) or _appends_rows(name, inputs, out)
+        from_cache = any(p.from_cache for p in known) or _appends_rows(name, inputs, results)
         # angles of rotary positions are products, too, but of rows without an origin
         if name in _PRODUCTS and len(inputs) >= 2 and not (sides and any(sides)):
             queries, keys = inputs[-2:]
             sides = (self.origins(queries), self.origins(keys))
             from_cache = self.from_cache(queries) != self.from_cache(keys)
         if origins or sides or from_cache:
-            self._set(out, Provenance(None, origins, parents, sides, from_cache))
+            self._set(results, Provenance(None, origins, parents, sides, from_cache))
 
     def _row_id(self, rows: Tensor) -> int:
-        provenance: Provenance | None = self._provenance.get(rows)
+        provenance = self._provenance.get(rows)
         if provenance is None:
             provenance = self._provenance[rows] = Provenance()
         if provenance.row_id is None:
             provenance.row_id = next(self._ids)
         return provenance.row_id
 
-    def _set(self, out: Any, provenance: Provenance) -> None:
-        for tensor in tensors_in((out,)):
-            self._provenance[tensor] = replace(provenance)
+    def _set(self, results: list[Tensor], provenance: Provenance) -> None:
+        for n, tensor in enumerate(results):
+            self._provenance[tensor] = replace(provenance) if n else provenance
 
 
-def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
-    """Yield the tensors among values, and in lists and tuples among them."""
+def tensors_in(values: Iterable[Any]) -> list[Tensor]:
+    """Return the tensors among values, and in lists and tuples among them."""
+    found: list[Tensor] = []
     for value in values:
         if isinstance(value, Tensor):
-            yield value
+            found.append(value)
         elif isinstance(value, list | tuple):
-            yield from (inner for inner in value if isinstance(inner, Tensor))
+            found += [inner for inner in value if isinstance(inner, Tensor)]
+    return found
 
 
-def _latest(sets: Iterable[Origins]) -> Origins:
+def _latest(sets: list[Origins]) -> Origins:
+    if not any(sets):
+        return frozenset()
+    if all(x == sets[0] for x in sets):
+        return sets[0]  # of a few origins already
     return frozenset(sorted(frozenset().union(*sets))[-_MAX_ORIGINS:])
 
 
-def _appends_rows(name: str, inputs: list[Tensor], out: Any) -> bool:
+def _appends_rows(name: str, inputs: list[Tensor], results: list[Tensor]) -> bool:
     """Return whether a function appends rows; joining the halves of a row (RoPE) is not that."""
-    if name not in _APPENDS or not isinstance(out, Tensor) or len(inputs) < 2:
+    if name not in _APPENDS or len(results) != 1 or len(inputs) < 2:
         return False
-    new = inputs[-1]
+    new, out = inputs[-1], results[0]
     return new.ndim > 1 and new.shape[-1:] == out.shape[-1:] and new.shape != out.shape
 
 

@@ -1,8 +1,13 @@
 """Views: the axes of their results, read from strides."""
 
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import torch
 from torch import Tensor
 
-from regard.capture.axis_labels import Axes, Axis, Factor, merged, new_axis
+from regard.capture.axis_labels import Axes, Axis, Factor, axis_size, merged, new_axis
 
 VIEWS = {
     *("view", "reshape", "view_as", "reshape_as", "transpose", "permute", "movedim", "moveaxis"),
@@ -15,17 +20,57 @@ VIEWS = {
 """Functions whose result is a view of a contiguous tensor, so that its strides tell all."""
 
 
-def read_strides(axes: Axes, view: Tensor) -> Axes | None:
+class Strided(NamedTuple):
+    """How a view goes over the elements of a contiguous tensor."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+
+def strided(view: Tensor, start: int = 0) -> Strided:
+    """Return how a view goes over a tensor that starts at an index of its storage."""
+    return Strided(tuple(view.shape), view.stride(), int(view.storage_offset()) - start)
+
+
+def strides_of_views(
+    function: Callable[..., Any], tensor: Tensor, args: list[Any], kwargs: dict[str, Any]
+) -> tuple[Strided, ...]:
+    """Return what the views would be if the tensor were contiguous; layers alike share them."""
+    dtype = torch.float32 if tensor.is_floating_point() else tensor.dtype
+    shape, options = tuple(tensor.shape), tuple(kwargs.items())
+    try:
+        return _run_on_stand_in(function, shape, dtype, tuple(args), options)
+    except TypeError:  # an argument such as a slice has no hash
+        return _run_on_stand_in.__wrapped__(function, shape, dtype, tuple(args), options)
+
+
+@lru_cache(maxsize=1024)
+def _run_on_stand_in(
+    function: Callable[..., Any],
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    args: tuple[Any, ...],
+    options: tuple[tuple[str, Any], ...],
+) -> tuple[Strided, ...]:
+    """Run a view function on a contiguous tensor without memory."""
+    stand_in = torch.empty(shape, dtype=dtype, device="meta")
+    views = function(stand_in, *args, **dict(options))
+    return tuple(strided(x) for x in (views if isinstance(views, tuple | list) else (views,)))
+
+
+def read_strides(axes: Axes, view: Strided) -> Axes | None:
     """Return the axes of a view of a contiguous tensor with the given axes, from its strides."""
+    if (permuted := _read_permutation(axes, view)) is not None:
+        return permuted
     factors: list[tuple[Factor, int]] = []  # innermost first, with strides in the tensor
     stride = 1
     for axis in reversed(axes):
         for factor in reversed(axis):
             factors.append((factor, stride))
             stride *= factor.size
-    offset = int(view.storage_offset())
     found: list[Axis] = []
-    for size, step in zip(view.shape, view.stride(), strict=True):
+    for size, step in zip(view.shape, view.strides, strict=True):
         if size == 1:
             found.append(())
         elif step == 0:
@@ -33,8 +78,26 @@ def read_strides(axes: Axes, view: Tensor) -> Axes | None:
         else:
             read = _read_axis(factors, size, step)
             found.append(new_axis(size) if read is None else read)
-    found = _with_starts(found, factors, offset)
+    found = _with_starts(found, factors, view.offset)
     return tuple(merged(axis) for axis in found)
+
+
+def _read_permutation(axes: Axes, view: Strided) -> Axes | None:
+    """Return the axes of a view that only has them in another order; None if it is no such view."""
+    by_stride: dict[tuple[int, int], Axis] = {}
+    stride = 1
+    for axis in reversed(axes):
+        if axis:
+            size = axis_size(axis)
+            by_stride[size, stride] = axis
+            stride *= size
+    found = [
+        by_stride.pop(key, None) if key[0] > 1 else ()
+        for key in zip(view.shape, view.strides, strict=True)
+    ]
+    if view.offset or by_stride or None in found:
+        return None
+    return tuple(axis for axis in found if axis is not None)
 
 
 def _read_axis(factors: list[tuple[Factor, int]], size: int, step: int) -> Axis | None:

@@ -10,12 +10,12 @@ the product that sums them over the keys. Every product is read as an einsum equ
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import cache
 from itertools import count
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from regard.capture.axes import AxisTracker
 from regard.capture.axis_labels import Axis, origins_of
@@ -24,6 +24,7 @@ from regard.capture.equations import Equation, Letters
 from regard.capture.function_call import FunctionCall
 from regard.capture.lineage import Lineage, tensors_in
 from regard.capture.matching import ProductMatcher
+from regard.capture.tensor_map import TensorMap
 from regard.capture.tracked_weights import (
     MatchedAttention,
     PendingProduct,
@@ -50,6 +51,7 @@ _LAYOUT = {
     *("index_select", "cat", "stack", "concat"),
 }
 _SUMS = {"sum", "scatter_add", "index_add", "scatter_reduce", "cumsum", "logsumexp"}
+_MAY_START = {"log_softmax", "logsumexp", "sub", "exp", "div", *_SUMS, *_NORMALISERS}
 _NOT_WEIGHTS = {"argmax", "argmin", "max", "min", "amax", "amin", "topk", "sort", "argsort", "log"}
 _NOT_WEIGHTS |= {"eq", "ne", "lt", "gt", "le", "ge", "any", "all", "multinomial", "isnan", "isinf"}
 
@@ -74,17 +76,19 @@ class WeightTracker:
     ) -> None:
         self._lineage, self._axes, self._find_site = lineage, axes, find_site
         self._matcher = ProductMatcher(axes)
-        self._tracked: Any = WeakTensorKeyDictionary()
-        self._pending: Any = WeakTensorKeyDictionary()
-        self._sums: Any = WeakTensorKeyDictionary()  # sums of weights: the roots of these
-        self._exponentials: Any = WeakTensorKeyDictionary()  # of scores that are no product
-        self._log_weights: Any = WeakTensorKeyDictionary()  # logarithms: normaliser and its axis
-        self._log_sums: Any = WeakTensorKeyDictionary()
+        self._tracked = TensorMap[TrackedWeights]()
+        self._pending = TensorMap[PendingProduct]()
+        self._sums = TensorMap[frozenset[int]]()  # sums of weights: the roots of these
+        self._exponentials = TensorMap[bool]()  # of scores that are no product
+        self._log_weights = TensorMap[tuple[str, Any]]()  # logarithms: normaliser and its axis
+        self._log_sums = TensorMap[Any]()
         self._roots: dict[int, Root] = {}
         self._ids = count()
 
     def find(self, args: tuple[Any, ...]) -> Tensor | None:
         """Return the first of the arguments that are weights."""
+        if not self._tracked and not self._pending:
+            return None
         return next((x for x in tensors_in(args) if x in self._tracked or x in self._pending), None)
 
     def unresolved(self) -> Iterator[Root]:
@@ -108,9 +112,10 @@ class WeightTracker:
             return None
         if name == "sum" and inputs and (pending := self._pending.get(inputs[0])) is not None:
             return self._match_sum(pending, call)
-        position = next((n for n, x in enumerate(inputs) if x in self._tracked), None)
+        position = self._position(inputs) if self._tracked else None
         if position is None:
-            self._start_other(call)
+            if name in _MAY_START or self._sums:
+                self._start_other(call)
             return None
         if (equation := call.equation()) is not None:
             return self._multiplied(call, equation, position)
@@ -118,6 +123,9 @@ class WeightTracker:
             return None
         self._propagate(call, position)
         return None
+
+    def _position(self, inputs: list[Tensor]) -> int | None:
+        return next((n for n, x in enumerate(inputs) if x in self._tracked), None)
 
     def _start(self, normaliser: str, scores: Tensor, dim: Any, out: Tensor) -> None:
         axis = self._axes.axes(out)[dim if isinstance(dim, int) else -1] if out.ndim else ()
@@ -350,7 +358,7 @@ class WeightTracker:
                 return value.detach() if known is None else _value(value, known).clone()
             return type(value)(map(replaced, value)) if type(value) in (list, tuple) else value
 
-        return list(tensors_in((call.function(*map(replaced, call.args), **call.kwargs),)))
+        return tensors_in((call.function(*map(replaced, call.args), **call.kwargs),))
 
     def _named(
         self, tracked: TrackedWeights, name: str, inputs: list[Tensor], position: int
@@ -380,6 +388,7 @@ class WeightTracker:
         return tracked.with_applied("renormalise")
 
 
+@cache
 def _plain_name(name: str) -> str:
     """Return a function's name without the marks of operators and in-place variants."""
     if name in _PLAIN_NAMES:

@@ -192,17 +192,13 @@ class EditMode(CaptureMode):
         self._location = self._call = None
         return recognised
 
-    @contextmanager
-    def _never_fail(self, args: tuple[Any, ...] = ()) -> Iterator[None]:
+    def _handle_failure(self, error: Exception, args: tuple[Any, ...]) -> None:
         """Raise an error in a module that has edits; elsewhere nothing is to be edited."""
-        try:
-            yield
-        except RegardError:
-            raise
-        except Exception as error:
-            site = self._names.find_call_site()
-            if site is not None and self._edits.matching(site.module_name):
-                raise RegardError(f"cannot edit {site.module_name}: {error}") from error
+        if isinstance(error, RegardError):
+            raise error
+        site = self._names.find_call_site()
+        if site is not None and self._edits.matching(site.module_name):
+            raise RegardError(f"cannot edit {site.module_name}: {error}") from error
 
     def _edit_fused(
         self,
