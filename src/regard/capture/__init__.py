@@ -48,6 +48,7 @@ checks that this list is complete and that the installed torch has them.
 
     capture_mode.py
       torch._C._current_graph_task_id                       skip recomputation in the backward pass
+      torch._C._set_grad_enabled                            computes nothing: skipped
     mode_stack.py
       torch.overrides._get_current_function_mode_stack      leave the stack of modes in any order,
       torch.overrides._pop_mode                             as asyncio tasks do; put edits below
@@ -69,6 +70,8 @@ checks that this list is complete and that the installed torch has them.
     axes.py
       torch.Tensor._version                                 were buffers, as KV caches, written to?
     views.py
+      torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
+    score_products.py
       torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
     weight_tracker.py
       torch._softmax                                        recognised as a softmax

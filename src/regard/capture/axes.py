@@ -88,6 +88,10 @@ class AxisTracker:
         """Return whether a tensor depends on parameters and buffers alone."""
         return self.labels(tensor).is_constant
 
+    def is_parameter(self, tensor: Tensor) -> bool:
+        """Return whether a tensor is a parameter or buffer, or a view of one."""
+        return self.labels(tensor).is_parameter
+
     def relabel(self, tensor: Tensor, axes: Axes, *, is_constant: bool) -> None:
         """Replace the labels of a tensor."""
         self._labels[tensor] = Labels(axes, is_constant)

@@ -53,7 +53,7 @@ class Capture:
     ) -> None:
         self.model = model  # its class
         self.num_functions = 0  # torch functions called
-        self._keep, self._patterns, self._keep_vectors = keep, modules, keep_vectors
+        self._keep, self._patterns, self.keep_vectors = keep, modules, keep_vectors
         self._heads = None if heads is None else list(heads)
         self._records: list[CapturedAttention] = []
         # by module and line: records that a step may continue, latest first, and their number
@@ -113,7 +113,7 @@ class Capture:
             offset=call.offset if kind == "causal" else 0,
             extra_keys=call.extra_keys,
             axes=axes,
-            keep_vectors=self._keep_vectors,
+            keep_vectors=self.keep_vectors,
         )
         record.append(call, model_call)
         self._records.append(record)
@@ -373,6 +373,7 @@ def _notes(record: CapturedAttention) -> str:
     notes = [] if record.normaliser == "softmax" else [f"normaliser: {record.normaliser}"]
     notes += [f"applied: {', '.join(record.applied)}"] if record.applied else []
     notes += [f"uncertain axis: {', '.join(record.uncertain)}"] if record.uncertain else []
+    notes += ["no vectors"] if record.keep_vectors and record.vectors is None else []
     return "".join(f"; {note}" for note in notes)
 
 

@@ -45,6 +45,7 @@ from regard.capture.lineage import Lineage, tensors_in
 from regard.capture.mask_analysis import as_tensor
 from regard.capture.mode_stack import remove
 from regard.capture.record import KEEP_CHOICES, Keep
+from regard.capture.score_products import ScoreTracker
 from regard.capture.tracked_weights import MatchedAttention
 from regard.capture.weight_tracker import WeightTracker, appended_keys
 from regard.errors import RegardError, unknown_name, wrong_type
@@ -98,7 +99,8 @@ def watch(
         modules: names or patterns such as "decoder.*" of the modules to capture; all by default.
         heads: indices of the heads to keep; all by default.
         keep_vectors: also keep the queries and keys that were compared, as `vectors` of each
-            record, which `viz.plot_neuron_view` draws.
+            record, which `viz.plot_neuron_view` draws; None where the scores are not one product of
+            queries and keys.
 
     Yields:
         The capture, which is filled while the model runs.
@@ -138,7 +140,10 @@ class CaptureMode(TorchFunctionMode):
         self._lineage = Lineage()
         with uncaptured():
             self._axes = AxisTracker(names.constants())
-        self._weight_tracker = WeightTracker(self._lineage, self._axes, names.find_call_site)
+        scores = ScoreTracker(self._axes) if capture.keep_vectors else None
+        self._weight_tracker = WeightTracker(
+            self._lineage, self._axes, names.find_call_site, scores
+        )
         self._in_regard_call = False
         self._num_recognised = 0
         self._thread = get_ident()  # a mode sees its own thread only, an observer all of them

@@ -9,6 +9,7 @@ from regard.capture.axes import AxisTracker
 from regard.capture.axis_labels import Axes, Axis, Factor, Origin, origins_of
 from regard.capture.calls import MaterializedWeights
 from regard.capture.equations import Letters
+from regard.capture.score_products import vectors_of
 from regard.capture.tracked_weights import MatchedAttention, TrackedWeights, WeightProduct
 
 
@@ -61,6 +62,7 @@ class ProductMatcher:
                 found,
                 has_mask=tracked.has_mask,
                 extra_keys=extra_keys,
+                vectors=None if tracked.scores is None else vectors_of(tracked.scores, layout),
             ),
             axes=call_axes(layout, of_values, name, tracked.applied),
             same_rows=tracked.same_rows,

@@ -78,13 +78,17 @@ class CapturedAttention:
             weights = call.weights(slice(None), self.heads, slice(None))
             self._parts.append(_with_width(weights, keys).cpu())
         self.value_norms = _value_norms(call, self.heads)
-        if self.keep_vectors and (vectors := call.vectors()) is not None:
-            vectors = vectors.detached()
-            before = self.vectors
-            self.vectors = vectors if before is None else before.append_step(vectors, dropped)
+        if self.keep_vectors:
+            self.vectors = self._with_vectors(call.vectors(), dropped)
         self.fully_masked_keys = _masked_in_both(self.fully_masked_keys, _masked_keys(call))
         self._key_sample = _sample_keys(call, _sample_positions(min(self._end(), keys)))
         self._key_storage, self._model_call = _storage_of_keys(call), model_call
+
+    def _with_vectors(self, new: QueryKeyVectors | None, dropped: int) -> QueryKeyVectors | None:
+        """Return the vectors of all steps; None if those of any step are not known."""
+        if new is None or self.steps == 1:
+            return None if new is None else new.detached()
+        return None if self.vectors is None else self.vectors.append_step(new.detached(), dropped)
 
     def continues(
         self, call: CapturedCall, kind: Kind, model_call: ModelCall | None = None
@@ -186,7 +190,7 @@ class CapturedAttention:
             self.num_heads += call.shape[1]
         else:
             self.batch_size += call.shape[0]
-        self.value_norms = None
+        self.value_norms = self.vectors = None  # of a single part
 
     @property
     def normaliser(self) -> str:

@@ -24,7 +24,7 @@ class TensorMap(Generic[Value]):
     compared only with a tensor that is alive, so that the weak reference needs no repair.
     """
 
-    __slots__ = ("__weakref__", "_entries", "_forget")
+    __slots__ = ("__weakref__", "_entries", "_on_death")
 
     def __init__(self) -> None:
         self._entries: dict[int, _Entry] = {}
@@ -35,7 +35,7 @@ class TensorMap(Generic[Value]):
             if this is not None and this._entries.get(entry.key) is entry:
                 del this._entries[entry.key]
 
-        self._forget = forget
+        self._on_death = forget
 
     def get(self, tensor: Tensor) -> Value | None:
         """Return the value of a tensor; None if it has none."""
@@ -53,9 +53,13 @@ class TensorMap(Generic[Value]):
         return value
 
     def __setitem__(self, tensor: Tensor, value: Value) -> None:
-        entry = _Entry(tensor, self._forget)
+        entry = _Entry(tensor, self._on_death)
         entry.key, entry.value = id(tensor), value
         self._entries[entry.key] = entry
+
+    def forget(self, tensor: Tensor) -> None:
+        """Drop the value of a tensor that has one."""
+        del self._entries[id(tensor)]
 
     def __contains__(self, tensor: Tensor) -> bool:
         entry = self._entries.get(id(tensor))

@@ -11,6 +11,7 @@ from regard.capture.axis_labels import Origin
 from regard.capture.call_site import CallSite
 from regard.capture.calls import MaterializedWeights
 from regard.capture.equations import Letters
+from regard.capture.score_products import ScoreProduct
 
 
 @dataclass(slots=True)
@@ -35,6 +36,7 @@ class TrackedWeights:
     from_cache: bool = False  # whether keys came from a KV cache
     has_mask: bool = False
     is_product: bool = False  # whether the scores are a product of queries and keys
+    scores: ScoreProduct | None = None  # of queries and keys, if it is followed
     applied: tuple[str, ...] = ()
     before_dropout: Tensor | None = None
 

@@ -24,6 +24,7 @@ from regard.capture.equations import Equation, Letters
 from regard.capture.function_call import FunctionCall
 from regard.capture.lineage import Lineage, tensors_in
 from regard.capture.matching import ProductMatcher
+from regard.capture.score_products import ScoreTracker
 from regard.capture.tensor_map import TensorMap
 from regard.capture.tracked_weights import (
     MatchedAttention,
@@ -72,8 +73,13 @@ class WeightTracker:
     """Follows normalised scores to the product with values that makes them attention."""
 
     def __init__(
-        self, lineage: Lineage, axes: AxisTracker, find_site: Callable[[], CallSite | None]
+        self,
+        lineage: Lineage,
+        axes: AxisTracker,
+        find_site: Callable[[], CallSite | None],
+        scores: ScoreTracker | None = None,
     ) -> None:
+        self._scores = scores  # followed if queries and keys are to be kept
         self._lineage, self._axes, self._find_site = lineage, axes, find_site
         self._matcher = ProductMatcher(axes)
         self._tracked = TensorMap[TrackedWeights]()
@@ -105,6 +111,8 @@ class WeightTracker:
     def update(self, call: FunctionCall) -> MatchedAttention | None:
         """Track a function's result; return the attention that it completes, if it does."""
         call = call.renamed(_plain_name(call.name))
+        if self._scores is not None:
+            self._scores.update(call)
         name, inputs, out = call.name, call.inputs, call.out
         if name in _SOFTMAX and isinstance(out, Tensor):
             normaliser = name if name == "gumbel_softmax" else "softmax"
@@ -148,6 +156,7 @@ class WeightTracker:
             lineage.from_cache(scores),
             has_mask=bool((scores.detach() < MASKED_BELOW).any()),
             is_product=lineage.is_product(scores),
+            scores=None if self._scores is None else self._scores.product(scores),
         )
 
     def _start_other(self, call: FunctionCall) -> None:
