@@ -55,8 +55,8 @@ def test_the_shipped_model_translates_as_torch_does(node, tmp_path, unchecked):
     run_tests(node, ["translator"], tmp_path)
 
 
-def test_kernels_and_alignments(node, tmp_path):
-    run_tests(node, ["kernels", "alignment"], tmp_path)
+def test_kernels_search_and_alignments(node, tmp_path):
+    run_tests(node, ["kernels", "beamSearch", "alignment"], tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ TEXTS = [
     "don't, it’s 10 o'clock!",
     "naïve café",
 ]
+# merges of equal pieces, from the left, and runs of white space
+REPETITIONS = ["haaaaaaa!", "no!!! wait....... ", "a    b   c  d", "x \n\n\n y", "     z"]
 ALPHABETS = (
     "abcdeABC ",
     "''’.,!?- ab",
@@ -30,6 +32,7 @@ ALPHABETS = (
     "猫狗坐在垫子上。，了 a",
     "0123456789²½ a",
     " \t\n\r\x0b\x0c\x1c\x1f\x85\xa0\u2003\u2028\u3000\ufeff\u200b ab",
+    "aaaa!!.. ",
     "😀👩‍👩‍👧🇫🇷e\u0301\u0327a",
     "ابتثا नमस्ते ไทย 한국어 ひらがな",
     "<>end/script&0xE4\udfff",
@@ -56,8 +59,9 @@ def random_texts(count):
 def tokenizer_fixture():
     """Return tokenizers, texts and token ids with what the Python tokenizer makes of them."""
     pairs = load_phrasebook("zh").train[:300] + load_phrasebook("fr").train[:300]
-    corpus = [text for pair in pairs for text in (pair.source, pair.target)] + TEXTS * 3
-    texts = [*TEXTS, "", *corpus[:600], *random_texts(2000)]
+    corpus = [text for pair in pairs for text in (pair.source, pair.target)]
+    corpus += [*TEXTS, *REPETITIONS] * 40
+    texts = [*TEXTS, *REPETITIONS, "", *corpus[:600], *random_texts(2000)]
     return {
         kind: _tokenizer_cases(train_tokenizer(corpus, kind, vocab_size=900), texts)
         for kind in ("bpe", "words", "characters")
@@ -68,6 +72,7 @@ def _tokenizer_cases(tokenizer: Tokenizer, texts):
     rng = random.Random(1)
     sequences = [rng.choices(range(len(tokenizer)), k=rng.randrange(9)) for _ in range(300)]
     sequences += [rng.choices(range(4, 260), k=rng.randrange(7)) for _ in range(300)]  # bytes
+    sequences += [[4 + byte for byte in "\ufeffa".encode()], [4 + 0xE7, 4 + 0xE7, 4 + 0x8C]]
     decoded = [tokenizer.decode(ids) for ids in sequences]
     return {
         "record": {

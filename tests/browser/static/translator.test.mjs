@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { selectCandidates } from "../../../src/regard/browser/static/beamSearch.js";
 import { Translator } from "../../../src/regard/browser/static/translator.js";
 import { parseTrace } from "../../../src/regard/viz/static/trace.js";
 
@@ -51,20 +50,6 @@ for (const [name, fixture] of Object.entries(fixtures)) {
     }
   });
 }
-
-test("PAD and BOS are never written, and only EOS at the last step", () => {
-  const logits = Float32Array.from([9, 8, 1, 7, 2, 3, 9, 8, 0, 1, 6, 2]); // two beams, six tokens
-  assert.deepEqual(selectCandidates(logits, [0, 0], 3, false).map(({ beam, token }) => [beam, token]), [[0, 3], [1, 4], [0, 5]]);
-  assert.deepEqual(selectCandidates(logits, [-5, 0], 3, true).map(({ beam, token }) => [beam, token]), [[1, 2], [0, 2]]);
-});
-
-test("logits that are not numbers give no candidates, and the search says so", async () => {
-  assert.deepEqual(selectCandidates(new Float32Array(6).fill(NaN), [0], 3, false), []);
-  const [fixture] = Object.values(fixtures);
-  const translator = new Translator(fixture.record, fixture.parameters);
-  translator.model.output.weight = new Float32Array(translator.model.output.weight.length).fill(NaN);
-  await assert.rejects(translator.translate("a text"), /logits are not numbers/);
-});
 
 test("an empty text has an empty translation and no trace", async () => {
   const [fixture] = Object.values(fixtures);

@@ -4,8 +4,12 @@ import { BOS, EOS, PAD } from "./tokenizer.js";
 import { reorder } from "./transformer.js";
 
 /**
- * @import { EncodedSource, Transformer } from "./transformer.js"
- * @typedef {{tokens: number[], logProb: number, score: number}} Hypothesis tokens without BOS and EOS
+ * @import { EncodedSource, LayerWeights, Transformer } from "./transformer.js"
+ * @typedef {{decoder: LayerWeights[], cross: LayerWeights[], beam: number}} StepWeights of every layer, and whose row is meant
+ * @typedef {{tokens: number[], score: number, logProbs: number[], weights: StepWeights[]}} Beam
+ * `logProbs` and `weights` are those of every step so far.
+ * @typedef {Beam} Hypothesis
+ * Tokens are without BOS and EOS; the last step is that of EOS. Its score is divided by a power of the length.
  * @typedef {{score: number, beam: number, token: number}} Candidate a continuation of a beam, with the sum of its log-probabilities
  * @typedef {{beamSize: number, lengthPenalty: number, maxLength: number}} SearchOptions
  */
@@ -33,20 +37,25 @@ export function maxTargetLength(sourceLength, maxPositions) {
  */
 export async function beamSearch(model, source, { beamSize, lengthPenalty, maxLength }, pause) {
   let state = model.initState(source);
-  let beams = [{ tokens: [BOS], score: 0 }];
+  let beams = [/** @type {Beam} */ ({ tokens: [], score: 0, logProbs: [], weights: [] })];
   const finished = /** @type {Hypothesis[]} */ ([]);
   for (let length = 0; length <= maxLength && beams.length && finished.length < beamSize; length++) {
     await pause();
-    const step = model.step(beams.map(({ tokens }) => tokens[tokens.length - 1]), state);
-    const isLast = length === maxLength;
+    const { logits, state: next, decoder, cross } = model.step(beams.map(({ tokens }) => tokens[length - 1] ?? BOS), state);
     const scores = beams.map(({ score }) => score);
-    const candidates = selectCandidates(step.logits, scores, 2 * beamSize, isLast); // half of them may have ended
-    candidates.slice(0, beamSize).filter(({ token }) => token === EOS).forEach(({ beam, score }) => {
-      finished.push({ tokens: beams[beam].tokens.slice(1), logProb: score, score: score / (length + 1) ** lengthPenalty });
+    const candidates = selectCandidates(logits, scores, 2 * beamSize, length === maxLength); // half of them may have ended
+    const extend = (/** @type {Candidate} */ { beam, score }) => ({
+      score,
+      logProbs: [...beams[beam].logProbs, score - beams[beam].score],
+      weights: [...beams[beam].weights, { decoder, cross, beam }],
     });
+    for (const candidate of candidates.slice(0, beamSize).filter(({ token }) => token === EOS)) {
+      const { score, ...steps } = extend(candidate);
+      finished.push({ ...steps, tokens: beams[candidate.beam].tokens, score: score / (length + 1) ** lengthPenalty });
+    }
     const continued = candidates.filter(({ token }) => token !== EOS).slice(0, beamSize);
-    state = reorder(step.state, continued.map(({ beam }) => beam));
-    beams = continued.map(({ beam, token, score }) => ({ tokens: [...beams[beam].tokens, token], score }));
+    beams = continued.map((candidate) => ({ ...extend(candidate), tokens: [...beams[candidate.beam].tokens, candidate.token] }));
+    state = reorder(next, continued.map(({ beam }) => beam));
   }
   if (!finished.length) throw new Error("the model's logits are not numbers, so there is no translation");
   return finished.sort((a, b) => b.score - a.score);

@@ -39,14 +39,21 @@ function decodeInt8(buffer, offset, count, width) {
   const rows = width ? count / width : 0;
   const scales = new Float32Array(buffer, offset, rows);
   const integers = new Int8Array(buffer, offset + scales.byteLength, count);
-  return Float32Array.from(integers, (integer, n) => integer * scales[Math.floor(n / width)]);
+  const values = new Float32Array(count);
+  for (let row = 0; row < rows; row++) {
+    for (let n = row * width; n < (row + 1) * width; n++) values[n] = integers[n] * scales[row];
+  }
+  return values;
 }
 
 /** Decode finite IEEE 754 half-precision numbers. @param {Uint16Array} halves */
 function decodeFloat16(halves) {
-  // sign, exponent and fraction at float32's places; the factor corrects the exponent's bias, also of subnormals
-  const words = Uint32Array.from(halves, (half) => ((half & 0x8000) << 16) | ((half & 0x7fff) << 13));
-  const values = new Float32Array(words.buffer);
-  for (let n = 0; n < values.length; n++) values[n] *= 2 ** 112;
+  const values = new Float32Array(halves.length);
+  const words = new Uint32Array(values.buffer);
+  for (let n = 0; n < values.length; n++) {
+    // sign, exponent and fraction at float32's places; the factor corrects the exponent's bias, also of subnormals
+    words[n] = ((halves[n] & 0x8000) << 16) | ((halves[n] & 0x7fff) << 13);
+    values[n] *= 2 ** 112;
+  }
   return values;
 }

@@ -1,18 +1,17 @@
 /** Translator: text to its translation, with the attention of every layer and head. */
 import { beamSearch, maxTargetLength } from "./beamSearch.js";
-import { logSumExp } from "./kernels.js";
 import { decodeBase64, decodeTensors } from "./parameters.js";
-import { BOS, EOS, strip, Tokenizer } from "./tokenizer.js";
+import { strip, Tokenizer } from "./tokenizer.js";
 import { buildTrace } from "./traceRecord.js";
 import { Transformer } from "./transformer.js";
 import { findWords } from "./words.js";
 
 /**
  * @import { TraceRecord } from "../../viz/static/trace.js"
+ * @import { StepWeights } from "./beamSearch.js"
  * @import { TensorRecord } from "./parameters.js"
  * @import { Span, TokenizerRecord } from "./tokenizer.js"
- * @import { AttentionWeights } from "./traceRecord.js"
- * @import { Architecture, EncodedSource, LayerWeights } from "./transformer.js"
+ * @import { Architecture } from "./transformer.js"
  * @typedef {{name: string, architecture: Architecture, tensors: TensorRecord[], max_positions: number|null,
  *   search: {beam_size: number, length_penalty: number}, alignment_head: [layer: number, head: number]|null,
  *   examples: string[], source_tokenizer: TokenizerRecord, target_tokenizer: TokenizerRecord|null}} ModelRecord
@@ -44,8 +43,7 @@ export class Translator {
     if (!ids.length) return { source: { text, words: [] }, target: { text: "", words: [] }, tokens: [], score: 0, trace: null };
     const { source, weights: encoder } = await this.model.encode(ids, pause);
     const options = { beamSize, lengthPenalty, maxLength: maxTargetLength(ids.length, maxPositions) };
-    const [{ tokens, score }] = await beamSearch(this.model, source, options, pause);
-    const { logProbs, weights } = await this.decode(source, tokens, pause);
+    const [{ tokens, score, logProbs, weights }] = await beamSearch(this.model, source, options, pause);
     const written = this.target.decode(tokens);
     const from = { tokenizer: this.source, ids, text, words: findWords(text) };
     const to = { tokenizer: this.target, ids: tokens, text: written, words: findWords(written) };
@@ -54,31 +52,13 @@ export class Translator {
       target: { text: written, words: to.words },
       tokens,
       score,
-      trace: tokens.length ? buildTrace(from, to, logProbs, { ...weights, encoder }, name) : null,
+      trace: tokens.length ? buildTrace(from, to, logProbs, { encoder, ...byLayer(weights) }, name) : null,
     };
   }
+}
 
-  /**
-   * Decode a target once more, token by token, for the attention weights of its own steps alone.
-   * @param {EncodedSource} source
-   * @param {number[]} tokens
-   * @param {() => Promise<void>} pause
-   */
-  async decode(source, tokens, pause) {
-    const { decoderLayers } = this.model;
-    const decoder = decoderLayers.map(() => /** @type {LayerWeights} */ ([]));
-    const cross = decoderLayers.filter((layer) => layer.cross).map(() => /** @type {LayerWeights} */ ([]));
-    const logProbs = [];
-    let state = this.model.initState(source);
-    const inputs = [BOS, ...tokens];
-    for (let n = 0; n < inputs.length; n++) {
-      await pause();
-      const step = this.model.step([inputs[n]], state);
-      state = step.state;
-      step.decoder.forEach(([weights], layer) => decoder[layer].push(weights));
-      step.cross.forEach(([weights], layer) => cross[layer].push(weights));
-      logProbs.push(step.logits[[...tokens, EOS][n]] - logSumExp(step.logits));
-    }
-    return { logProbs, weights: { decoder, cross } };
-  }
+/** Return the weights of the steps of a hypothesis by layer. @param {StepWeights[]} steps */
+function byLayer(steps) {
+  const rowsOf = (/** @type {"decoder"|"cross"} */ kind) => steps[0][kind].map((_, layer) => steps.map((step) => step[kind][layer][step.beam]));
+  return { decoder: rowsOf("decoder"), cross: rowsOf("cross") };
 }
