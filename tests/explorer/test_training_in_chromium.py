@@ -48,7 +48,7 @@ def test_charts_follow_a_log_that_is_being_written(
         expect(run_status).to_contain_text("step 2")
         assert line.get_attribute("d") != before
         figure = window.locator("figure", has=window.get_by_text("Target tokens per second"))
-        expect(figure.locator(".chart-legend")).to_contain_text("tokens/s 1235")
+        expect(figure.locator(".chart-legend")).to_contain_text("tokens/s 1,235")
         with log.open("a") as file:
             file.write(last[9:])
         (path / "README.md").write_text("done")

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { formatTick, linearScale, linePath, paddedExtent, ticks } from "../../../src/regard/explorer/static/axis.js";
+import { formatMetric } from "../../../src/regard/explorer/static/format.js";
 import { appendRecords, nearestPoint, toCharts } from "../../../src/regard/explorer/static/logSeries.js";
 
 test("a linear scale is inverted by toValue, and centres a single value", () => {
@@ -22,7 +23,16 @@ test("ticks are round and within their range", () => {
 
 test("tick labels have the decimals that their step needs", () => {
   assert.deepEqual([0, 0.5, -1].map((tick) => formatTick(tick, [0, 0.5])), ["0.0", "0.5", "−1.0"]);
-  assert.equal(formatTick(25_000, [0, 25_000]), "25k");
+  assert.equal(formatTick(1500, [1000, 1500]), "1,500");
+});
+
+test("all tick labels of an axis are in thousands if one is 10,000 or more", () => {
+  const all = [0, 5000, 10_000, 25_000];
+  assert.deepEqual(all.map((tick) => formatTick(tick, all)), ["0", "5k", "10k", "25k"]);
+});
+
+test("a metric has four significant digits and thousands separators", () => {
+  assert.deepEqual([7328.4, 0.0012345678, 0.1172, 0, -2.5].map(formatMetric), ["7,328", "0.001235", "0.1172", "0", "−2.5"]);
 });
 
 test("the extent is padded and ignores what is not finite", () => {

@@ -32,15 +32,18 @@ export function ticks(min, max, count = 5) {
 }
 
 /**
- * Format a tick with as many decimals as the distance to the next one needs.
+ * Format a tick with as many decimals as the distance to the next one needs; from 10,000 on, an axis is in thousands.
  * @param {number} value
  * @param {number[]} all
  */
 export function formatTick(value, all) {
   const step = all.length > 1 ? Math.abs(all[1] - all[0]) : Math.abs(value) || 1;
-  if (Math.abs(value) >= 10_000) return `${Number((value / 1000).toPrecision(4))}k`;
+  const inThousands = Math.max(...all.map(Math.abs)) >= 10_000;
+  if (inThousands) return value ? `${Number((value / 1000).toPrecision(4))}k`.replace("-", "−") : "0";
+  if (step < 1e-4) return value.toExponential(0).replace("-", "−");
   const decimals = Math.min(8, Math.max(0, -Math.floor(Math.log10(step) + 1e-9)));
-  return step < 1e-4 ? value.toExponential(0).replace("-", "−") : value.toFixed(decimals).replace("-", "−");
+  const digits = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
+  return value.toLocaleString("en-US", digits).replace("-", "−");
 }
 
 /** Return the range of the finite values, padded by a fraction of it. @param {number[]} values */

@@ -40,3 +40,10 @@ export function formatCount(value) {
   if (value >= 1e6) return `${(value / 1e6).toFixed(1)} M`;
   return Math.round(value).toLocaleString("en-US");
 }
+
+/** Format a metric with four significant digits: 0.001235, 7,328 or 8.124e−7. @param {number} value */
+export function formatMetric(value) {
+  const rounded = Number(value.toPrecision(4));
+  const text = Math.abs(rounded) >= 1000 ? rounded.toLocaleString("en-US") : String(rounded);
+  return text.replace("-", "−");
+}

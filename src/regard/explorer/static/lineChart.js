@@ -1,6 +1,7 @@
 /** Line chart of metrics over steps; values are read with pointer or keyboard. */
 import { createElement, createSvgElement } from "../viz/dom.js";
 import { formatTick, linearScale, linePath, paddedExtent, ticks } from "./axis.js";
+import { formatMetric } from "./format.js";
 import { nearestPoint } from "./logSeries.js";
 
 /**
@@ -57,7 +58,7 @@ export function createLineChart(texts) {
     const swatch = createElement("span", { className: "swatch" });
     swatch.style.background = COLOURS[n % COLOURS.length];
     const label = texts.series[series.name] ?? series.name;
-    return createElement("span", {}, swatch, `${label} ${Number(value.toPrecision(4))}`, createElement("small", {}, ` ${texts.atStep(step)}`));
+    return createElement("span", {}, swatch, `${label} ${formatMetric(value)}`, createElement("small", {}, ` ${texts.atStep(step)}`));
   }
 
   /** Move the cursor to the logged step nearest to a step. @param {number} step */
