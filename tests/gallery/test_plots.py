@@ -65,3 +65,13 @@ def test_gold_cells_are_outlined(word_map_axes):
 def test_word_heatmap_scale_runs_from_zero_to_one(word_map_axes):
     assert word_map_axes.images[0].get_clim() == (0.0, 1.0)
     assert [label.get_text() for label in word_map_axes.get_yticklabels()] == ["le", "chat"]
+
+
+def test_word_map_says_what_rows_and_columns_are(word_map_axes):
+    assert (word_map_axes.get_ylabel(), word_map_axes.get_xlabel()) == ("query ↓", "key →")
+
+
+def test_word_map_without_row_labels_has_no_title_of_rows(axes):
+    titles = ("writing ↓", "reading →")
+    word_heatmap(axes, torch.eye(2), ["", ""], ["the", "cat"], axis_titles=titles)
+    assert (axes.get_ylabel(), axes.get_xlabel()) == ("", "reading →")

@@ -52,6 +52,7 @@ def _every_head(weights: Array, phrase: AlignedPair, errors: Array) -> Figure:
                 words,
                 phrase.source_words,
                 title=title,
+                axis_titles=WRITING_READING,
                 gold=_gold_cells(phrase),
             )
     figure.colorbar(image, ax=panels, label="weight", shrink=0.6)

@@ -4,7 +4,14 @@ from collections.abc import Iterable, Sequence
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
-from regard.viz import contrast_colour, font_families, label_matrix, outline_cells
+from regard.viz import (
+    QUERY_KEY,
+    add_axis_titles,
+    contrast_colour,
+    font_families,
+    label_matrix,
+    outline_cells,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,18 +79,22 @@ def word_heatmap(
     keys: Sequence[str],
     *,
     title: str = "",
+    axis_titles: tuple[str, str] = QUERY_KEY,
     gold: Iterable[tuple[int, int]] = (),
 ) -> "AxesImage":
     """Draw attention weights over words, on a scale from 0 to 1.
 
-    Weights that are exactly 0 are masked and drawn hatched; `gold` are the (query, key) cells of
-    the gold alignment, which are outlined.
+    `axis_titles` are what a row and what a column is; where rows have no labels, theirs is left
+    out. Weights that are exactly 0 are masked and drawn hatched; `gold` are the (query, key) cells
+    of the gold alignment, which are outlined.
     """
     from matplotlib.patches import Rectangle
 
     matrix = label_matrix(weights, queries, keys)
     image = matrix_heatmap(axes, weights, matrix.queries, matrix.keys, title=title, vmax=1.0)
     axes.tick_params(axis="x", labelrotation=90)
+    rows, columns = axis_titles
+    add_axis_titles(axes, (rows if any(queries) else "", columns), fontsize=8)
     for query, row in enumerate(matrix.weights.tolist()):
         for key, weight in enumerate(row):
             if weight == 0:

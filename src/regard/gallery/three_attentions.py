@@ -10,7 +10,7 @@ from regard.data import BOS, EOS, PAD, SPECIAL_TOKENS, Tokenizer, pad_sequences
 from regard.demo import load_or_train
 from regard.gallery.plots import word_heatmap
 from regard.models import AttentionWeights, Seq2SeqModel
-from regard.viz import new_figure, set_titles
+from regard.viz import QUERY_KEY, WRITING_READING, new_figure, set_titles
 
 SENTENCES = ("The cat sits on the mat.", "The dog sleeps.")
 TITLES = {
@@ -80,7 +80,14 @@ def _maps(
         words = [(source, source), (target, target), (written[sentence], source)]
         for axes, (name, title), (queries, keys) in zip(row, TITLES.items(), words, strict=True):
             mean = getattr(weights, name)[-1][sentence].mean(dim=0)
-            image = word_heatmap(axes, mean, queries, keys, title="" if sentence else title)
+            image = word_heatmap(
+                axes,
+                mean,
+                queries,
+                keys,
+                title="" if sentence else title,
+                axis_titles=WRITING_READING if name == "cross" else QUERY_KEY,
+            )
             _fade_padding(axes, queries)
     figure.colorbar(image, ax=panels, label="weight", shrink=0.5)
     return figure

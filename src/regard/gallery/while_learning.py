@@ -19,7 +19,7 @@ from regard.gallery.figure_page import GREY, ORANGE, Animation
 from regard.gallery.plots import word_heatmap
 from regard.runs import Run, load
 from regard.trace import Array
-from regard.viz import new_figure
+from regard.viz import WRITING_READING, new_figure
 
 EVALUATED = 50  # held-out phrases
 COLUMNS = 4
@@ -80,7 +80,7 @@ def _draw_frame(axes: Axes, frame: Frame, best: AlignmentHead) -> None:
     gold = [(target, source) for source, target in phrase.links]
     title = f"step {frame.step}: error {frame.errors[best.layer, best.head]:.2f}"
     words = phrase.target_words, phrase.source_words
-    word_heatmap(axes, frame.weights, *words, title=title, gold=gold)
+    word_heatmap(axes, frame.weights, *words, title=title, axis_titles=WRITING_READING, gold=gold)
 
 
 def _draw_curves(axes: Axes, frames: Sequence[Frame], best: AlignmentHead) -> None:

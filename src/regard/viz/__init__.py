@@ -21,6 +21,7 @@ from regard.viz.fonts import font_families, missing_glyphs
 from regard.viz.half_blocks import render_half_blocks
 from regard.viz.head_map import plot_head_map, plot_head_map_difference
 from regard.viz.heatmap import (
+    add_axis_titles,
     new_figure,
     outline_cells,
     plot_heatmap,
@@ -51,6 +52,7 @@ __all__ = [
     "AttentionWidget",
     "LabelledMatrix",
     "TraceView",
+    "add_axis_titles",
     "bundle_modules",
     "contrast_colour",
     "display_tokens",
