@@ -21,7 +21,7 @@ const TRANSLATION_NAMES = {
  */
 
 /**
- * Group the maps of a trace, in order of appearance; names as in regard.viz.selection.
+ * Group the maps of a trace, in order of appearance; names as in regard.viz.selected_head.
  * @param {Trace} trace
  * @returns {MapGroup[]}
  */
@@ -47,7 +47,7 @@ export function groupMaps(trace) {
 }
 
 /**
- * Return what a row and what a column of a map is, in words; as in regard.viz.selection.
+ * Return what a row and what a column of a map is, in words; as in regard.viz.selected_head.
  * @param {AttentionMap} map
  * @param {Texts} texts
  * @param {Rows} [rows]
