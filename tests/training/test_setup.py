@@ -229,7 +229,7 @@ def test_separate_vocabularies_hold_their_own_language():
 
 def test_too_few_pairs_for_a_hold_out_are_refused(make_data):
     few = Corpus.from_pairs("few", tiny_pairs()[:9])
-    with pytest.raises(RegardError, match=r"10 or more pairs are needed .* are 9; valid= names"):
+    with pytest.raises(RegardError, match=r"10 or more pairs are needed .* has 9; valid= names"):
         make_data({}, few)
 
 
