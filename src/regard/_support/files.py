@@ -15,10 +15,16 @@ if sys.platform != "win32":
     import fcntl
 
 
-def write_file(path: Path, content: str | bytes) -> None:
-    """Write a file atomically: readers see the old content or the new one, nothing in between."""
+def write_file(path: Path, content: str | bytes, *, replace_link: bool = False) -> None:
+    """Write a file atomically: readers see the old content or the new one, nothing in between.
+
+    Args:
+        path: the file.
+        content: what to write.
+        replace_link: as for `atomic_write`.
+    """
     data = content.encode() if isinstance(content, str) else content
-    with atomic_write(path) as temp:
+    with atomic_write(path, replace_link=replace_link) as temp:
         temp.write_bytes(data)
 
 
@@ -31,21 +37,29 @@ def append_text(path: Path, text: str) -> None:
 
 
 @contextmanager
-def atomic_write(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path, *, replace_link: bool = False) -> Iterator[Path]:
     """Yield a temporary path to write to; on success sync it and rename it to `path`.
 
-    The temporary file is removed on any error, and the old content of `path` is kept. A symbolic
-    link stays a link: its target is replaced. What is not a regular file, such as /dev/stdout, is
-    written to directly. A locked folder that was moved or deleted is not created again.
+    The temporary file is removed on any error, and the old content of `path` is kept. A locked
+    folder that was moved or deleted is not created again.
+
+    Args:
+        path: the file.
+        replace_link: whether to replace whatever has this name by a file. By default a symbolic
+            link stays a link, whose target is replaced, and what is not a regular file, such as
+            /dev/stdout, is written to directly. That is right for a path that the user names, and
+            wrong within a folder that others may have made: a link may lead to any file.
     """
     with wrap_os_errors(path):
         check_in_place(path)
-        target = Path(os.path.realpath(path))
-        if target.exists() and not target.is_file():
+        target = path if replace_link else Path(os.path.realpath(path))
+        if not replace_link and target.exists() and not target.is_file():
             yield target
             return
         temp = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         _make_folder(target.parent)
+        if temp.is_symlink() or not temp.is_file():  # the name can be guessed
+            temp.unlink(missing_ok=True)
         try:
             yield temp
             _sync(temp)

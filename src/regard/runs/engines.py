@@ -254,9 +254,9 @@ def _write(folder: Path, identity: str, content: dict[str, bytes]) -> None:
     try:
         if folder.is_symlink():
             return  # it may lead anywhere
-        for name, data in content.items():
-            files.write_file(folder / name, data)
-        files.write_file(folder / MANIFEST, f"{user_cache.sign(text.encode())}\n{text}")
+        signed = f"{user_cache.sign(text.encode())}\n{text}"
+        for name, data in (*content.items(), (MANIFEST, signed)):
+            files.write_file(folder / name, data, replace_link=True)
     except (OSError, RegardError):
         return  # the cache only saves time
 

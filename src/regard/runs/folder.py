@@ -3,7 +3,7 @@
 import json
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from hashlib import sha256
@@ -159,6 +159,14 @@ class RunFolder:
     def has_parameters(self) -> bool:
         """Whether there are trained parameters, which a new start would lose."""
         return any(path.exists() for path in (self.model, self.checkpoints, self.model_card))
+
+    def written_by_training(self) -> Iterator[Path]:
+        """Yield the files and folders of the run that training writes, and all within these."""
+        yield from (self.settings, self.tokenizer, self.model, self.log, self.model_card)
+        for folder in (self.data, self.checkpoints, self._snapshots):
+            yield folder
+            if not folder.is_symlink():
+                yield from sorted(folder.rglob("*"))
 
     def remove_temps(self) -> None:
         """Remove the temporary files of a killed process."""

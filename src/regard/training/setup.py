@@ -1,5 +1,6 @@
 """Setup of a run: its corpus is scanned, its settings are resolved, its folder is claimed."""
 
+import os
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -168,13 +169,18 @@ def claim_folder(folder: RunFolder, config: RunConfig, origin: Mapping[str, Any]
 
 
 def _check_links(folder: RunFolder) -> None:
-    """Raise for links to files outside of the folder: training would write there."""
-    inside = folder.path.resolve()
-    for path in (folder.settings, folder.tokenizer, folder.model, folder.log, folder.model_card):
-        if path.is_symlink() and not path.resolve().is_relative_to(inside):
+    """Raise for links out of the folder, pipes and devices: training would write through them."""
+    inside = Path(os.path.realpath(folder.path))
+    for path in folder.written_by_training():
+        target = Path(os.path.realpath(path))
+        if path.is_symlink() and not target.is_relative_to(inside):
             raise RegardError(
-                f"{path} must be a file of the run, but it is a link to {path.resolve()}, which "
-                "training would overwrite; replace it with a copy"
+                f"{path} must be a file of the run, but it is a link to {target}, which training "
+                "would overwrite; replace it with a copy"
+            )
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise RegardError(
+                f"{path} must be a file of the run, but it is a pipe or a device; remove it"
             )
 
 
