@@ -1,7 +1,7 @@
 import socket
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 import uvicorn
@@ -140,6 +140,33 @@ def test_client_that_reads_slowly_receives_the_whole_response(connect):
             if time.monotonic() - start < 3:
                 time.sleep(0.1)
         assert received > 8 * len(CHUNK)
+
+
+@pytest.mark.parametrize("path", [b"/", b"/large"])
+@pytest.mark.parametrize("has_begun", [False, True], ids=["at once", "later"])
+def test_malformed_body_ends_its_request_without_a_traceback(connect, caplog, path, has_begun):
+    with connect() as connection:
+        connection.sendall(HEADERS.replace(b"/", path, 1) + b"Transfer-Encoding: chunked\r\n\r\n")
+        if has_begun:
+            assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
+        with suppress(ConnectionError):
+            connection.sendall(b"no chunk\r\n")
+            while connection.recv(1 << 20):
+                pass
+    with connect() as connection:  # the server goes on
+        connection.sendall(HEADERS + b"\r\n")
+        assert read_response(connection).endswith(b"hello")
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+def test_malformed_body_is_answered_once(connect, caplog):
+    with connect() as connection:
+        connection.sendall(HEADERS + b"Transfer-Encoding: chunked\r\n\r\nno chunk\r\n")
+        received = b""
+        while chunk := connection.recv(1000):
+            received += chunk
+    assert received.startswith(b"HTTP/1.1 400 ") and received.count(b"HTTP/1.1") == 1
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 def test_server_uses_the_protocol_with_timeouts():

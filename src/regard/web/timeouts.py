@@ -55,6 +55,20 @@ class TimeoutH11Protocol(H11Protocol):
         else:
             self._stop_header_timer()
 
+    def send_400_response(self, msg: str) -> None:
+        """Answer malformed data and disconnect; if a response has begun, disconnect only.
+
+        Malformed data may follow the headers of a request that is in progress, as in a chunked
+        body. Uvicorn would then send a second response, and log a traceback for the first.
+        """
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timers."""
         self._stop_header_timer()
