@@ -1,7 +1,8 @@
 """1,000 damaged files of a run, of every kind: each is refused by name, or made again with a line.
 
 A copy of a run has one file damaged at a time: flipped bits, truncation, extension, a block of
-zeros, or the file of the same name of another run.
+zeros, or the file of the same name of another run. The model converted for CTranslate2 is a cache:
+it is converted again without a line, and translates the same.
 """
 
 import shutil
@@ -22,6 +23,7 @@ from regard.training.preparation import open_data, prepare_data
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked")]
 
 CASES, PARTS = 1000, 4
+TEXT = "the old cat sees the dog"
 DAMAGES = ("flipped bit", "truncated", "extended", "zeroed block", "of another run")
 
 
@@ -31,7 +33,8 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     for seed in (1, 2):
         settings = [TINY, {"train": {"snapshots": True, "steps": 30, "seed": seed}}]
-        train(tiny_corpus(), folder / str(seed), settings=settings, echo=discard)
+        run = train(tiny_corpus(), folder / str(seed), settings=settings, echo=discard)
+        translate_converted(run.folder)
     return RunFolder(folder / "1"), RunFolder(folder / "2")
 
 
@@ -52,6 +55,12 @@ def damage(kind, data, other, random):
     return bytes(copy)
 
 
+def translate_converted(folder):
+    """Translate with the converted model, which is kept in the run folder."""
+    translation = load(folder.path, engine="ctranslate2").translate(TEXT)
+    return translation.text, translation.log_prob
+
+
 class Reader:
     """Reads each file of a run as the program does, and collects what is reported."""
 
@@ -59,6 +68,7 @@ class Reader:
         self.folder, (self.config, _) = folder, folder.read_settings()
         self.data = open_data(folder, self.config)
         self.model = build(self.config.model, self.data.tokenizers.vocab_sizes)
+        self.translation = translate_converted(folder)
         self.optimizer = build_optimizer(self.model, self.config.train, Distributed())
 
     def read(self, path, lines):
@@ -77,6 +87,9 @@ class Reader:
             load(folder.path, checkpoint=path)
         elif path == folder.log:
             folder.read_log()
+        elif path.parent == folder.engine_cache:
+            if translate_converted(folder) == self.translation:
+                lines.append(f"{name} was converted again")
         else:
             load(folder.path)
 
@@ -105,7 +118,8 @@ def test_damaged_files_are_refused_or_made_again(part, runs, tmp_path):
             lines.append(str(error))
         if not any(path.name in line and len(line.splitlines()) == 1 for line in lines):
             failures.append((path.name, kind, lines))
-        if folder.data in path.parents and path.read_bytes() != original[path]:
+        is_remade = {folder.data, folder.engine_cache} & {*path.parents}
+        if is_remade and path.read_bytes() != original[path]:
             failures.append((path.name, kind, "not made again"))
         path.write_bytes(original[path])
     assert not failures, f"{len(failures)} of {cases} failed"
@@ -117,6 +131,10 @@ def test_every_file_of_a_run_is_covered(runs):
     assert {name.rstrip("0123456789").partition("-")[0] for name in names} == {
         "README.md",
         "checkpoints/parameters",
+        "ctranslate2/config.json",
+        "ctranslate2/manifest.txt",
+        "ctranslate2/model.bin",
+        "ctranslate2/shared_vocabulary.json",
         "checkpoints/state",
         *(
             f"data/{part}/{name}"
