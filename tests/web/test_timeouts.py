@@ -159,9 +159,11 @@ def test_malformed_body_ends_its_request_without_a_traceback(connect, caplog, pa
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
-def test_malformed_body_is_answered_once(connect, caplog):
+@pytest.mark.parametrize("method", [b"GET", b"HEAD"])
+def test_malformed_body_is_answered_once(connect, caplog, method):
     with connect() as connection:
-        connection.sendall(HEADERS + b"Transfer-Encoding: chunked\r\n\r\nno chunk\r\n")
+        headers = HEADERS.replace(b"GET", method)
+        connection.sendall(headers + b"Transfer-Encoding: chunked\r\n\r\nno chunk\r\n")
         received = b""
         while chunk := connection.recv(1000):
             received += chunk

@@ -59,11 +59,11 @@ class TimeoutH11Protocol(H11Protocol):
         """Answer malformed data and disconnect; if a response has begun, disconnect only.
 
         Malformed data may follow the headers of a request that is in progress, as in a chunked
-        body. Uvicorn would then send a second response, and log a traceback for the first.
+        body. Uvicorn would then send a second response, and log a traceback for one of the two.
         """
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+        try:
             super().send_400_response(msg)
-        else:
+        except h11.LocalProtocolError:  # also for HEAD, whose response has no body
             self.transport.close()
         if self.cycle is not None:
             self.cycle.disconnected = True
