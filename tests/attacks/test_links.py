@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 import regard
-from attacks.test_attacks import watchdog
+from attacks.test_attacks import assert_command_refuses, watchdog
 from helpers.tiny_corpus import TINY, tiny_corpus
 from helpers.training import discard
 from regard._support import files
@@ -100,3 +100,12 @@ def test_training_refuses_pipes(tmp_path, name):
     os.mkfifo(path)
     with watchdog(), pytest.raises(RegardError, match=f"{path} must be .* but it is a pipe"):
         train(tiny_corpus(), tmp_path / "run", settings=[TINY], echo=discard)
+
+
+@pytest.mark.parametrize("command", ["translate", "look", "export", "explore", "serve"])
+def test_link_to_itself_is_not_a_run(tmp_path, command):
+    path = tmp_path / "run"
+    path.symlink_to(path)
+    arguments = {"translate": ["a cat"], "look": ["a cat"], "export": ["--out", tmp_path / "out"]}
+    message = f"{path} is not a run: it has no settings.json"
+    assert_command_refuses(message, 0, command, path, *arguments.get(command, ()))

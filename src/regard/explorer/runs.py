@@ -65,7 +65,7 @@ class RunRegistry:
         check_engine(engine, quantization)
         self._engine, self._quantization, self._on_load = engine, quantization, on_load
         paths = [find_run(path) for path in paths]
-        names = unique_names(os.path.basename(os.path.realpath(path)) for path in paths)
+        names = unique_names(Path(os.path.realpath(path)).name for path in paths)
         self._folders = {name: RunFolder(path) for name, path in zip(names, paths, strict=True)}
         self._max_loaded_models = max_loaded_models
         self._loaded: OrderedDict[tuple[str, Path], tuple[Fingerprint, Run]] = OrderedDict()
