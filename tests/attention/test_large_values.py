@@ -5,12 +5,14 @@ import torch
 
 from regard.attention import (
     BACKENDS,
+    SCORE_NAMES,
     Cosine,
     Gaussian,
     Kernel,
     MultiHeadAttention,
     attend,
     look,
+    make_score,
     weights,
 )
 from regard.attention.scores import epanechnikov, triangular
@@ -72,6 +74,15 @@ def test_keys_after_the_last_query_of_a_causal_mask_do_not_change_the_gaussian()
     computed = attend(queries, keys, values, score="gaussian", mask=mask)
     expected = attend(queries, keys[:VISIBLE], values[:VISIBLE], score="gaussian", mask=mask)
     torch.testing.assert_close(computed, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_keys_that_a_mask_allows_to_one_query_are_not_taken_for_hidden(backend):
+    keys, values = 1000 * torch.arange(KEYS)[:, None].float(), torch.randn(KEYS, 1)
+    queries = keys[VISIBLE:][:1]
+    arguments = {"score": "gaussian", "backend": backend}
+    computed = attend(queries, keys, values, mask=causal(align="last"), **arguments)
+    torch.testing.assert_close(computed, values[VISIBLE:][:1])
 
 
 @pytest.mark.parametrize("key_heads", [2, 6])
@@ -163,3 +174,48 @@ def test_large_keys_give_finite_results_under_transforms(score):
 
     gradients = torch.func.vmap(torch.func.grad(loss, (0, 1)))(queries, keys)
     assert all(gradient.isfinite().all() for gradient in gradients)
+
+
+FILLERS = {"largest": 1.0, "smallest": -1.0, "infinite": torch.inf, "NaN": torch.nan}
+
+
+@pytest.mark.parametrize("filler", FILLERS)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", SCORE_NAMES)
+def test_hidden_keys_and_values_may_be_anything(name, dtype, filler):
+    score = make_score(name, (4, 4)).to(dtype)
+    queries, keys, values = (torch.randn(2, 3, n, w) for n, w in ((5, 4), (KEYS, 4), (KEYS, 6)))
+    inputs = [x.to(dtype) for x in (queries, keys, values)]
+    largest = torch.finfo(dtype).max
+    for hidden in inputs[1:]:
+        signs = torch.randn_like(hidden[..., VISIBLE:, :]).sign()
+        hidden[..., VISIBLE:, :] = FILLERS[filler] * largest * signs
+    alone = [inputs[0], *(x[..., :VISIBLE, :] for x in inputs[1:])]
+    expected, expected_gradients = context_and_gradients(alone, score)
+    bias = torch.zeros(5, KEYS, dtype=dtype)
+    bias[:, VISIBLE:] = -torch.inf
+    keep = torch.arange(KEYS) < VISIBLE
+    masks = lengths([VISIBLE] * 2), padding(keep), keep.expand(5, KEYS), prefix(VISIBLE)
+    hiding = [*({"mask": mask} for mask in masks), {"bias": bias}]
+    for arguments in hiding:
+        for backend in (None, "blockwise", "dense"):
+            options = {**arguments, "backend": backend}
+            context, gradients = context_and_gradients(inputs, score, **options)
+            torch.testing.assert_close(context, expected, rtol=0.02, atol=0.02)
+            for got, want in zip(gradients, expected_gradients, strict=True):
+                assert got.isfinite().all()
+                torch.testing.assert_close(
+                    got[..., : want.shape[-2], :], want, rtol=0.05, atol=0.05
+                )
+            shown = look(*inputs, score=score, **options)
+            assert shown.context.equal(attend(*inputs, score=score, **options))
+            assert not shown.weights[..., VISIBLE:].any()
+
+
+def context_and_gradients(inputs, score, **options):
+    leaves = [x.detach().clone().requires_grad_() for x in inputs]
+    context = attend(*leaves, score=score, **options)
+    gradients = torch.autograd.grad(
+        context.float().square().sum(), leaves, allow_unused=True, materialize_grads=True
+    )
+    return context.detach(), gradients

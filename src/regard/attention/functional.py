@@ -6,6 +6,7 @@ from torch import Tensor
 
 from regard._support.torch_modes import in_vmap_or_jvp
 from regard.attention.backends import BACKENDS, BackendName, blockwise, dense
+from regard.attention.backends.visibility import zero_large_hidden_keys
 from regard.attention.call import AttentionCall, prepare_call
 from regard.attention.observer import run_observed
 from regard.attention.scores import Score, ScoreFunction
@@ -79,7 +80,8 @@ def attend(
     _check_dropout(dropout)
     call = prepare_call(queries, keys, values, score, mask, bias, offset)
     chosen = BACKENDS[_choose_backend(call, backend)]
-    return call.restore_shape(run_observed(call, lambda: chosen.attend(call, dropout)))
+    context = run_observed(call, lambda: chosen.attend(zero_large_hidden_keys(call), dropout))
+    return call.restore_shape(context)
 
 
 def weights(
@@ -114,7 +116,7 @@ def weights(
         tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
     """
     call = prepare_call(queries, keys, None, score, mask, bias, offset)
-    return call.restore_shape(blockwise.weights(call))
+    return call.restore_shape(blockwise.weights(zero_large_hidden_keys(call)))
 
 
 def look(
@@ -150,6 +152,7 @@ def look(
 
 
 def _look(call: AttentionCall, name: BackendName, dropout: float) -> tuple[Tensor, Tensor]:
+    call = zero_large_hidden_keys(call)
     if name == "dense":  # which needs the weights anyway
         return dense.look(call, dropout)
     backend = BACKENDS[name]

@@ -5,7 +5,8 @@ from torch import Tensor
 from torch.nn.functional import dropout as apply_dropout
 
 from regard._support.torch_modes import in_functorch, no_autocast, upcast
-from regard.attention.backends.folding import fold, materialize_mask
+from regard.attention.backends.folding import fold
+from regard.attention.backends.visibility import materialize_mask
 from regard.attention.call import AttentionCall, stack_groups, unstack_groups
 from regard.attention.scores.dot import dot_products
 from regard.errors import RegardError

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from regard._support.torch_modes import can_read_values, max_squarable, upcast
+from regard.attention.backends.visibility import visible_keys
 from regard.attention.call import AttentionCall
 from regard.attention.scores import DotProductForm
 from regard.shapes import Keys
@@ -34,7 +35,7 @@ def fold(call: AttentionCall, queries: Tensor, allowed: Tensor | None) -> DotPro
     """
     if not call.score.is_translation_invariant:
         return call.score.fold(queries, call.keys)
-    queries, keys, visible = upcast(queries), upcast(call.keys), _visible_keys(call, allowed)
+    queries, keys, visible = upcast(queries), upcast(call.keys), visible_keys(call, allowed)
     centre = _centre(keys, visible)
     queries, keys = queries - centre, keys - centre
     if not can_read_values(keys):
@@ -48,31 +49,6 @@ def fold(call: AttentionCall, queries: Tensor, allowed: Tensor | None) -> DotPro
         if _has_small_terms(form):
             return form
     return None
-
-
-def materialize_mask(call: AttentionCall) -> Tensor | None:
-    """Return the mask of all pairs; None if it allows all, or is torch's `is_causal`."""
-    mask, shape = call.mask, call.shape
-    if mask is None or mask.is_all_true(shape):
-        return None
-    return None if call.bias is None and mask.is_causal(shape) else mask.materialize(shape)
-
-
-def _visible_keys(call: AttentionCall, allowed: Tensor | None) -> Tensor | None:
-    """Return which keys some query may attend to, (*batch, key); None if all."""
-    shape, bias = call.shape, call.bias
-    if bias is not None:
-        finite = bias > -torch.inf
-        allowed = finite if allowed is None else allowed & finite
-    if allowed is None:
-        # without a materialized mask there is none, or a causal one from the first key on
-        if call.mask is None or shape.queries >= shape.keys:
-            return None
-        return shape.key_positions() < shape.queries
-    visible = allowed.any(dim=-2)
-    if call.groups > 1 and visible.ndim > 1 and visible.shape[-2] > 1:
-        visible = visible.unflatten(-2, (-1, call.groups)).any(dim=-2)
-    return visible
 
 
 def _centre(keys: Keys, visible: Tensor | None) -> Tensor:

@@ -8,7 +8,8 @@ from torch.nn.functional import pad, scaled_dot_product_attention
 
 from regard._support.torch_modes import no_autocast
 from regard.attention.backends import blockwise
-from regard.attention.backends.folding import fold, materialize_mask
+from regard.attention.backends.folding import fold
+from regard.attention.backends.visibility import materialize_mask
 from regard.attention.call import AttentionCall, stack_groups, unstack_groups
 from regard.attention.scores import DotProductForm
 from regard.masks import AttentionShape
