@@ -3,15 +3,28 @@
 import hmac
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
+
+from regard.errors import RegardError
 
 KEY_BYTES = 32
 
 
 def cache_folder() -> Path:
-    """Return the folder of caches: `regard` under $XDG_CACHE_HOME or ~/.cache."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "regard"
+    """Return the folder of caches: `regard` under $XDG_CACHE_HOME or ~/.cache.
+
+    Raises:
+        RegardError: if the user has no home folder, as in some containers.
+    """
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        return Path(base) / "regard"
+    try:
+        return Path.home() / ".cache" / "regard"
+    except RuntimeError as error:
+        raise RegardError(
+            "the cache needs a folder, but this user has no home folder; set XDG_CACHE_HOME"
+        ) from error
 
 
 def sign(data: bytes) -> str:
@@ -22,6 +35,7 @@ def sign(data: bytes) -> str:
 
     Raises:
         OSError: if the key cannot be read or written.
+        RegardError: if there is no place for it; see `cache_folder`.
     """
     return hmac.new(_key(), data, "sha256").hexdigest()
 
@@ -31,16 +45,18 @@ def is_signed(data: bytes, signature: str) -> bool:
 
     Raises:
         OSError: if the key cannot be read or written.
+        RegardError: if there is no place for it; see `cache_folder`.
     """
     return hmac.compare_digest(sign(data).encode(), signature.encode())
 
 
 def _key() -> bytes:
     path = cache_folder() / "key"
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileNotFoundError):
+        if len(key := path.read_bytes()) == KEY_BYTES:
+            return key
+        path.unlink()  # empty, as after a power failure: everyone could sign with it
+    path.parent.mkdir(parents=True, exist_ok=True)
     temp = path.with_name(f"key.{os.getpid()}.{secrets.token_hex(4)}")
     descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:

@@ -254,8 +254,8 @@ def _write(folder: Path, identity: str, content: dict[str, bytes]) -> None:
     try:
         if folder.is_symlink():
             return  # it may lead anywhere
-        signed = f"{user_cache.sign(text.encode())}\n{text}"
-        for name, data in (*content.items(), (MANIFEST, signed)):
+        signed = f"{user_cache.sign(text.encode())}\n{text}".encode()
+        for name, data in {**content, MANIFEST: signed}.items():
             files.write_file(folder / name, data, replace_link=True)
     except (OSError, RegardError):
         return  # the cache only saves time
