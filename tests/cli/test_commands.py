@@ -25,6 +25,12 @@ def python(*arguments):
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
 
 
+def test_help_fits_80_columns_without_truncation_and_says_where_to_start():
+    result = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"})
+    assert not [line for line in result.stdout.splitlines()[1:] if line.endswith("...")]
+    assert 'Try: regard look demo-model "The white cat' in result.stdout
+
+
 @pytest.mark.parametrize("option", ["-h", "--help"])
 def test_help_lists_every_command(option):
     result = run(option)

@@ -26,6 +26,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    epilog='Try: regard look demo-model "The white cat broke the cup."',
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 command = partial(app.command, cls=OptionNamingCommand)

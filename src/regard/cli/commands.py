@@ -202,7 +202,7 @@ def look(
         bool, typer.Option("--open", help="Open the page in a browser; with or without --html.")
     ] = False,
 ) -> None:
-    """Show attention weights for a text: in the terminal, as a picture or as a page.
+    """Show attention weights in the terminal, a picture or a page.
 
     Prints the text and its translation first. Without --layer and --head it shows the head with the
     clearest alignment, or in self-attention the lowest entropy.
@@ -242,7 +242,7 @@ def score(
     quantization: Quantization = None,
     verbose: Verbose = False,
 ) -> None:
-    """Evaluate a run: BLEU, chrF, perplexity and alignment error rate."""
+    """Evaluate a run: BLEU, chrF, perplexity, alignment error rate."""
     from regard.cli.processes import share_work
 
     with share_work(run, engine, quantization) as (loaded, pool):
@@ -288,7 +288,10 @@ def export(
         ),
     ] = None,
 ) -> None:
-    """Export a run for use without regard: a model with its tokenizers, or one HTML page."""
+    """Export a run for use without regard.
+
+    As a model with its tokenizers, or as one HTML page.
+    """
     from regard.runs import export_run, load
 
     loaded = load(run, engine="torch")
@@ -303,7 +306,10 @@ def doctor(
         list[Path] | None, typer.Option(help="Test pairs, which must not occur in the others.")
     ] = None,
 ) -> None:
-    """Check a parallel corpus: oddities, and pairs that training would skip."""
+    """Check a parallel corpus before training.
+
+    Reports oddities, and pairs that training would skip.
+    """
     from regard.data import check_corpus
 
     for line in check_corpus(pairs, test):
@@ -366,7 +372,7 @@ def gallery(
         str | None, typer.Option(metavar="[en|zh]", help="Language; default: both.")
     ] = None,
 ) -> None:
-    """Draw every figure of the chapter on attention, as an offline site."""
+    """Draw the figures of the chapter on attention as a website."""
     from regard.gallery.site import build_site
 
     with interruptible():

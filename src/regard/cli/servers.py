@@ -48,7 +48,7 @@ def explore(
     quantization: Quantization = None,
     verbose: Verbose = False,
 ) -> None:
-    """Serve the explorer: translate and look at attention in a browser."""
+    """Translate sentences and look at attention in a browser."""
     from regard.explorer import serve as serve_explorer
 
     with interruptible():
