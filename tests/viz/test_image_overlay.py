@@ -69,3 +69,14 @@ def test_colour_scale_ends_at_the_largest_weight_of_a_patch():
     weights[..., 0] = 0.7  # an attention sink at the class token
     trace = replace(trace, maps=(replace(trace.maps[0], weights=weights),))
     assert plot_over_image(trace).axes[0].images[1].get_clim() == pytest.approx((0, 0.05))
+
+
+def test_caption_says_how_many_queries_are_drawn_if_not_all():
+    count = 30
+    weights = np.full((1, count, 4), 0.25)
+    queries = [str(n) for n in range(count)]
+    trace = build_translation_trace("abcd", queries, cross=[weights])
+    trace = replace(trace, images={"source": PatchImage(np.zeros((8, 8)), grid=(2, 2))})
+    figure = plot_over_image(trace)
+    assert figure.get_supxlabel().endswith("the first 24 of 30 queries")
+    assert "queries" not in plot_over_image(trace, queries=range(3)).get_supxlabel()

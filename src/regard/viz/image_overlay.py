@@ -94,7 +94,10 @@ def plot_over_image(
         axes.set_axis_off()
     bar = figure.colorbar(drawn, ax=panels, label="weight", fraction=0.05, shrink=0.9)
     bar.outline.set_visible(False)
-    set_titles(figure, matrix.title, matrix.caption)
+    caption = matrix.caption
+    if queries is None and len(chosen) < len(matrix.queries):
+        caption += f" · the first {len(chosen)} of {len(matrix.queries)} queries"
+    set_titles(figure, matrix.title, caption)
     return figure
 
 

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import test from "node:test";
 
 import { createHeadView } from "../../../src/regard/viz/static/headView.js";
-import { firstListed, hitImage, layoutImage, patchWeights } from "../../../src/regard/viz/static/imageOverlay.js";
+import { drawImageOverlay, firstListed, hitImage, layoutImage, patchWeights } from "../../../src/regard/viz/static/imageOverlay.js";
 import { parseTrace } from "../../../src/regard/viz/static/trace.js";
 
 const record = JSON.parse(readFileSync(new URL("../../fixtures/trace.json", import.meta.url), "utf8"));
@@ -72,4 +72,22 @@ test("an image that claims what it cannot hold is refused", () => {
     assert.throws(() => parseTrace({ ...record, images: { source: { ...image, ...change } } }), message);
   }
   assert.throws(() => parseTrace({ ...record, images: { other: image } }), /no more patches than its token list/);
+});
+
+test("the label of the scale is below it where it does not fit beside it", () => {
+  const { image, view } = open(2);
+  const texts = { meanOfQueries: "mean weight of all queries", weight: "weight" };
+  const written = (width) => {
+    const lines = [];
+    const renderer = { image() {}, rect() {}, text: (text, x, y) => lines.push({ text, x, y }) };
+    const layout = layoutImage({ width, height: 400 }, view, image, false);
+    drawImageOverlay(renderer, view, layout, { opacity: 0.6, selection: NOTHING, theme: {}, texts });
+    return lines.slice(-3);
+  };
+  const [, beside] = written(800).slice(-2);
+  assert.match(beside.text, /^[\d.]+ mean weight of all queries$/);
+  const [, end, below] = written(358);
+  assert.match(end.text, /^[\d.]+$/);
+  assert.equal(below.text, texts.meanOfQueries);
+  assert.ok(below.y > end.y && below.x + 7 * below.text.length < 358 && below.y < 400);
 });

@@ -18,6 +18,7 @@ const LIST_WIDTH = 132;
 const ROW_HEIGHT = 22;
 const LEGEND_HEIGHT = 44;
 const MARGIN = 8;
+const MIN_LABEL_WIDTH = 200; // pixels beside the scale
 
 /**
  * Lay out the image in its frame, with a list of the queries on its left.
@@ -129,10 +130,13 @@ function drawList(renderer, view, layout, query, theme) {
 }
 
 /** @param {Renderer} renderer @param {ImageLayout} layout @param {number} maximum @param {string} label @param {Theme} theme */
-function drawScale(renderer, { left, top, height }, maximum, label, theme) {
+function drawScale(renderer, { left, top, height, size }, maximum, label, theme) {
   const [x, y, steps] = [left + 14, top + height + 18, 60];
+  const isNarrow = size.width - (x + 2 * steps) < MIN_LABEL_WIDTH; // the label is below the scale, not beside it
   for (let n = 0; n < steps; n++) renderer.rect(x + 2 * n, y, 2.5, 8, { fill: toCssColour(cividis(n / (steps - 1))) });
   const style = { colour: theme.muted, size: 11 };
   renderer.text("0", x - 5, y + 4, { ...style, align: "right" });
-  renderer.text(`${Number(maximum.toPrecision(2))} ${label}`, x + 2 * steps + 6, y + 4, style);
+  const end = Number(maximum.toPrecision(2));
+  renderer.text(isNarrow ? String(end) : `${end} ${label}`, x + 2 * steps + 6, y + 4, style);
+  if (isNarrow) renderer.text(label, left, y + 20, style);
 }
