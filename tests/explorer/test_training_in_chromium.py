@@ -89,6 +89,18 @@ def test_checkpoint_slider_shows_the_head_at_each_checkpoint(open_page, explorer
     expect(other.locator(".checkpoint-slider output")).to_have_text(step.inner_text())
 
 
+def test_run_with_one_checkpoint_says_how_to_keep_more(
+    open_page, serve_explorer, run_without_phrasebook, tmp_path
+):
+    path = shutil.copytree(run_without_phrasebook, tmp_path / "single")
+    for folder in ("snapshots", "checkpoints"):
+        shutil.rmtree(path / folder, ignore_errors=True)
+    with serve_explorer([path]) as url:
+        panel = open_page(f"{url}#training").locator(".checkpoint-panel")
+        expect(panel.locator(".lead")).to_contain_text("train.snapshots=true")
+        expect(panel.get_by_label("Checkpoint")).to_be_disabled()
+
+
 @pytest.mark.parametrize("page", ["training", "compare"])
 def test_rows_are_named_by_input_words_on_request(open_page, explorer_url, page):
     sides = {"training": "source=X&target=Y", "compare": "a.text=X&a.target=Y&b.text=X&b.target=Y"}

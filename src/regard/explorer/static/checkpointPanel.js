@@ -38,6 +38,7 @@ export function createCheckpointPanel(context, run, params) {
     if (shownHeads) showHead(shownHeads);
   });
   rowsSwitch.hidden = true;
+  const lead = createElement("p", { className: "lead" }, texts.training.checkpointLead);
   const stepOutput = createElement("output");
   const slider = createElement("input", { type: "range", min: "0", max: "0", step: "1", disabled: true });
   const limits = { maxLength: server.limits.max_characters, spellcheck: false, type: "text" };
@@ -63,6 +64,7 @@ export function createCheckpointPanel(context, run, params) {
     slider.max = String(Math.max(0, checkpoints.length - 1));
     slider.value = String(index);
     slider.disabled = playButton.disabled = checkpoints.length < 2;
+    lead.textContent = checkpoints.length === 1 ? texts.training.oneCheckpoint : texts.training.checkpointLead;
     if (!checkpoints.length) status.show(texts.training.noCheckpoints);
     else await showSentence();
   }
@@ -157,7 +159,7 @@ export function createCheckpointPanel(context, run, params) {
   loadCheckpoints();
   const sliderRow = createElement("span", { className: "slider checkpoint-slider" }, playButton, slider, stepOutput);
   const element = createElement("div", { className: "panel checkpoint-panel" },
-    createElement("h2", {}, texts.training.checkpointTitle), createElement("p", { className: "lead" }, texts.training.checkpointLead),
+    createElement("h2", {}, texts.training.checkpointTitle), lead,
     createElement("div", { className: "field-pair" }, createField(texts.sentence, sourceInput), createField(texts.target, targetInput)),
     createElement("div", { className: "head-controls" }, headSelect, rowsSwitch), createField(texts.training.checkpoint, slider, "", sliderRow),
     status.element, matrix.element, description);

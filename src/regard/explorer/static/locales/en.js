@@ -127,6 +127,8 @@ export const EN = {
     live: (step) => `Training: step ${step.toLocaleString("en-US")}. The charts update by themselves.`,
     checkpointTitle: "Attention during training",
     checkpointLead: "The same head on the same sentence and translation, at every saved checkpoint.",
+    oneCheckpoint:
+      "This run kept one checkpoint. Trained with --set train.snapshots=true, or by regard demo, a run shows the same head at steps 0, 25, 50, 100 …",
     checkpoint: "Checkpoint",
     play: "Play",
     pause: "Pause",

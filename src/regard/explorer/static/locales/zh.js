@@ -103,6 +103,8 @@ export const ZH = {
     live: (step) => `训练中：第 ${step.toLocaleString("en-US")} 步。图表会自动更新。`,
     checkpointTitle: "训练过程中的注意力",
     checkpointLead: "同一个注意力头，同一个句子和译文，在每个保存的检查点。",
+    oneCheckpoint:
+      "这个模型只保存了一个检查点。用 --set train.snapshots=true 训练的模型，或 regard demo 训练的模型，可以显示同一个头在第 0、25、50、100……步的样子。",
     checkpoint: "检查点",
     play: "播放",
     pause: "暂停",
