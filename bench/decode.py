@@ -1,8 +1,10 @@
 """Decoding speed against CTranslate2 (the same parameters) and Hugging Face (the same sizes).
 
-    python bench/decode.py [--seconds 20] [--smoke]
+    python bench/decode.py [--seconds 20] [--batch-sizes] [--smoke]
 
 Needs `pip install transformers ctranslate2`; without CTranslate2, its columns are left out.
+`--batch-sizes` compares, instead, CTranslate2 in float32 and int8 by the number of sentences that a
+thread decodes together, which `regard.decoding.engines.max_batch_size` chooses.
 `--smoke` runs everything once at a tiny size, to see that it works.
 """
 
@@ -34,6 +36,7 @@ except ImportError:
 VOCAB_SIZE, HEADS = 8000, 4
 OUTPUT_TOKENS = 15  # of every translation, EOS included
 BATCH_SENTENCES = 128  # of a batch in regard; its batches are decoded in parallel threads
+BATCH_SIZES = (128, 64, 32, 16)  # of CTranslate2
 WORDS = ["<pad>", "<s>", "</s>", "<unk>", *(f"w{n}" for n in range(VOCAB_SIZE - 4))]
 TOKEN_IDS = {word: token for token, word in enumerate(WORDS)}
 
@@ -209,15 +212,47 @@ def compare(model: Transformer, sources: Sequence[Tensor], beam_size: int, secon
     return f"| {search} | {speed:.0f} | {faster} | {marian_ratio:.1f} | {identical} |"
 
 
+def compare_batch_sizes(model: Transformer, sources: Sequence[Tensor], seconds: float) -> None:
+    """Print the speed of CTranslate2 by quantization and batch size, against the best float32."""
+    words = [[WORDS[token] for token in source.tolist()] for source in sources]
+    threads = torch.get_num_threads()
+    translators = {}
+    with tempfile.TemporaryDirectory() as folder:
+        save_ctranslate2(model, Path(folder))
+        for name in ("float32", "int8"):
+            translators[name] = ctranslate2.Translator(
+                folder, inter_threads=threads, intra_threads=1, compute_type=name
+            )
+    torch.set_num_threads(threads)  # loading may change it
+    print("| search | quantization | batch size | sentences/s | × best float32 |")
+    print("|---|---|---|---|---|")
+    for beam_size in (1, 5):
+        functions = {
+            f"{name} | {batch}": partial(decode_ctranslate2, translator, batch, words, beam_size)
+            for name, translator in translators.items()
+            for batch in BATCH_SIZES
+        }
+        times = time_interleaved(functions, seconds, min_rounds=3)
+        best = min((name for name in times if "float32" in name), key=lambda name: min(times[name]))
+        search = "greedy" if beam_size == 1 else f"beam size {beam_size}"
+        for name in times:
+            speed = len(sources) / min(times[name])
+            print(f"| {search} | {name} | {speed:.0f} | {median_ratio(times, best, name):.2f} |")
+
+
 def main() -> None:
     """Compare greedy search and beam search with 5 beams, and print the growth with length."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=20.0, help="of each comparison")
+    parser.add_argument("--batch-sizes", action="store_true", help="compare those of CTranslate2")
     parser.add_argument("--smoke", action="store_true", help="tiny model, one second in all")
     options = parser.parse_args()
     seconds = 0.0 if options.smoke else options.seconds
     model = build_model(width=16, layers=1) if options.smoke else build_model(256, 4)
     sources = random_sources(3 if options.smoke else 256)
+    if options.batch_sizes:
+        compare_batch_sizes(model, sources, seconds)
+        return
     print("| search | sentences/s | × CTranslate2 float32 | × Hugging Face | same output |")
     print("|---|---|---|---|---|")
     for beam_size in (1, 5):

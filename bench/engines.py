@@ -1,6 +1,7 @@
 """Engines side by side, from sentences to sentences: the same words? how fast?
 
     python bench/engines.py RUN --data FOLDER [--languages en fr] [--seconds 20] [--limit N]
+        [--cpu-time]
     python bench/engines.py --smoke
 
 RUN is a run that CTranslate2 can represent, and FOLDER has Multi30k: `val.en.gz` and
@@ -15,7 +16,8 @@ detokenization count.
 - Hugging Face: a Marian model of the same sizes, in batches of the same token ids; its parameters
   are random, and it writes as many tokens as the run's longest translation of each batch.
 
-Speed is the number of sentences per second; ratios are medians over interleaved rounds. For a
+Speed is the number of sentences per second, or of CPU time with `--cpu-time`, for a busy machine;
+ratios are medians over interleaved rounds. For a
 sentence that two engines translate differently, the torch model scores both translations as the
 search ranks them, and in greedy search the first tokens that differ. A difference below 0.001 is
 a tie that rounding decides; other sentences are printed.
@@ -23,6 +25,7 @@ a tie that rounding decides; other sentences are printed.
 
 import argparse
 import gzip
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
@@ -184,7 +187,11 @@ def decode_batches(
 
 
 def measure_speed(
-    runs: dict[str, regard.Run], sentences: list[str], beam_size: int, seconds: float
+    runs: dict[str, regard.Run],
+    sentences: list[str],
+    beam_size: int,
+    seconds: float,
+    clock: Callable[[], float],
 ) -> dict[str, list[float]]:
     """Return the seconds of every round, by engine."""
     run = runs["torch"]
@@ -205,7 +212,7 @@ def measure_speed(
     }
     functions["direct"] = partial(direct.translate, sentences, batches, beam_size)
     functions["Hugging Face"] = partial(decode_batches, marian, padded, lengths, beam_size)
-    return time_interleaved(functions, seconds, min_rounds=3)
+    return time_interleaved(functions, seconds, min_rounds=3, clock=clock)
 
 
 def search_name(beam_size: int) -> str:
@@ -249,13 +256,18 @@ def report_agreement(
     return summary
 
 
-def report_speed(runs: dict[str, regard.Run], sentences: list[str], seconds: float) -> list[str]:
+def report_speed(
+    runs: dict[str, regard.Run],
+    sentences: list[str],
+    seconds: float,
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[str]:
     """Print the speed of every engine; return rows of the summary."""
     summary = []
     print("\n| search | engine | sentences/s | × direct CTranslate2 float32 | × Hugging Face |")
     print("|---|---|---|---|---|")
     for beam_size in BEAM_SIZES:
-        times = measure_speed(runs, sentences, beam_size, seconds)
+        times = measure_speed(runs, sentences, beam_size, seconds, clock)
         for name in times:
             print(
                 f"| {search_name(beam_size)} | {name} | {len(sentences) / min(times[name]):.0f} "
@@ -280,6 +292,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="of each comparison")
     parser.add_argument("--limit", type=int, help="number of sentences")
     parser.add_argument("--no-speed", action="store_true")
+    parser.add_argument("--cpu-time", action="store_true", help="of all threads, not wall time")
     parser.add_argument("--smoke", action="store_true", help="three sentences, once")
     options = parser.parse_args()
     references = None
@@ -298,7 +311,8 @@ def main() -> None:
     runs = load_engines(options.run)
     summary = report_agreement(runs, valid, test, references)
     if not options.no_speed:
-        summary += report_speed(runs, test, options.seconds)
+        clock = time.process_time if options.cpu_time else time.perf_counter
+        summary += report_speed(runs, test, options.seconds, clock)
     print("\n| measure | result | goal |\n|---|---|---|")
     print("\n".join(summary))
 

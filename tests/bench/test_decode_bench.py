@@ -28,6 +28,20 @@ def test_decoding_benchmark_prints_a_row_per_search():
 
 
 @pytest.mark.train
+def test_decoding_benchmark_compares_batch_sizes_of_both_quantizations():
+    pytest.importorskip("ctranslate2", reason="the extra fast is not installed")
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    output = subprocess.run(
+        [sys.executable, str(BENCH / "decode.py"), "--batch-sizes", "--smoke"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    row = r"^\| (greedy|beam size 5) \| (float32|int8) \| (\d+) \| \d+ \| \d+\.\d\d \|$"
+    assert len(set(re.findall(row, output, re.M))) == 16
+
+
+@pytest.mark.train
 def test_engine_benchmark_compares_words_and_speed_of_every_engine():
     output = subprocess.run(
         [sys.executable, str(BENCH / "engines.py"), "--smoke"],

@@ -15,11 +15,10 @@ QUANTIZATIONS = (
     "bfloat16",
     "int8_bfloat16",
 )
-# Sentences that a CPU thread decodes together. Of more, the logits of a step and the operands of
-# its products leave the caches; products of integers reach their speed with fewer rows. Sentences
-# per second with 128, 64 and 32 (4 + 4 layers, width 256, vocabulary of 8,000, 15 tokens out):
-# greedy 984, 979, 839 in float32 and 1,735, 1,825, 1,980 in int8; beam size 5 280, 302, 294 and
-# 384, 465, 492.
+# Sentences that a CPU thread decodes together. Products of floats need more rows than those of
+# integers to reach their speed; smaller batches are shared more evenly between threads. Sentences
+# per second with 128, 64 and 32 (`bench/decode.py --batch-sizes`): greedy 984, 979, 839 in float32
+# and 1,735, 1,825, 1,980 in int8; beam size 5 280, 302, 294 and 384, 465, 492.
 CPU_BATCH_SIZE = 64
 CPU_BATCH_SIZE_INTEGER = 32
 
