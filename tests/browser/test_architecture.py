@@ -24,8 +24,10 @@ class TimeSignal(nn.Module):
         return vectors
 
 
-def recurrent(model):
-    return build(ModelConfig(kind="recurrent", width=12, score="additive"), 310)
+def with_other_cells(model):
+    model = build(ModelConfig(kind="recurrent", width=12), 310)
+    model.decoder = nn.RNN(36, 12)
+    return model
 
 
 def with_score(score):
@@ -67,17 +69,17 @@ def with_embedding_positions(model):
 
 
 def with_subclass(model):
-    class Other(Transformer):
+    class Derived(Transformer):
         pass
 
-    model.__class__ = Other
+    model.__class__ = Derived
     return model
 
 
 UNSUPPORTED = {
-    "a RecurrentModel": recurrent,
-    "an Other": with_subclass,
-    "the score Additive": lambda model: untrained(score="additive")[0],
+    "a RNN": with_other_cells,
+    "a Derived": with_subclass,
+    "the score Kernel": lambda model: untrained(score="boxcar")[0],
     "the score loudest": with_score(lambda q, k: q @ k.mT),
     "a Swish": with_feed_forward,
     "the activation swish": with_activation,

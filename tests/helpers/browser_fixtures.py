@@ -6,7 +6,7 @@ import warnings
 
 import torch
 
-from regard.attention import ScaledDot
+from regard.attention import Additive, ScaledDot
 from regard.browser import describe_translator
 from regard.config import ModelConfig, SearchConfig
 from regard.data import Tokenizer, Tokenizers, train_tokenizer
@@ -124,6 +124,13 @@ def interleaved_rotary():
     return model, tokenizers
 
 
+def wide_additive():
+    model, tokenizers = untrained()
+    for layer in [*model.encoder.layers, *model.decoder.layers]:
+        layer.attention.score = Additive(4, hidden_width=7)
+    return model, tokenizers
+
+
 def capped():
     model, tokenizers = untrained()
     for layer in [*model.encoder.layers, *model.decoder.layers]:
@@ -148,6 +155,12 @@ MODELS = {
     "soft cap": capped,
     "cosine": lambda: untrained(score="cosine", positions="rotary", width=24),
     "gaussian": lambda: untrained(score="gaussian"),
+    "additive": lambda: untrained(score="additive", key_heads=1),
+    "additive, wide": wide_additive,
+    "recurrent, additive": lambda: untrained(kind="recurrent", score="additive"),
+    "recurrent, bilinear": lambda: untrained(kind="recurrent", score="bilinear", tie_output=False),
+    "recurrent, cosine": lambda: untrained(kind="recurrent", score="cosine", layers=1),
+    "recurrent, without attention": lambda: untrained(kind="recurrent", use_attention=False),
     "bilinear": lambda: untrained(score="bilinear", key_heads=1, heads=2),
 }
 

@@ -1,4 +1,4 @@
-"""The architecture of a Transformer as data: what its parts are and which parameters they have.
+"""The architecture of a model as data: what its parts are and which parameters they have.
 
 Every part is described by what the page's modules compute from it; any other part is refused by
 its name, so that no page translates otherwise than the model.
@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from regard.attention import (
+    Additive,
     Bilinear,
     Cosine,
     Dot,
@@ -24,6 +25,7 @@ from regard.models import (
     Embedding,
     Encoder,
     FeedForward,
+    RecurrentModel,
     Residual,
     Seq2SeqModel,
     Transformer,
@@ -38,7 +40,7 @@ def describe_model(model: Seq2SeqModel, table: ParameterTable) -> Record:
     """Return the architecture of a model, and put its parameters into a table.
 
     Args:
-        model: the model; a `Transformer` of the parts that the page can compute.
+        model: the model, made of parts that the page can compute.
         table: receives the parameters.
 
     Raises:
@@ -52,18 +54,12 @@ def describe_model(model: Seq2SeqModel, table: ParameterTable) -> Record:
         >>> record["encoder"]["layers"][0]["attention"]["positions"]
         {'kind': 'rotary', 'width': 4, 'base': 10000.0, 'interleaved': False}
     """
+    describe = _Describer(table)
+    if type(model) is RecurrentModel:
+        return describe.recurrent(model)
     _check_type(model, Transformer)
     assert isinstance(model, Transformer)
-    _check_type(model.encoder, Encoder)
-    _check_type(model.decoder, Decoder)
-    describe = _Describer(table)
-    return {
-        "source_embedding": describe.embedding("source_embedding", model.source_embedding),
-        "target_embedding": describe.embedding("target_embedding", model.target_embedding),
-        "encoder": describe.stack("encoder", model.encoder),
-        "decoder": describe.stack("decoder", model.decoder),
-        "output": table.add("output_weight", model.output_weight),
-    }
+    return describe.transformer(model)
 
 
 class _Describer:
@@ -71,6 +67,52 @@ class _Describer:
 
     def __init__(self, table: ParameterTable) -> None:
         self.table = table
+
+    def transformer(self, model: Transformer) -> Record:
+        _check_type(model.encoder, Encoder)
+        _check_type(model.decoder, Decoder)
+        return {
+            "kind": "transformer",
+            "source_embedding": self.embedding("source_embedding", model.source_embedding),
+            "target_embedding": self.embedding("target_embedding", model.target_embedding),
+            "encoder": self.stack("encoder", model.encoder),
+            "decoder": self.stack("decoder", model.decoder),
+            "output": self.table.add("output_weight", model.output_weight),
+        }
+
+    def recurrent(self, model: RecurrentModel) -> Record:
+        projection, width = model.key_projection, model.target_embedding.width
+        return {
+            "kind": "recurrent",
+            "source_embedding": self.embedding("source_embedding", model.source_embedding),
+            "target_embedding": self.embedding("target_embedding", model.target_embedding),
+            "encoder": [
+                {
+                    "forward": self.cell(model.encoder, f"l{layer}"),
+                    "backward": self.cell(model.encoder, f"l{layer}_reverse"),
+                }
+                for layer in range(model.encoder.num_layers)
+            ],
+            "decoder": [
+                self.cell(model.decoder, f"l{layer}") for layer in range(model.decoder.num_layers)
+            ],
+            "init_projection": self.linear("init_projection", model.init_projection),
+            "key_projection": projection and self.linear("key_projection", projection),
+            "score": self.score("score", model.score, width),
+            "use_attention": model.use_attention,
+            "pre_output": self.linear("pre_output", model.pre_output),
+            "output": self.table.add("output_weight", model.output_weight),
+        }
+
+    def cell(self, gru: nn.GRU, suffix: str) -> Record:
+        _check_type(gru, nn.GRU)
+        return {
+            part: {
+                "weight": self.table.add(suffix, getattr(gru, f"weight_{initials}_{suffix}")),
+                "bias": self.table.add(suffix, getattr(gru, f"bias_{initials}_{suffix}")),
+            }
+            for part, initials in (("input", "ih"), ("hidden", "hh"))
+        }
 
     def embedding(self, name: str, embedding: Embedding) -> Record:
         _check_type(embedding, Embedding)
@@ -158,7 +200,8 @@ class _Describer:
 
     def score(self, name: str, score: Score, head_width: int) -> Record:
         """Describe a score: what compares queries with keys, and the factor of the result."""
-        record: Record = {"compare": "product", "scale": 1.0, "cap": None, "matrix": None}
+        projections = {"query_projection": None, "key_projection": None, "vector": None}
+        record: Record = {"compare": "product", "scale": 1.0, "cap": None} | projections
         match score:
             case Dot() if type(score) is Dot:
                 return record
@@ -169,7 +212,15 @@ class _Describer:
             case Gaussian() if type(score) is Gaussian:
                 return record | {"compare": "distance", "scale": score.bandwidth.item() ** -2}
             case Bilinear(matrix=matrix) if type(score) is Bilinear:
-                return record | {"matrix": self.table.add(f"{name}.score.matrix", matrix)}
+                number = self.table.add(f"{name}.score.matrix", matrix.T)
+                return record | {"query_projection": number}
+            case Additive() if type(score) is Additive:
+                return record | {
+                    "compare": "tanh_sum",
+                    "query_projection": self.linear(name, score.query_projection)["weight"],
+                    "key_projection": self.linear(name, score.key_projection)["weight"],
+                    "vector": self.table.add(f"{name}.score.v", score.tanh_sum.v),
+                }
         raise _unsupported(f"the score {score.display_name}")
 
 
@@ -187,8 +238,7 @@ def _describe_positions(positions: nn.Module | None) -> Record | None:
 def _check_type(module: nn.Module, expected: type[nn.Module]) -> None:
     """Raise unless a module is exactly of a type: a subclass may compute something else."""
     if type(module) is not expected:
-        name = type(module).__name__
-        raise _unsupported(f"{'an' if name[0] in 'AEIOU' else 'a'} {name}")
+        raise _unsupported(f"a {type(module).__name__}")
 
 
 def _unsupported(part: str) -> RegardError:

@@ -45,7 +45,7 @@ def describe_translator(
     """Return a translator as the data that the page's modules read.
 
     Args:
-        model: a `Transformer`.
+        model: a `Transformer` or a `RecurrentModel`.
         tokenizers: of source and target.
         search: beam size and length penalty.
         name: of the model, for the title.

@@ -170,7 +170,7 @@ def export_html(run: Run, out: Path, quantization: str = "float16") -> str:
     """Write a run as one HTML page that translates in the browser and shows where the model looks.
 
     Args:
-        run: the run, a Transformer.
+        run: the run, a Transformer or a recurrent model.
         out: the file, such as "translator.html"; an older one is replaced.
         quantization: type of the stored parameters: "float32", "float16" or "int8".
 

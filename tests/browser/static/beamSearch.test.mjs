@@ -11,6 +11,7 @@ const pause = async () => {};
 function tableModel(table) {
   return {
     initState: () => ({ paths: [[]] }),
+    reorder: (state, beams) => ({ paths: beams.map((beam) => state.paths[beam]) }),
     step(tokens, state) {
       const paths = state.paths.map((path, beam) => [...path, tokens[beam]]);
       const logits = paths.flatMap((path) => {
@@ -59,6 +60,6 @@ test("PAD and BOS are never written, and only EOS at the last step", () => {
 
 test("logits that are not numbers give no candidates, and the search says so", async () => {
   assert.deepEqual(selectCandidates(new Float32Array(6).fill(NaN), [0], 3, false), []);
-  const model = { initState: () => ({ paths: [[]] }), step: (_, state) => ({ logits: new Float32Array(6).fill(NaN), state }) };
+  const model = { ...tableModel({}), step: (_, state) => ({ logits: new Float32Array(6).fill(NaN), state }) };
   await assert.rejects(beamSearch(model, {}, OPTIONS, pause), /logits are not numbers/);
 });

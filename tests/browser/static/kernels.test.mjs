@@ -47,10 +47,10 @@ test("the error function has its known values", () => {
 });
 
 test("a cache keeps its rows when it grows", () => {
-  const cache = new KVCache(2);
-  for (let row = 0; row < 300; row++) cache.write({ keys: Float32Array.of(row, row + 0.5), values: Float32Array.of(2 * row, 1) }, row);
+  const cache = new KVCache(2, 3);
+  for (let row = 0; row < 300; row++) cache.write({ keys: Float32Array.of(row, row + 0.5), values: Float32Array.of(2 * row, 1, row) }, row);
   for (let row = 0; row < 300; row++) assert.deepEqual([...cache.keys.subarray(2 * row, 2 * row + 2)], [row, row + 0.5]);
-  assert.equal(cache.values[2 * 299], 598);
+  assert.equal(cache.values[3 * 299], 598);
 });
 
 test("half precision is decoded exactly, subnormal numbers too", () => {

@@ -1,13 +1,13 @@
 /** Multi-head attention: score → softmax → weighted sum. The weights are always returned. */
 import { createLinear, linear, softmax } from "./kernels.js";
 import { rotate } from "./positions.js";
+import { Score } from "./score.js";
 
 /**
- * @import { Linear } from "./kernels.js"
  * @import { Tensor } from "./parameters.js"
  * @import { RotaryRecord } from "./positions.js"
+ * @import { ScoreRecord } from "./score.js"
  * @typedef {{weight: number, bias: number|null}} LinearRecord numbers of tensors
- * @typedef {{compare: "product"|"cosine"|"distance", scale: number, cap: number|null, matrix: number|null}} ScoreRecord
  * @typedef {{query: LinearRecord, key: LinearRecord, value: LinearRecord, out: LinearRecord, heads: number, key_heads: number,
  *   head_width: number, score: ScoreRecord, positions: RotaryRecord|{kind: "alibi", slopes: number[]}|null}} AttentionRecord
  * @typedef {{keys: Float32Array, values: Float32Array}} KeyValues one row per token
@@ -15,8 +15,6 @@ import { rotate } from "./positions.js";
  * @typedef {(row: number) => ArrayLike<number>} VisibleKeys which rows of the keys a query may attend to, by position
  * @typedef {{output: Float32Array, weights: Float32Array[]}} AttentionOutput weights (head, key) of every query
  */
-
-const MIN_NORM = 1e-8; // as in regard.attention.Cosine
 
 /** Make a linear layer from the numbers of its tensors. @param {LinearRecord} record @param {Tensor[]} tensors */
 export function linearOf({ weight, bias }, tensors) {
@@ -33,10 +31,10 @@ export class MultiHeadAttention {
     this.heads = record.heads;
     this.keyHeads = record.key_heads;
     this.headWidth = record.head_width;
-    this.score = record.score;
+    this.score = new Score(record.score, tensors);
+    this.comparedWidth = this.score.key ? this.score.key.outputs : this.headWidth;
     this.rotary = record.positions?.kind === "rotary" ? record.positions : null;
     this.slopes = record.positions?.kind === "alibi" ? record.positions.slopes : null;
-    this.matrix = record.score.matrix === null ? null : transposed(tensors[record.score.matrix]);
   }
 
   /**
@@ -47,8 +45,8 @@ export class MultiHeadAttention {
    * @returns {KeyValues}
    */
   projectKeyValues(inputs, rows, positionOf) {
-    const keys = this.prepare(linear(this.key, inputs, rows), this.keyHeads, positionOf);
-    return { keys, values: linear(this.value, inputs, rows) };
+    const keys = this.rotate(linear(this.key, inputs, rows), this.keyHeads, positionOf);
+    return { keys: this.score.prepareKeys(keys, this.headWidth), values: linear(this.value, inputs, rows) };
   }
 
   /**
@@ -58,14 +56,13 @@ export class MultiHeadAttention {
    * @param {PositionOf} positionOf
    */
   projectQueries(inputs, rows, positionOf) {
-    const queries = this.prepare(linear(this.query, inputs, rows), this.heads, positionOf);
-    return this.matrix ? linear(this.matrix, queries, rows * this.heads) : queries;
+    const queries = this.rotate(linear(this.query, inputs, rows), this.heads, positionOf);
+    return this.score.prepareQueries(queries, this.headWidth);
   }
 
   /** @param {Float32Array} vectors @param {number} heads @param {PositionOf} positionOf */
-  prepare(vectors, heads, positionOf) {
+  rotate(vectors, heads, positionOf) {
     if (this.rotary) rotate(vectors, heads, this.headWidth, positionOf, this.rotary);
-    if (this.score.compare === "cosine") normalize(vectors, this.headWidth);
     return vectors;
   }
 
@@ -87,10 +84,9 @@ export class MultiHeadAttention {
       const rowWeights = new Float32Array(heads * keys.length);
       for (let head = 0; head < heads; head++) {
         const headWeights = rowWeights.subarray(head * keys.length, (head + 1) * keys.length);
-        const start = (row * heads + head) * headWidth;
-        this.scoreKeys(queries, start, head, memory.keys, keys, positionOf(row), headWeights);
+        this.scoreKeys(queries, row, head, memory.keys, keys, positionOf(row), headWeights);
         softmax(headWeights);
-        this.sumValues(headWeights, head, memory.values, keys, context, start);
+        this.sumValues(headWeights, head, memory.values, keys, context, (row * heads + head) * headWidth);
       }
       weights.push(rowWeights);
     }
@@ -100,23 +96,21 @@ export class MultiHeadAttention {
   /**
    * Write the scores of one query and one head.
    * @param {Float32Array} queries
-   * @param {number} start where the query begins
+   * @param {number} row
    * @param {number} head
    * @param {Float32Array} keys
    * @param {ArrayLike<number>} visible
    * @param {number} position
    * @param {Float32Array} scores
    */
-  scoreKeys(queries, start, head, keys, visible, position, scores) {
-    const { headWidth, score: { compare, scale, cap } } = this;
-    const offset = this.keyOffset(head);
-    const keyWidth = this.keyHeads * headWidth;
+  scoreKeys(queries, row, head, keys, visible, position, scores) {
+    const { comparedWidth: width, score } = this;
+    const query = (row * this.heads + head) * width;
+    const offset = this.groupOf(head) * width;
     const slope = this.slopes ? this.slopes[head] : 0;
-    const compareAt = compare === "distance" ? halfSquaredDistance : product;
     for (let n = 0; n < visible.length; n++) {
-      let score = scale * compareAt(queries, start, keys, visible[n] * keyWidth + offset, headWidth);
-      if (cap !== null) score = cap * Math.tanh(score / cap);
-      scores[n] = score - slope * Math.abs(position - n);
+      const key = visible[n] * this.keyHeads * width + offset;
+      scores[n] = score.at(queries, query, keys, key, width) - slope * Math.abs(position - n);
     }
   }
 
@@ -131,7 +125,7 @@ export class MultiHeadAttention {
    */
   sumValues(weights, head, values, visible, context, start) {
     const { headWidth } = this;
-    const offset = this.keyOffset(head);
+    const offset = this.groupOf(head) * headWidth;
     const valueWidth = this.keyHeads * headWidth;
     for (let i = 0; i < headWidth; i++) {
       let sum = 0;
@@ -140,36 +134,8 @@ export class MultiHeadAttention {
     }
   }
 
-  /** Where the keys and values that a query head shares with its group begin in a row. @param {number} head */
-  keyOffset(head) {
-    return Math.floor((head * this.keyHeads) / this.heads) * this.headWidth;
+  /** Return the head of the keys and values that a query head shares with others. @param {number} head */
+  groupOf(head) {
+    return Math.floor((head * this.keyHeads) / this.heads);
   }
-}
-
-/** @param {Float32Array} a @param {number} aStart @param {Float32Array} b @param {number} bStart @param {number} width */
-function product(a, aStart, b, bStart, width) {
-  let sum = 0;
-  for (let i = 0; i < width; i++) sum += a[aStart + i] * b[bStart + i];
-  return sum;
-}
-
-/** @param {Float32Array} a @param {number} aStart @param {Float32Array} b @param {number} bStart @param {number} width */
-function halfSquaredDistance(a, aStart, b, bStart, width) {
-  let sum = 0;
-  for (let i = 0; i < width; i++) sum += (a[aStart + i] - b[bStart + i]) ** 2;
-  return -0.5 * sum;
-}
-
-/** Divide each vector by its norm, in place. @param {Float32Array} vectors @param {number} width */
-function normalize(vectors, width) {
-  for (let start = 0; start < vectors.length; start += width) {
-    const norm = Math.max(Math.sqrt(product(vectors, start, vectors, start, width)), MIN_NORM);
-    for (let i = 0; i < width; i++) vectors[start + i] /= norm;
-  }
-}
-
-/** Return the linear layer that multiplies rows by a matrix from the right. @param {Tensor} matrix @returns {Linear} */
-function transposed({ shape: [inputs, outputs], values }) {
-  const weight = Float32Array.from(values, (_, n) => values[(n % inputs) * outputs + Math.floor(n / inputs)]);
-  return { weight, bias: null, inputs, outputs };
 }

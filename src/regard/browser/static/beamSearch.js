@@ -1,10 +1,11 @@
 /** Beam search, and greedy search as a beam of one. The twin of regard.decoding.search, for one sentence. */
 import { logSumExp } from "./kernels.js";
 import { BOS, EOS, PAD } from "./tokenizer.js";
-import { reorder } from "./transformer.js";
 
 /**
- * @import { EncodedSource, LayerWeights, Transformer } from "./transformer.js"
+ * @import { LayerWeights } from "./transformer.js"
+ * @typedef {{initState: (source: any) => any, reorder: (state: any, beams: number[]) => any, step: (tokens: number[], state: any) =>
+ *   {logits: Float32Array, state: any, decoder: LayerWeights[], cross: LayerWeights[]}}} DecoderModel what can be searched
  * @typedef {{decoder: LayerWeights[], cross: LayerWeights[], beam: number}} StepWeights of every layer, and whose row is meant
  * @typedef {{tokens: number[], score: number, logProbs: number[], weights: StepWeights[]}} Beam
  * `logProbs` and `weights` are those of every step so far.
@@ -29,8 +30,8 @@ export function maxTargetLength(sourceLength, maxPositions) {
 /**
  * Search until `beamSize` hypotheses have ended; return them, best first. `pause` is awaited before every step, and may
  * throw to cancel the search.
- * @param {Transformer} model
- * @param {EncodedSource} source
+ * @param {DecoderModel} model
+ * @param {any} source what the model encoded
  * @param {SearchOptions} options
  * @param {() => Promise<void>} pause
  * @returns {Promise<Hypothesis[]>}
@@ -55,7 +56,7 @@ export async function beamSearch(model, source, { beamSize, lengthPenalty, maxLe
     }
     const continued = candidates.filter(({ token }) => token !== EOS).slice(0, beamSize);
     beams = continued.map((candidate) => ({ ...extend(candidate), tokens: [...beams[candidate.beam].tokens, candidate.token] }));
-    state = reorder(next, continued.map(({ beam }) => beam));
+    state = model.reorder(next, continued.map(({ beam }) => beam));
   }
   if (!finished.length) throw new Error("the model's logits are not numbers, so there is no translation");
   return finished.sort((a, b) => b.score - a.score);

@@ -1,23 +1,22 @@
 /** The Transformer: an encoder, and a decoder that writes one token of every beam at a time. */
 import { linearOf, MultiHeadAttention } from "./attention.js";
+import { embed } from "./embedding.js";
 import { ACTIVATIONS, add, createLinear, layerNorm, linear } from "./kernels.js";
 import { KVCache } from "./kvCache.js";
-import { addPositions } from "./positions.js";
 
 /**
  * @import { AttentionRecord, KeyValues, LinearRecord } from "./attention.js"
+ * @import { EmbeddingRecord } from "./embedding.js"
  * @import { Norm } from "./kernels.js"
  * @import { Tensor } from "./parameters.js"
- * @import { EmbeddingPositions } from "./positions.js"
- * @typedef {{weight: number, scale: number, positions: EmbeddingPositions|null}} EmbeddingRecord
  * @typedef {{weight: number, bias: number|null, eps: number}} NormRecord
  * @typedef {NormRecord & {is_pre_norm: boolean}} ResidualRecord
  * @typedef {{up: LinearRecord, down: LinearRecord, activation: "relu"|"gelu"}} FeedForwardRecord
  * @typedef {{attention: AttentionRecord, attention_residual: ResidualRecord, cross: AttentionRecord|null,
  *   cross_residual: ResidualRecord|null, feed_forward: FeedForwardRecord, feed_forward_residual: ResidualRecord}} LayerRecord
  * @typedef {{layers: LayerRecord[], norm: NormRecord|null}} StackRecord
- * @typedef {{source_embedding: EmbeddingRecord, target_embedding: EmbeddingRecord, encoder: StackRecord,
- *   decoder: StackRecord, output: number}} Architecture
+ * @typedef {{kind: "transformer", source_embedding: EmbeddingRecord, target_embedding: EmbeddingRecord, encoder: StackRecord,
+ *   decoder: StackRecord, output: number}} TransformerRecord
  * @typedef {{length: number, keyValues: (KeyValues|null)[]}} EncodedSource keys and values for each layer of the decoder
  * @typedef {Float32Array[]} LayerWeights of each query, (head, key)
  * @typedef {{steps: number, rows: number, caches: KVCache[], paths: number[][], source: EncodedSource}} DecoderState
@@ -117,7 +116,7 @@ class Layer {
 }
 
 export class Transformer {
-  /** @param {Architecture} architecture @param {Tensor[]} tensors */
+  /** @param {TransformerRecord} architecture @param {Tensor[]} tensors */
   constructor(architecture, tensors) {
     this.tensors = tensors;
     this.sourceEmbedding = architecture.source_embedding;
@@ -137,7 +136,7 @@ export class Transformer {
    */
   async encode(tokens, pause) {
     const { length } = tokens;
-    let states = this.embed(this.sourceEmbedding, tokens, (row) => row);
+    let states = embed(this.sourceEmbedding, tokens, (row) => row, this.tensors);
     const weights = [];
     for (const layer of this.encoderLayers) {
       await pause();
@@ -152,7 +151,7 @@ export class Transformer {
 
   /** Return the state before the first step, with one beam. @param {EncodedSource} source @returns {DecoderState} */
   initState(source) {
-    const caches = this.decoderLayers.map(({ attention }) => new KVCache(attention.keyHeads * attention.headWidth));
+    const caches = this.decoderLayers.map(({ attention }) => new KVCache(attention.keyHeads * attention.comparedWidth, attention.keyHeads * attention.headWidth));
     return { steps: 0, rows: 0, caches, paths: [[]], source };
   }
 
@@ -165,7 +164,7 @@ export class Transformer {
    */
   step(tokens, { steps, rows, caches, paths, source }) {
     const grown = { steps, rows, caches, paths: paths.map((path, beam) => [...path, rows + beam]), source };
-    let states = this.embed(this.targetEmbedding, tokens, () => steps);
+    let states = embed(this.targetEmbedding, tokens, () => steps, this.tensors);
     const [decoder, cross] = [/** @type {LayerWeights[]} */ ([]), /** @type {LayerWeights[]} */ ([])];
     this.decoderLayers.forEach((layer, n) => {
       const result = layer.step(states, grown, caches[n], source.keyValues[n]);
@@ -179,30 +178,14 @@ export class Transformer {
   }
 
   /**
-   * Return the embeddings of tokens, times √width, plus their positions.
-   * @param {EmbeddingRecord} record
-   * @param {number[]} tokens
-   * @param {(row: number) => number} positionOf
+   * Return the state in which each beam continues the given one.
+   * @param {DecoderState} state
+   * @param {number[]} beams
+   * @returns {DecoderState}
    */
-  embed({ weight, scale, positions }, tokens, positionOf) {
-    const { shape: [, width], values } = this.tensors[weight];
-    const states = new Float32Array(tokens.length * width);
-    tokens.forEach((token, row) => {
-      for (let i = 0; i < width; i++) states[row * width + i] = values[token * width + i] * scale;
-    });
-    if (positions) addPositions(states, width, positionOf, positions, this.tensors);
-    return states;
+  reorder(state, beams) {
+    return { ...state, paths: beams.map((beam) => state.paths[beam]) };
   }
-}
-
-/**
- * Return the state in which each beam continues the given one.
- * @param {DecoderState} state
- * @param {number[]} beams
- * @returns {DecoderState}
- */
-export function reorder(state, beams) {
-  return { ...state, paths: beams.map((beam) => state.paths[beam]) };
 }
 
 /** @param {NormRecord} record @param {Tensor[]} tensors @returns {Norm} */

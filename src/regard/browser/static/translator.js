@@ -1,6 +1,7 @@
 /** Translator: text to its translation, with the attention of every layer and head. */
 import { beamSearch, maxTargetLength } from "./beamSearch.js";
 import { decodeBase64, decodeTensors } from "./parameters.js";
+import { RecurrentModel } from "./recurrent.js";
 import { strip, Tokenizer } from "./tokenizer.js";
 import { buildTrace } from "./traceRecord.js";
 import { Transformer } from "./transformer.js";
@@ -10,9 +11,10 @@ import { findWords } from "./words.js";
  * @import { TraceRecord } from "../../viz/static/trace.js"
  * @import { StepWeights } from "./beamSearch.js"
  * @import { TensorRecord } from "./parameters.js"
+ * @import { RecurrentRecord } from "./recurrent.js"
  * @import { Span, TokenizerRecord } from "./tokenizer.js"
- * @import { Architecture } from "./transformer.js"
- * @typedef {{name: string, architecture: Architecture, tensors: TensorRecord[], max_positions: number|null,
+ * @import { TransformerRecord } from "./transformer.js"
+ * @typedef {{name: string, architecture: TransformerRecord|RecurrentRecord, tensors: TensorRecord[], max_positions: number|null,
  *   search: {beam_size: number, length_penalty: number}, alignment_head: [layer: number, head: number]|null,
  *   examples: string[], source_tokenizer: TokenizerRecord, target_tokenizer: TokenizerRecord|null}} ModelRecord
  * @typedef {{text: string, words: Span[]}} TextWords
@@ -24,7 +26,9 @@ export class Translator {
   /** @param {ModelRecord} record @param {string} parameters in base64 */
   constructor(record, parameters) {
     this.record = record;
-    this.model = new Transformer(record.architecture, decodeTensors(record.tensors, decodeBase64(parameters)));
+    const { architecture } = record;
+    const tensors = decodeTensors(record.tensors, decodeBase64(parameters));
+    this.model = architecture.kind === "recurrent" ? new RecurrentModel(architecture, tensors) : new Transformer(architecture, tensors);
     this.source = new Tokenizer(record.source_tokenizer);
     this.target = record.target_tokenizer ? new Tokenizer(record.target_tokenizer) : this.source;
   }
