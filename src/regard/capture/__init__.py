@@ -14,8 +14,10 @@ works, from a torch call to a picture:
    the model computes itself (`weight_tracker.py`): a softmax or another normaliser of scores is
    followed through dropout, masks, reshapes, mixing of heads and gates to the product with values,
    which `equations.py` reads however it was written; `matching.py` decides whether it is attention
-   over positions. A softmax over experts, features or classes is not, and is listed apart; so is
-   one that never met values.
+   over positions. A softmax over experts, features or classes is not, nor is one whose context
+   queries are multiplied with, as in linear attention: these are listed apart; so is one that
+   never met values. In graphs, weights of edges are normalised and summed by index (`scatter.py`);
+   `edge_matching.py` finds the nodes that they connect.
 3. **Calls** (`calls/`). Each becomes a `CapturedCall`, which holds the inputs and recomputes any
    block of the weights (batch, head, query, key), also where a fused kernel never computed them.
    `mask_analysis.py` finds out whether a mask is causal and which keys are padding.
@@ -75,6 +77,7 @@ checks that this list is complete and that the installed torch has them.
       torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
     weight_tracker.py
       torch._softmax                                        recognised as a softmax
+      torch._segment_reduce                                 recognised as a sum by index
       torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
     calls/flex.py
       torch.nn.attention.flex_attention._vmap_for_bhqkv     evaluate score_mod and mask_mod for all

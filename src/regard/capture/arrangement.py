@@ -98,8 +98,11 @@ def weights_layout(
             not split from it are known to be no heads.
     """
     keys, shared = set(keys), set(shared)
+    predicted = {
+        f.origin.root for x, axis in zip(term, axes, strict=True) if x in keys for f in axis
+    }
     pieces = [
-        Piece(letter, factor, _first_role(letter, factor, keys, shared))
+        Piece(letter, factor, _first_role(letter, factor, keys, shared, predicted))
         for letter, axis in zip(term, axes, strict=True)
         for factor in (axis or (None,))
     ]
@@ -109,10 +112,20 @@ def weights_layout(
 
 
 def _first_role(
-    letter: Hashable, factor: Factor | None, keys: set[Hashable], shared: set[Hashable]
+    letter: Hashable,
+    factor: Factor | None,
+    keys: set[Hashable],
+    shared: set[Hashable],
+    predicted: set[Origin],
 ) -> Role:
+    """Return the role of a factor; `predicted` are the origins of the keys.
+
+    Queries are features only if keys are, too: then a projection predicts the weights of all pairs.
+    """
     if letter in keys:
         return "key"
+    if letter not in shared and factor is not None and factor.origin.root in predicted:
+        return "query"
     if factor is not None and factor.origin.is_feature:
         return "head"
     return "batch" if letter in shared else "query"
@@ -155,14 +168,21 @@ def _settle_shared(pieces: list[Piece], known: bool) -> list[str]:
     has_head = "head" in roles.values()
     if known or has_head:  # only one of several axes is the batch
         roots = [p.factor.origin.root for p in pieces if p.role == "batch" and p.factor]
-        batch = next((root for root in roots if not root.is_attended), roots[0] if roots else None)
+        batch = min(roots, key=lambda x: (x.is_attended, not x.is_leading), default=None)
+        is_first = any(root.is_leading for root in roots)
+        if not is_first and pieces[0].role == "batch" and pieces[0].factor is None:
+            batch = None  # of a single item
         for piece in pieces:
             if piece.role == "batch" and piece.factor and piece.factor.origin.root is not batch:
                 piece.role = "window"
         return []
-    letters = list(dict.fromkeys(p.letter for p in pieces if p.role == "batch" and p.factor))
+    unknown = [p for p in pieces if p.role == "batch" and p.factor]
+    leading = {p.letter for p in unknown if p.factor and p.factor.origin.root.is_leading}
+    letters = sorted(dict.fromkeys(p.letter for p in unknown), key=lambda x: x not in leading)
     if len(letters) < 2:
-        return []
+        is_stack = any(p.factor.origin.is_stack for p in unknown if p.factor)
+        single = [p for p in pieces if p.role == "batch" and not p.factor]
+        return ["head"] if is_stack and single else []  # stacked items, or heads of a single one
     for piece in pieces:
         if piece.role == "batch" and piece.letter == letters[1]:
             piece.role = "head"
@@ -212,6 +232,8 @@ def row_positions(layout: Layout, role: Role) -> tuple[Tensor, int] | None:
     """
     rows = [p.factor for p in layout.pieces if p.role == role and p.factor]
     windows = [p.factor for p in layout.pieces if p.role == "window" and p.factor]
+    if any(f.origin.is_feature for f in rows):
+        return None
     roots = list(dict.fromkeys(f.origin.root for f in rows or windows))
     index, count = torch.zeros(1, dtype=torch.long, device="cpu"), 1
     is_padding = torch.zeros(1, dtype=torch.bool, device="cpu")

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from regard.capture.axis_labels import (
     Axes,
@@ -22,30 +23,36 @@ from regard.capture.axis_labels import (
     as_rows,
     axis_size,
     axis_sizes,
+    gathered_axis,
     index_at,
     joined_axis,
     merged,
     new_axes,
     new_axis,
     preferred_axis,
+    share_gathers,
     split_factor,
     with_aliases,
 )
 from regard.capture.equations import PRODUCTS, Equation
 from regard.capture.function_call import FunctionCall
 from regard.capture.lineage import tensors_in
+from regard.capture.scatter import SCATTER_SUMS, ScatterSum, scatter_sum
 from regard.capture.tensor_map import TensorMap
 from regard.capture.views import VIEWS, read_strides, strided, strides_of_views
 
 _REDUCTIONS = {"sum", "mean", "amax", "amin", "max", "min", "prod", "logsumexp", "norm", "any"}
 _REDUCTIONS |= {"all", "std", "var", "argmax", "argmin"}
 _COPIES = {"contiguous", "clone", "to", "float", "half", "type_as", "detach"}
+_PICKS = {"index_select", "__getitem__"}
+_INDICES = (torch.int64, torch.int32)
 _CONVOLUTIONS = {"conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d"}
 _JOINS = {"cat", "concat", "concatenate", "stack"}
 _RESIZES = {"repeat_interleave", "repeat", "tile", "pad", "index_select"}
 _HAVE_RULES = {
     *(*VIEWS, *PRODUCTS, *_JOINS, *_CONVOLUTIONS, *_REDUCTIONS, *_RESIZES),
-    *("roll", "view_as_complex", "view_as_real", "linear", "embedding", "__setitem__"),
+    *("roll", "view_as_complex", "view_as_real", "linear", "embedding", "__setitem__", "scatter"),
+    *("as_strided", *SCATTER_SUMS, *(f"{name}_" for name in (*SCATTER_SUMS, "scatter"))),
 }
 _KEEP_PARAMETERS = {*VIEWS, *_COPIES}
 
@@ -67,6 +74,7 @@ class AxisTracker:
 
     def __init__(self, constants: Iterable[Tensor] = ()) -> None:
         self._labels = TensorMap[Labels]()
+        self._has_gathers = False  # whether any elements were picked by indices
         # buffers that are written to, such as KV caches, are no constants any more
         self._constants = {id(x): x._version for x in constants if not x.is_inference()}
 
@@ -75,6 +83,8 @@ class AxisTracker:
         labels = self._labels.get(tensor)
         if labels is None or len(labels.axes) != tensor.ndim:
             axes = new_axes(tensor)
+            for factor in axes[0] if axes else ():
+                factor.origin.is_leading = True
             is_parameter = self._constants.get(id(tensor)) == version_of(tensor)
             labels = Labels(axes, is_parameter, is_parameter)
             self._labels[tensor] = labels
@@ -114,6 +124,8 @@ class AxisTracker:
         first = self.labels(inputs[0])
         is_parameter = first.is_parameter and call.name in _KEEP_PARAMETERS
         if weights is None and _keeps_axes(call.name, inputs[0], results):
+            if self._has_gathers:
+                self._share_gathers(inputs)
             self._labels[results[0]] = Labels(first.axes, is_constant, is_parameter)
             return
         axes = self._result_axes(call, inputs, results, weights)
@@ -134,8 +146,18 @@ class AxisTracker:
         """Return the axes of each result, None where they are unknown."""
         name, first = call.name, inputs[0]
         has_index = name == "__getitem__" and _has_tensor(call.args[1:2])
+        if name in _PICKS and (gathered := self._gathered(call)) is not None:
+            return [gathered]
+        if name.rstrip("_") == "scatter":
+            return [self.axes(first)]
+        if name == "as_strided" and first.is_contiguous():
+            return self._through_view(call, len(results))
+        if call.function is functional.unfold:
+            return [self._unfolded(call)]
         if name in VIEWS and isinstance(call.args[0], Tensor) and not has_index:
             return self._through_view(call, len(results))
+        if (summed := scatter_sum(call.renamed(name.strip("_")))) is not None:
+            return [self._scattered(summed, results[0])]
         if name == "roll":
             return [self._rolled(call)]
         if name in _JOINS:
@@ -174,6 +196,52 @@ class AxisTracker:
             return [read_strides(axes, strided(view, start)) for view in call.results]
         views = strides_of_views(call.function, tensor, rest, call.kwargs)
         return [read_strides(axes, view) for view in views]
+
+    def _gathered(self, call: FunctionCall) -> Axes | None:
+        """Return the axes of elements picked by indices; None if the function picks none."""
+        if (picked := picked_indices(call)) is None:
+            return None
+        dim, indices = picked
+        axes = self.axes(call.args[0])
+        if len(indices) == 1 and indices[0].ndim == 1:
+            new: Axes | None = (gathered_axis(axes[dim], indices[0]),)
+            self._has_gathers = True
+        else:
+            shape = torch.broadcast_shapes(*(index.shape for index in indices))
+            new = self._elementwise(indices, torch.empty(shape, device="meta"))
+        return None if new is None else (*axes[:dim], *new, *axes[dim + len(indices) :])
+
+    def _share_gathers(self, inputs: list[Tensor]) -> None:
+        """Note by which indices the axes of other tensors of the same shape were picked."""
+        for other in inputs[1:]:
+            if other.shape == inputs[0].shape:
+                for axis, its in zip(self.axes(inputs[0]), self.axes(other), strict=True):
+                    share_gathers(axis, its)
+
+    def _scattered(self, summed: ScatterSum, out: Tensor) -> Axes:
+        """Return the axes of a sum by index: those of its source, but rows of its own."""
+        axes = self.axes(summed.source)
+        return (*axes[: summed.dim], new_axis(out.shape[summed.dim]), *axes[summed.dim + 1 :])
+
+    def _unfolded(self, call: FunctionCall) -> Axes | None:
+        """Return the axes (batch, channel · offset, window) of the sliding windows of an image."""
+        image = call.args[0]
+        if image.ndim != 4:
+            return None
+        batch, channel, *sides = self.axes(image)
+        options = (("kernel_size", None), ("dilation", 1), ("padding", 0), ("stride", 1))
+        arguments = [call.argument(name, n, x) for n, (name, x) in enumerate(options, start=1)]
+        pairs = [(x, x) if isinstance(x, int) else tuple(x) for x in arguments]
+        offsets: list[Factor] = []
+        windows: list[Factor] = []
+        for side, size, *numbers in zip(sides, image.shape[2:], *pairs, strict=True):
+            kernel, dilation, padding, stride = numbers
+            if len(side) != 1 or side[0][1:] != (size, 1, 0):
+                return None
+            count = (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+            offsets.append(Factor(side[0].origin, kernel, dilation))
+            windows.append(Factor(side[0].origin, count, stride, -padding))
+        return (batch, merged((*channel, *_long(offsets))), merged(_long(windows)))
 
     def _rolled(self, call: FunctionCall) -> Axes:
         """Return the axes of a rolled tensor, whose indices are a table of the former ones."""
@@ -274,14 +342,14 @@ class AxisTracker:
         has_heads = not all(any(f.origin.is_feature for f in side) for side in sides)
         roots = {f.origin.root for f in width}
         compared = {}
-        for side, factors in zip(rows, sides, strict=True):
+        for number, (side, factors) in enumerate(zip(rows, sides, strict=True), start=1):
             for letter in side:
                 heads = [has_heads and f.origin.is_feature for f in letters[letter]]
                 if all(f.origin.is_feature for f in factors):  # there must be rows to compare
                     heads = [has_heads and f.origin.root in roots for f in letters[letter]]
                     heads = [False] * len(heads) if len(side) == 1 and all(heads) else heads
                 compared[letter] = tuple(
-                    factor if is_head else as_rows((factor,))[0]
+                    factor if is_head else as_rows((factor,), number)[0]
                     for factor, is_head in zip(letters[letter], heads, strict=True)
                 )
         letters.update(compared)
@@ -344,9 +412,14 @@ class AxisTracker:
 
         Also for any other function whose first input has as many axes: those of equal size stay.
         """
-        known = [x for x in inputs if x in self._labels and x.ndim <= out.ndim] or inputs[:1]
+        known = [x for x in inputs if x in self._labels and x.ndim <= out.ndim]
+        known = known or [x for x in inputs[:1] if x.ndim <= out.ndim]
         known.sort(key=lambda x: (not x.is_floating_point(), -_num_equal(x.shape, out.shape)))
-        known = [x for x in known if x is inputs[0] or _broadcasts(x.shape, out.shape)]
+        known = [
+            x
+            for x in known
+            if (x is inputs[0] and x.ndim == out.ndim) or _broadcasts(x.shape, out.shape)
+        ]
         found: list[Axis | None] = [None] * out.ndim
         is_feature = [False] * out.ndim
         for tensor in known:
@@ -354,8 +427,9 @@ class AxisTracker:
                 if n > out.ndim:
                     break
                 is_feature[-n] |= any(f.origin.is_feature for f in axis)
-                if found[-n] is None and axis_size(axis) == out.shape[-n]:
-                    found[-n] = axis
+                if axis_size(axis) == out.shape[-n]:
+                    known_axis = found[-n] = found[-n] or axis
+                    share_gathers(known_axis, axis)
         return tuple(
             new_axis(size, is_projected=feature)
             if axis is None or (size > 1 and not axis)
@@ -386,6 +460,33 @@ def _is_view_of_first(call: FunctionCall) -> bool:
     index = call.args[1]
     parts = index if isinstance(index, tuple) else (index,)
     return all(part is None or part is ... or type(part) in (int, slice) for part in parts)
+
+
+def picked_indices(call: FunctionCall) -> tuple[int, list[Tensor]] | None:
+    """Return the first of the axes of which indices pick elements, and these indices."""
+    tensor = call.args[0] if call.args else None
+    if not isinstance(tensor, Tensor):
+        return None
+    dim, items = 0, []
+    if call.name == "index_select":
+        dim, items = int(call.argument("dim", 1)) % tensor.ndim, [call.argument("index", 2)]
+    elif call.name == "__getitem__":
+        items = list(call.args[1]) if isinstance(call.args[1], tuple) else [call.args[1]]
+    while items and _is_whole(items[0]):
+        dim, items = dim + 1, items[1:]
+    while items and _is_whole(items[-1]):
+        items = items[:-1]
+    is_index = [isinstance(x, Tensor) and x.ndim > 0 and x.dtype in _INDICES for x in items]
+    return (dim, items) if items and all(is_index) else None
+
+
+def _is_whole(item: Any) -> bool:
+    return isinstance(item, slice) and item == slice(None)
+
+
+def _long(factors: Iterable[Factor]) -> Axis:
+    """Return an axis without the factors of size 1."""
+    return tuple(factor for factor in factors if factor.size > 1)
 
 
 def version_of(tensor: Tensor) -> int:

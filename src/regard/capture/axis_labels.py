@@ -7,6 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from regard._support.torch_modes import in_functorch
+
 _MAX_PARTS = 8  # origins that a joined axis remembers
 
 
@@ -21,15 +23,18 @@ class Origin:
         is_stack: made by stacking tensors.
         is_broadcast: made by repeating a tensor.
         is_compared: the queries or the keys of scores.
+        side: of the product that compared them: 1 or 2, or 0 if it was not compared.
         is_attended: rows that were compared before, which are therefore no batch.
+        is_leading: the first axis of a tensor that no function made.
         is_flat: the first axis of a matrix, as of the tokens of all texts of a batch.
         table: for a rolled axis, the index of each element in the origin `root`.
         parts: the origins of axes that were joined to this one.
+        gathers: the indices that picked its elements of other axes, as edges pick nodes.
     """
 
     __slots__ = (
-        *("is_attended", "is_broadcast", "is_compared", "is_feature", "is_flat", "is_projected"),
-        *("is_stack", "parts", "root", "size", "table"),
+        *("gathers", "is_attended", "is_broadcast", "is_compared", "is_feature", "is_flat"),
+        *("is_leading", "is_projected", "is_stack", "parts", "root", "side", "size", "table"),
     )
 
     def __init__(
@@ -44,10 +49,21 @@ class Origin:
     ) -> None:
         self.size, self.is_projected, self.is_feature = size, is_projected, is_projected
         self.is_stack, self.is_broadcast = is_stack, is_broadcast
-        self.is_attended = self.is_compared = self.is_flat = False
+        self.is_attended = self.is_compared = self.is_flat = self.is_leading = False
         self.root: Origin = self if root is None else root.root
         self.table = table
+        self.side = 0
         self.parts: frozenset[Origin] = frozenset()
+        self.gathers: tuple[Gather, ...] = ()
+
+
+class Gather(NamedTuple):
+    """Elements that were picked of an axis by an index, which may have some of them repeatedly."""
+
+    size: int  # of that axis
+    source: Origin | None  # of that axis, if it is one
+    rows: Tensor  # (element,), indices into that axis
+    is_own: bool = True  # whether it made this axis; else that of a tensor it was combined with
 
 
 class Factor(NamedTuple):
@@ -85,19 +101,53 @@ def new_axes(tensor: Tensor) -> Axes:
     return axes
 
 
-def as_rows(axis: Axis) -> Axis:
+def gathered_axis(axis: Axis, index: Tensor) -> Axis:
+    """Return the axis of elements that an index picks of another axis."""
+    size, is_feature = axis_size(axis), bool(axis) and all(f.origin.is_feature for f in axis)
+    is_whole = len(axis) == 1 and axis[0][1:] == (axis[0].origin.size, 1, 0)
+    if is_whole and len(index) == size and _is_permutation(index):
+        table = [index_at(axis, n) for n in index.tolist()]
+        new: Axis = (Factor(Origin(size, root=axis[0].origin, table=table), size),)
+        new[0].origin.is_feature = is_feature
+    else:
+        new = new_axis(len(index), is_projected=is_feature)
+    source = axis[0].origin.root if len(axis) == 1 else None
+    for factor in new:
+        factor.origin.gathers = (Gather(size, source, index.detach()),)
+    return new
+
+
+def _is_permutation(index: Tensor) -> bool:
+    if index.is_meta or in_functorch():
+        return False
+    numbers = torch.arange(len(index), device=index.device, dtype=index.dtype)
+    return torch.equal(index.sort().values, numbers)
+
+
+def share_gathers(axis: Axis, other: Axis) -> None:
+    """Add the gathers of an axis to those of another that has the same elements."""
+    if len(axis) == len(other) == 1 and axis[0].origin is not other[0].origin:
+        known = axis[0].origin.gathers
+        new = [g for g in other[0].origin.gathers if all(g.rows is not x.rows for x in known)]
+        axis[0].origin.gathers = (*known, *(g._replace(is_own=False) for g in new))
+
+
+def as_rows(axis: Axis, side: int) -> Axis:
     """Return the axis with aliases of its origins that are rows, not features."""
-    return _aliased(axis, is_rows=True)
+    return aliased(axis, side)
 
 
-def _aliased(axis: Axis, is_rows: bool = False) -> Axis:
+def aliased(axis: Axis, side: int = 0) -> Axis:
+    """Return the axis with aliases of its origins."""
     aliases: dict[Origin, Origin] = {}
     for factor in axis:
         origin = factor.origin
         if origin not in aliases:
             alias = Origin(origin.size, root=origin, table=origin.table)
             alias.is_stack, alias.is_broadcast = origin.is_stack, origin.is_broadcast
-            if is_rows:
+            alias.gathers = origin.gathers
+            alias.side = side or origin.side
+            if side:
                 alias.is_compared = origin.root.is_attended = True
             else:
                 alias.is_feature, alias.is_projected = origin.is_feature, origin.is_projected
@@ -112,7 +162,7 @@ def with_aliases(axes: Axes) -> Axes:
     found: list[Axis] = []
     for axis in axes:
         keys = {(f.origin, f.stride, f.start) for f in axis}
-        found.append(_aliased(axis) if keys & known else axis)
+        found.append(aliased(axis) if keys & known else axis)
         known |= keys
     return tuple(found)
 

@@ -120,6 +120,17 @@ class Capture:
         candidates.appendleft(record)
         self._num_calls[key] = record.call + 1
 
+    def remove(self, roots: frozenset[int]) -> list[int]:
+        """Remove the records of some softmaxes; return the indices that they had."""
+        found = [n for n, record in enumerate(self._records) if record.axes.roots == roots]
+        for n in reversed(found):
+            record = self._records.pop(n)
+            key = record.name, record.call_site
+            self._num_calls[key] -= 1
+            others = (other for other in self._open[key] if other is not record)
+            self._open[key] = deque(others, maxlen=MAX_OPEN_RECORDS)
+        return found
+
     def record_failure(self, site: CallSite, reason: str) -> None:
         """Note that a module called attention that could not be captured."""
         self._failures[f"{site.module_name} ({site.location})"] = reason

@@ -23,7 +23,7 @@ from regard.capture.attention_interface import (
     observe_attention_functions,
 )
 from regard.capture.axes import AxisTracker
-from regard.capture.call_site import ModuleNames
+from regard.capture.call_site import CallSite, ModuleNames
 from regard.capture.calls import (
     CapturedCall,
     FlexCall,
@@ -264,13 +264,20 @@ class CaptureMode(TorchFunctionMode):
             self._record_pair(captured, call.args[0], call.args[1], call.out, axes)
         elif (match := self._weight_tracker.update(call)) is not None:
             self._record_match(match, call.out)
+        elif retracted := self._weight_tracker.take_retracted():
+            for roots in retracted:
+                self._retract(roots)
         else:
             # a context has no lineage: it is not the rows that were attended to
             self._lineage.derive(call.name, call.inputs, call.results)
 
+    def _retract(self, roots: frozenset[int]) -> None:
+        """Remove the record of a pool of features that queries were multiplied with."""
+        self._capture.remove(roots)
+
     def _record_match(self, match: MatchedAttention, out: Any) -> None:
         axes = replace(match.axes, roots=match.roots, part=match.part)
-        self._record(match.call, match.same_rows, match.from_cache, out, axes)
+        self._record(match.call, match.same_rows, match.from_cache, out, axes, match.site)
 
     def _fused_call(
         self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -315,10 +322,11 @@ class CaptureMode(TorchFunctionMode):
         from_cache: bool,
         out: Any,
         axes: CallAxes = PLAIN_AXES,
+        site: CallSite | None = None,
     ) -> None:
         self._num_recognised += 1
         call = with_edits(call, out)
-        site = self._names.find_call_site()
+        site = site or self._names.find_call_site()
         if site is None or not all(call.shape):
             return
         may_be_step = call.shape[2] == 1

@@ -16,7 +16,7 @@ from torch.nn.functional import pad
 from regard.attention import AttentionCall
 from regard.capture.arrangement import PLAIN_AXES, CallAxes
 from regard.capture.attention_interface import AttentionFunctionCall
-from regard.capture.call_site import ModuleNames
+from regard.capture.call_site import CallSite, ModuleNames
 from regard.capture.calls import CapturedCall, to_four_axes
 from regard.capture.capture import Capture
 from regard.capture.capture_mode import FUSED_FUNCTIONS, CaptureMode
@@ -48,6 +48,11 @@ class GradientCapture:
         while len(self._parts) <= index:
             self._parts.append([])
         self._parts[index].append(part)
+
+    def remove(self, indices: list[int]) -> None:
+        """Remove the parts of records that were removed."""
+        for index in reversed(indices):
+            self._parts.pop(index)
 
     def gradients(self, scalar: Tensor) -> list[Tensor]:
         """Return the gradient of a scalar with respect to the weights of every record.
@@ -142,6 +147,9 @@ class _GradientMode(CaptureMode):
         super()._record_match(match, out)
         self._match = None
 
+    def _retract(self, roots: frozenset[int]) -> None:
+        self._seen.remove(self._capture.remove(roots))
+
     def _record(
         self,
         call: CapturedCall,
@@ -149,9 +157,10 @@ class _GradientMode(CaptureMode):
         from_cache: bool,
         out: Any,
         axes: CallAxes = PLAIN_AXES,
+        site: CallSite | None = None,
     ) -> None:
         steps = [record.steps for record in self._capture]
-        super()._record(call, same_rows, from_cache, out, axes)
+        super()._record(call, same_rows, from_cache, out, axes, site)
         changed = [n for n, x in enumerate(self._capture) if n >= len(steps) or x.steps > steps[n]]
         if not changed:
             return  # not a call of this model

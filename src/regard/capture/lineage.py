@@ -20,7 +20,7 @@ LAYOUT_FUNCTIONS = {
     *("squeeze", "flatten", "unflatten", "expand", "contiguous", "clone", "detach", "chunk"),
     *("split", "unbind", "narrow", "select", "__getitem__", "to", "type", "type_as", "float"),
     *("half", "bfloat16", "double", "repeat_interleave", "expand_as", "tensor_split"),
-    *("T", "mT", "H", "mH"),
+    *("T", "mT", "H", "mH", "unfold"),
 }
 """Functions that rearrange, slice, copy or cast elements without computing new ones."""
 
@@ -61,6 +61,8 @@ class Lineage:
         if not inputs or not results:
             return
         projected = _projected_rows(name, inputs)
+        if is_convolution(name) and not (self.is_product(inputs[0]) and keeps_channels(inputs)):
+            projected = inputs[0]
         if projected is not None:
             self._set_projection(projected, results)
         elif name in LAYOUT_FUNCTIONS:
@@ -134,6 +136,17 @@ class Lineage:
     def _set(self, results: list[Tensor], provenance: Provenance) -> None:
         for n, tensor in enumerate(results):
             self._provenance[tensor] = replace(provenance) if n else provenance
+
+
+def is_convolution(name: str) -> bool:
+    """Return whether a function is a convolution."""
+    return name.startswith("conv")
+
+
+def keeps_channels(inputs: list[Tensor]) -> bool:
+    """Return whether a convolution may mix the heads of scores: 1 × 1, and as many channels."""
+    kernel = inputs[1] if len(inputs) > 1 else None
+    return kernel is not None and len(kernel) == kernel.shape[1] == kernel.numel() ** 0.5
 
 
 def tensors_in(values: Iterable[Any]) -> list[Tensor]:

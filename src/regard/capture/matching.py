@@ -45,7 +45,7 @@ class ProductMatcher:
         is_constant = self._axes.is_constant(values) and not self._axes.is_constant(product.operand)
         if not keys or is_constant or _is_mixture(tracked, weight_keys, value_keys):
             return None
-        if not tracked.is_product and _weighs_features(term, by_letter, set(values_term)):
+        if not tracked.is_product and _weighs_features(term, by_letter, set(values_term), keys):
             return None
         width = [f for x in values_term if x not in term for f in values_axes[x]]
         known = any(f.origin.is_projected for f in width)
@@ -120,9 +120,15 @@ def _is_mixture(
     return bool(elsewhere) and all(origin.is_feature for origin in tracked.normalised)
 
 
-def _weighs_features(term: Letters, by_letter: dict[Any, Axis], shared: set[Any]) -> bool:
-    """Return whether each feature has weights of its own, as in linear attention."""
-    heads = {f.origin.root for x in term if x in shared for f in by_letter[x]}
+def _weighs_features(
+    term: Letters, by_letter: dict[Any, Axis], shared: set[Any], keys: set[Any]
+) -> bool:
+    """Return whether each feature has weights of its own, as in linear attention.
+
+    Not if keys are features, too: then a projection predicts the weights of all pairs.
+    """
+    heads = {f.origin.root for x in term if x in shared - keys for f in by_letter[x]}
+    heads -= {f.origin.root for x in keys for f in by_letter[x]}
     own = [f for x in term if x not in shared for f in by_letter[x] if f.origin.is_feature]
     return any(f.origin.root in heads for f in own)
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from torch import Tensor
 
 from regard.capture.arrangement import CallAxes
 from regard.capture.axis_labels import Origin
 from regard.capture.call_site import CallSite
-from regard.capture.calls import MaterializedWeights
+from regard.capture.calls import EdgeWeights, MaterializedWeights
 from regard.capture.equations import Letters
 from regard.capture.score_products import ScoreProduct
 
@@ -55,6 +55,25 @@ class PendingProduct:
     weights_term: Letters
     values_term: Letters
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the product."""
+        sizes = dict(zip(self.weights_term, self.weights.shape, strict=True))
+        sizes |= zip(self.values_term, self.values.shape, strict=True)
+        return tuple(sizes[n] for n in range(len(sizes)))
+
+    def expanded_values(self) -> Tensor:
+        """Return the values with an axis for each of the product's."""
+        sizes = dict(zip(self.values_term, self.values.shape, strict=True))
+        return self.values.reshape([sizes.get(n, 1) for n in range(len(self.shape))])
+
+
+class WeightSum(NamedTuple):
+    """A sum of weights, that they may be divided by."""
+
+    roots: frozenset[int] = frozenset()
+    scattered: frozenset[Origin] = frozenset()  # of the axis that was summed by index, if it was
+
 
 @dataclass(frozen=True, slots=True)
 class WeightProduct:
@@ -74,7 +93,7 @@ class WeightProduct:
 class MatchedAttention:
     """Weights that have multiplied values."""
 
-    call: MaterializedWeights
+    call: MaterializedWeights | EdgeWeights
     axes: CallAxes
     same_rows: bool | None
     from_cache: bool
@@ -84,3 +103,4 @@ class MatchedAttention:
     roots: frozenset[int]  # the softmaxes that the weights come from
     part: Literal["batch", "head"] | None  # of the softmax, that the weights are
     position: int  # of the operand among the tensors of the function's arguments
+    site: CallSite | None = None  # of the softmax, where another module sums the products

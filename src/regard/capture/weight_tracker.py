@@ -7,7 +7,7 @@ the product that sums them over the keys. Every product is read as an einsum equ
 (`arrangement.py`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache
@@ -18,12 +18,14 @@ import torch
 from torch import Tensor
 
 from regard.capture.axes import AxisTracker
-from regard.capture.axis_labels import Axis, origins_of
+from regard.capture.axis_labels import Axis, Origin, aliased, origins_of
 from regard.capture.call_site import CallSite
+from regard.capture.edge_matching import EdgeMatcher
 from regard.capture.equations import Equation, Letters
 from regard.capture.function_call import FunctionCall
-from regard.capture.lineage import Lineage, tensors_in
+from regard.capture.lineage import Lineage, is_convolution, keeps_channels, tensors_in
 from regard.capture.matching import ProductMatcher
+from regard.capture.scatter import SCATTER_SUMS, scatter_sum
 from regard.capture.score_products import ScoreTracker
 from regard.capture.tensor_map import TensorMap
 from regard.capture.tracked_weights import (
@@ -32,6 +34,7 @@ from regard.capture.tracked_weights import (
     Root,
     TrackedWeights,
     WeightProduct,
+    WeightSum,
 )
 
 MASKED_BELOW = -9e3  # scores below are masked: some models add no more than -10000
@@ -51,17 +54,22 @@ _LAYOUT = {
     *("tensor_split", "T", "mT", "H", "mH", "slice", "repeat_interleave", "repeat", "_unsafe_view"),
     *("index_select", "cat", "stack", "concat"),
 }
-_SUMS = {"sum", "scatter_add", "index_add", "scatter_reduce", "cumsum", "logsumexp"}
+_SUMS = {"sum", "cumsum", "logsumexp", *SCATTER_SUMS}
+# functions that keep the order of elements
+_RESHAPES = {"view", "reshape", "view_as", "reshape_as", "flatten", "unflatten", "_unsafe_view"}
+_RESHAPES |= {"unsqueeze", "squeeze", "contiguous"}
 _MAY_START = {"log_softmax", "logsumexp", "sub", "exp", "div", *_SUMS, *_NORMALISERS}
 _NOT_WEIGHTS = {"argmax", "argmin", "max", "min", "amax", "amin", "topk", "sort", "argsort", "log"}
 _NOT_WEIGHTS |= {"eq", "ne", "lt", "gt", "le", "ge", "any", "all", "multinomial", "isnan", "isinf"}
 
+_SCATTERED = "scatter softmax"
 _JOINS = {"cat", "stack", "concat"}
 _PLAIN_NAMES = {
     **dict.fromkeys(("__itruediv__", "__truediv__", "true_divide", "divide"), "div"),
     "__rtruediv__": "rdiv",
     "__rmatmul__": "__rmatmul__",
     "multiply": "mul",
+    "_segment_reduce": "segment_reduce",
     "_softmax": "softmax",
 }
 
@@ -81,14 +89,17 @@ class WeightTracker:
     ) -> None:
         self._scores = scores  # followed if queries and keys are to be kept
         self._lineage, self._axes, self._find_site = lineage, axes, find_site
-        self._matcher = ProductMatcher(axes)
+        self._matcher, self._edge_matcher = ProductMatcher(axes), EdgeMatcher(axes)
         self._tracked = TensorMap[TrackedWeights]()
         self._pending = TensorMap[PendingProduct]()
-        self._sums = TensorMap[frozenset[int]]()  # sums of weights: the roots of these
+        self._reshaped = TensorMap[PendingProduct]()  # pending products in another shape
+        self._sums = TensorMap[WeightSum]()
         self._exponentials = TensorMap[bool]()  # of scores that are no product
         self._log_weights = TensorMap[tuple[str, Any]]()  # logarithms: normaliser and its axis
         self._log_sums = TensorMap[Any]()
         self._roots: dict[int, Root] = {}
+        self._pooled: dict[Origin, frozenset[int]] = {}  # axes of contexts that are features
+        self._retracted: list[frozenset[int]] = []
         self._ids = count()
 
     def find(self, args: tuple[Any, ...]) -> Tensor | None:
@@ -100,6 +111,11 @@ class WeightTracker:
     def unresolved(self) -> Iterator[Root]:
         """Yield the softmaxes that did not become attention."""
         yield from (x for x in self._roots.values() if x.is_softmax and x.state != "attention")
+
+    def take_retracted(self) -> list[frozenset[int]]:
+        """Return, once, the roots of matches that turned out to be no attention."""
+        retracted, self._retracted = self._retracted, []
+        return retracted
 
     def before_dropout(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Copy tracked weights that dropout is about to overwrite in place."""
@@ -120,8 +136,14 @@ class WeightTracker:
             return None
         if name == "sum" and inputs and (pending := self._pending.get(inputs[0])) is not None:
             return self._match_sum(pending, call)
+        if (match := self._match_scattered(call)) is not None:
+            return match
         position = self._position(inputs) if self._tracked else None
         if position is None:
+            if self._pooled:
+                self._retract_linear(call)
+            if name in _RESHAPES and inputs and inputs[0] in self._pending:
+                self._reshaped[out] = self._pending[inputs[0]]
             if name in _MAY_START or self._sums:
                 self._start_other(call)
             return None
@@ -145,7 +167,7 @@ class WeightTracker:
         number, lineage = next(self._ids), self._lineage
         is_feature = bool(axis) and all(f.origin.is_feature or f.origin.is_stack for f in axis)
         is_feature = is_feature or self._axes.is_constant(out)
-        site = self._find_site() if is_softmax else None
+        site = self._find_site() if is_softmax or normaliser == "exp" else None
         origins = origins_of(self._axes.axes(out))
         self._roots[number] = Root(site, is_feature, is_softmax, origins)
         self._tracked[out] = TrackedWeights(
@@ -175,26 +197,64 @@ class WeightTracker:
             normaliser, dim = self._log_weights[scores]
             self._start(normaliser, scores, dim, out)
         elif name == "div" and scores in self._exponentials and self._is_sum_of(inputs):
-            self._start("exp / sum", scores, self._divided_axis(inputs), out)
-        elif name == "exp" and not self._lineage.is_product(scores):
+            is_scattered = bool(self._sums[inputs[1]].scattered)
+            normaliser = _SCATTERED if is_scattered else "exp / sum"
+            self._start(normaliser, scores, self._divided_axis(inputs), out)
+        elif name == "exp" and not self._may_be_scores(scores):
             self._exponentials[out] = True
         elif name in _SUMS and any(x in self._exponentials for x in inputs):
-            self._sums[out] = frozenset()
-        elif name in _NORMALISERS and self._lineage.is_product(scores) and out.ndim > 1:
+            self._sums[out] = WeightSum(scattered=self._scattered(call))
+        elif name in _NORMALISERS and self._may_be_scores(scores):
             axis = self._axes.axes(out)[-1]
             if not (axis and all(f.origin.is_feature for f in axis)):
                 self._add(name, scores, out, axis, is_softmax=False)
+            elif name == "exp":  # heads or features are last: which axis is divided by?
+                self._exponentials[out] = True
         else:
             sums = [self._sums[x] for x in inputs if x in self._sums]
             if sums and out not in self._sums:
-                self._sums[out] = frozenset().union(*sums)
+                roots, scattered = zip(*sums, strict=True)
+                self._sums[out] = WeightSum(
+                    frozenset().union(*roots), frozenset().union(*scattered)
+                )
+
+    def _may_be_scores(self, tensor: Tensor) -> bool:
+        """Return whether a tensor is computed from a product, and still has both of its sides."""
+        sides = {f.origin.side for axis in self._axes.axes(tensor) for f in axis} - {0}
+        return self._lineage.is_product(tensor) and tensor.ndim > 1 and len(sides) != 1
+
+    def _scattered(self, call: FunctionCall) -> frozenset[Origin]:
+        """Return the origins of the axis that a call sums by index, if it does."""
+        summed = scatter_sum(call)
+        if summed is None:
+            return frozenset()
+        return origins_of([self._axes.axes(summed.source)[summed.dim]])
+
+    def _match_scattered(self, call: FunctionCall) -> MatchedAttention | None:
+        """Read index_add(weights * values): attention over edges."""
+        if call.name not in SCATTER_SUMS or (summed := scatter_sum(call)) is None:
+            return None
+        pending = self._pending.get(summed.source) or self._reshaped.get(summed.source)
+        if pending is None or (match := self._edge_matcher.match(pending, summed)) is None:
+            return None
+        self._settle(match.roots, "attention")
+        return replace(match, site=self._roots[min(match.roots)].site)
+
+    def _settle(self, roots: Iterable[int], state: str) -> None:
+        for number in roots:
+            if self._roots[number].state != "attention":
+                self._roots[number].state = state
 
     def _is_sum_of(self, inputs: list[Tensor]) -> bool:
         return len(inputs) == 2 and inputs[1] in self._sums
 
     def _divided_axis(self, inputs: list[Tensor]) -> int:
-        """Return the axis over which a divisor is constant; the first if it varies over all."""
+        """Return the axis over which a divisor is constant, or that was summed by index."""
         exponential, total = inputs
+        scattered = self._sums[total].scattered
+        for n, axis in enumerate(self._axes.axes(exponential)):
+            if axis and origins_of([axis]) <= scattered:
+                return n
         sizes = (1,) * (exponential.ndim - total.ndim) + tuple(total.shape)
         pairs = zip(sizes, exponential.shape, strict=True)
         return next((n for n, (a, b) in enumerate(pairs) if a == 1 and b > 1), 0)
@@ -210,11 +270,14 @@ class WeightTracker:
         tracked: TrackedWeights = self._tracked[weights]
         term, axes = equation.terms[own], self._axes.axes(weights)
         others = [n for n in range(len(equation.operands)) if n != own]
+        if self._is_partial(tracked, equation, own):
+            return None
         summed = {x for x in term if x not in equation.result}
         by_letter = dict(zip(term, axes, strict=True))
         stays = origins_of(by_letter[x] for x in term if x not in summed) >= tracked.normalised
         over = [f for x in summed for f in by_letter[x]]
-        mixes = stays and bool(over) and all(f.origin.is_feature for f in over)
+        is_own = any(f.origin in tracked.normalised for f in over)
+        mixes = stays and bool(over) and not is_own and all(f.origin.is_feature for f in over)
         tracked_others = [n for n in others if equation.operands[n] in self._tracked]
         if tracked_others and self._is_product_of_weights(equation, tracked_others[0]):
             mixes = True
@@ -223,6 +286,7 @@ class WeightTracker:
             return None
         with_keys = [n for n in others if summed & set(equation.terms[n])]
         if not with_keys:
+            self._pend_equation(equation, own, call.out)
             return None
         values = next(
             (n for n in with_keys if not self._axes.is_constant(equation.operands[n])),
@@ -237,7 +301,79 @@ class WeightTracker:
             result=frozenset(equation.result),
             position=position,
         )
-        return self._match(tracked, product)
+        match = self._match(tracked, product)
+        if isinstance(call.out, Tensor):
+            self._mark_pooled(equation, term, product.values_term, tracked.roots, call.out)
+        return match
+
+    def _is_partial(self, tracked: TrackedWeights, equation: Equation, own: int) -> bool:
+        """Return whether exponentials multiply a part of the values, as block by block.
+
+        Such a loop rescales its sums with each block, so that no tensor has the weights.
+        """
+        if tracked.normaliser != "exp":
+            return False
+        term = set(equation.terms[own]) - set(equation.result)
+        parts = [
+            factor
+            for n, (tensor, letters) in enumerate(
+                zip(equation.operands, equation.terms, strict=True)
+            )
+            if n != own
+            for letter, axis in zip(letters, self._axes.axes(tensor), strict=True)
+            if letter in term
+            for factor in axis
+        ]
+        is_partial = any(f.size < f.origin.size and not f.origin.is_feature for f in parts)
+        if is_partial:
+            for number in tracked.roots:
+                self._roots[number].is_softmax = True
+        return is_partial
+
+    def _mark_pooled(
+        self,
+        equation: Equation,
+        term: Letters,
+        values_term: Letters,
+        roots: frozenset[int],
+        out: Tensor,
+    ) -> None:
+        """Mark the axes of a context that are features: of which there is one pool each.
+
+        They are heads of pooling, or the keys of linear attention: that depends on what follows.
+        """
+        axes = self._axes.axes(out)
+        own = [n for n, x in enumerate(equation.result) if x in term and x not in values_term]
+        own = [n for n in own if axes[n] and all(f.origin.is_feature for f in axes[n])]
+        if own:
+            marked = tuple(aliased(x) if n in own else x for n, x in enumerate(axes))
+            self._axes.relabel(out, marked, is_constant=self._axes.is_constant(out))
+            self._pooled |= {f.origin: roots for n in own for f in marked[n]}
+
+    def _retract_linear(self, call: FunctionCall) -> None:
+        """Retract pools of features if queries are multiplied with them: linear attention."""
+        if (equation := call.equation()) is None:
+            return
+        for n, (tensor, term) in enumerate(zip(equation.operands, equation.terms, strict=True)):
+            others = [
+                (x, letters)
+                for m, (x, letters) in enumerate(
+                    zip(equation.operands, equation.terms, strict=True)
+                )
+                if m != n and not self._axes.is_constant(x)
+            ]
+            for letter, axis in zip(term, self._axes.axes(tensor), strict=True):
+                is_summed = letter not in equation.result
+                roots = {self._pooled[f.origin] for f in axis if f.origin in self._pooled}
+                if is_summed and roots and any(letter in letters for _, letters in others):
+                    for found in roots:
+                        self._retract(found)
+
+    def _retract(self, roots: frozenset[int]) -> None:
+        self._retracted.append(roots)
+        self._pooled = {origin: x for origin, x in self._pooled.items() if x != roots}
+        for number in roots:
+            self._roots[number].state = "not attention"
 
     def _is_product_of_weights(self, equation: Equation, other: int) -> bool:
         tensor = equation.operands[other]
@@ -251,9 +387,7 @@ class WeightTracker:
         roots = [self._roots[number] for number in tracked.roots]
         origins = roots[0].origins if len(roots) == 1 else frozenset()
         match = self._matcher.match(product, tracked, origins, appended_keys.get())
-        for root in roots:
-            if root.state != "attention":
-                root.state = "not attention" if match is None else "attention"
+        self._settle(tracked.roots, "not attention" if match is None else "attention")
         return match
 
     def _pend(self, inputs: list[Tensor], position: int, out: Tensor) -> bool:
@@ -273,6 +407,26 @@ class WeightTracker:
         kept = self._without_broadcast(values.detach(), values, values_term, out.ndim)
         self._pending[out] = PendingProduct(tracked, own, kept, weights_term, values_term)
         return True
+
+    def _pend_equation(self, equation: Equation, own: int, out: Any) -> None:
+        """Track an einsum of weights with values that sums over nothing."""
+        result = equation.result
+        if len(equation.operands) != 2 or not isinstance(out, Tensor):
+            return
+        if {x for term in equation.terms for x in term} != set(result):
+            return
+        weights, values = equation.operands[own], equation.operands[1 - own]
+        tracked: TrackedWeights = self._tracked[weights]
+        kept, terms = [], []
+        for n, value in ((own, _value(weights, tracked)), (1 - own, values.detach())):
+            term, axes = equation.terms[n], self._axes.axes(equation.operands[n])
+            order = sorted(range(len(term)), key=lambda axis, term=term: result.index(term[axis]))  # type: ignore[misc]
+            kept.append(value.permute(order))
+            terms.append(tuple(result.index(term[axis]) for axis in order))
+            is_constant = self._axes.is_constant(equation.operands[n])
+            self._axes.relabel(kept[-1], tuple(axes[n] for n in order), is_constant=is_constant)
+        if set(terms[1]) - set(terms[0]):
+            self._pending[out] = PendingProduct(tracked, kept[0], kept[1], terms[0], terms[1])
 
     def _without_broadcast(
         self, tensor: Tensor, labelled: Tensor, term: Letters, ndim: int
@@ -334,10 +488,22 @@ class WeightTracker:
             return  # the weights only lent their dtype or shape to another tensor
         if name in _NOT_WEIGHTS:
             return
+        if (
+            tracked.normaliser in _NORMALISERS
+            and is_convolution(name)
+            and not keeps_channels(inputs)
+        ):
+            return  # an activation of a convolutional network
         roots = frozenset().union(*(self._tracked[x].roots for x in inputs if x in self._tracked))
         if name in _SUMS:
             for result in results:
-                self._sums[result] = roots
+                self._sums[result] = WeightSum(roots, self._scattered(call))
+        if name == "scatter" and position:  # the chosen ones, at their places among all keys
+            base = self._axes.axes(results[0])
+            dim = call.argument("dim", 1)
+            tracked = replace(tracked, normalised=origins_of([base[dim]]), before_dropout=None)
+            self._tracked[results[0]] = replace(tracked.with_applied(name), roots=roots)
+            return
         if not self._keeps(tracked, weights, results):
             return
         shadows = self._run_before_dropout(call)
@@ -391,7 +557,14 @@ class WeightTracker:
         sizes = (1,) * (weights.ndim - sums.ndim) + tuple(sums.shape)
         summed = [axis for axis, size in zip(axes, sizes, strict=True) if size == 1]
         normalised = origins_of(summed) or tracked.normalised
+        if scattered := self._sums[sums].scattered & origins_of(axes):
+            normalised = scattered
         tracked = replace(tracked, normalised=normalised)
+        if tracked.normaliser == "exp" and not tracked.applied:
+            for number in tracked.roots:  # a softmax by hand
+                self._roots[number].is_softmax = True
+        if tracked.normaliser == "exp" and scattered and not tracked.applied:
+            return replace(tracked, normaliser=_SCATTERED)
         if tracked.normaliser in _NORMALISERS and not tracked.applied:
             return replace(tracked, normaliser=f"{tracked.normaliser} / sum")
         return tracked.with_applied("renormalise")

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from regard.attention import AttentionCall
 from regard.capture.arrangement import PLAIN_AXES, CallAxes
 from regard.capture.attention_interface import AttentionFunctionCall
-from regard.capture.call_site import ModuleNames
+from regard.capture.call_site import CallSite, ModuleNames
 from regard.capture.calls import CapturedCall, capture_regard_call
 from regard.capture.capture import Capture, classify
 from regard.capture.capture_mode import (
@@ -167,9 +167,10 @@ class EditMode(CaptureMode):
         from_cache: bool,
         out: Any,
         axes: CallAxes = PLAIN_AXES,
+        site: CallSite | None = None,
     ) -> None:
         self._num_recognised += 1
-        site = self._names.find_call_site()
+        site = site or self._names.find_call_site()
         if site is None or not all(call.shape):
             return
         kind = classify(call, same_rows, from_cache)

@@ -573,3 +573,14 @@ class HeadsLastByBroadcast(Attention):
         attn = (q[:, :, None] * k[:, None] * self.scale).sum(-1).softmax(dim=2)
         self.note(attn, "b q k h -> b h q k")
         return self.to_out((attn[..., None] * v[:, None]).sum(dim=2).flatten(-2))
+
+
+@pattern("self", probe=None, variants=("batch=heads", "heads=queries", "heads_of_1"))
+class StackedHeadsFirst(Bare):
+    """Heads are stacked before the batch: (head, batch, query, key) without projections."""
+
+    def forward(self, x):
+        heads = torch.stack([x * (n + 1) for n in range(self.heads)]).sin()
+        attn = (heads @ heads.mT * self.scale).softmax(-1)
+        self.note(attn, "h b q k -> b h q k")
+        return attn @ heads

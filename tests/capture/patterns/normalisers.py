@@ -335,3 +335,12 @@ class MaskByWhere(Causeless):
         allowed = torch.ones(n, n, dtype=torch.bool).tril().view(1, 1, n, n)
         smallest = torch.full([], torch.finfo(scores.dtype).min, dtype=scores.dtype)
         return F.softmax(torch.where(allowed, scores, smallest), dim=-1)
+
+
+@pattern("self", applied=True)
+class TopKScattered(Causeless):
+    """The softmax of the largest scores, scattered to their places among all keys."""
+
+    def normalise(self, scores):
+        largest, index = scores.topk(2, dim=-1)
+        return torch.zeros_like(scores).scatter(-1, index, largest.softmax(-1))

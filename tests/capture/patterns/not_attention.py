@@ -457,3 +457,38 @@ class PointerGenerator(Bare):
         index = (torch.arange(memory.shape[1]) % 9).expand(attn.shape)
         probs = F.softmax(self.vocabulary(context), dim=-1) * p_gen
         return probs.scatter_add(2, index, (1 - p_gen) * attn)
+
+
+class Lambda(Bare):
+    """LambdaNetworks: keys pool the values per feature, and queries are multiplied with that."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes)
+        self.qkv = nn.Conv2d(sizes.width, sizes.heads * 4 + 4 + sizes.head_width, 1, bias=False)
+        self.position = nn.Conv3d(1, 4, (3, 3, 1), padding=(1, 1, 0))
+
+    def forward(self, x):
+        b, c, h, w = x.shape
+        q, k, v = self.qkv(x).split([self.heads * 4, 4, self.head_width], dim=1)
+        q = q.reshape(b, self.heads, 4, h * w).transpose(-1, -2)
+        v = v.reshape(b, self.head_width, h * w).transpose(-1, -2)
+        k = F.softmax(k.reshape(b, 4, h * w), dim=-1)
+        content = q @ (k @ v).unsqueeze(1)
+        position = self.position(v.reshape(b, 1, h, w, self.head_width))
+        position = position.reshape(b, 1, 4, h * w, self.head_width).transpose(2, 3)
+        position = (q.unsqueeze(-2) @ position).squeeze(-2)
+        return (content + position).transpose(-1, -2).reshape(b, c, h, w)
+
+
+def channels_first(sizes: Sizes) -> tuple[Tensor, ...]:
+    return (torch.randn(sizes.batch, sizes.width, 3, 5),)
+
+
+@pattern(inputs=channels_first, not_attention=("0", "4"))
+class LambdaNetwork(nn.Sequential):
+    """Lambda layers with an activation and a convolution between them."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        convolution = nn.Conv2d(sizes.width, sizes.width, 3, padding=1)
+        norm = nn.BatchNorm2d(sizes.width)
+        super().__init__(Lambda(sizes), norm, nn.ReLU(), convolution, Lambda(sizes))

@@ -15,12 +15,6 @@ from capture.patterns.base import (
 )
 
 
-def graph(sizes: Sizes) -> tuple[Tensor, ...]:
-    sources = torch.tensor([0, 1, 2, 3, 4, 5, 6, 0, 2, 4])
-    targets = torch.tensor([1, 1, 1, 2, 2, 3, 4, 5, 6, 0])
-    return torch.randn(sizes.keys, sizes.width), torch.stack([sources, targets])
-
-
 def image(sizes: Sizes) -> tuple[Tensor, ...]:
     return (torch.randn(sizes.batch, sizes.heads, 4, sizes.keys),)
 
@@ -105,53 +99,6 @@ class NumpyProduct(Bare):
         return torch.from_numpy(weights.detach().numpy() @ x.detach().numpy())
 
 
-def scatter_softmax(scores, index, number):
-    """Return a softmax over the edges that have the same target, as in PyG."""
-    shape = number, *scores.shape[1:]
-    expanded = index.view(-1, *[1] * (scores.ndim - 1)).expand_as(scores)
-    largest = torch.full(shape, -torch.inf).scatter_reduce(0, expanded, scores, "amax")
-    exp = (scores - largest.index_select(0, index)).exp()
-    total = torch.zeros(shape).scatter_add(0, expanded, exp) + 1e-16
-    return exp / total.index_select(0, index)
-
-
-@pattern(inputs=graph, listed=("GraphAttention",))
-class GraphAttention(Bare):
-    """GAT in PyG's style: weights of edges, without a (query, key) layout."""
-
-    def __init__(self, sizes: Sizes) -> None:
-        super().__init__(sizes)
-        self.lin = sharp_linear(sizes.width, sizes.width)
-        self.att_src = nn.Parameter(torch.randn(1, sizes.heads, sizes.head_width))
-        self.att_dst = nn.Parameter(torch.randn(1, sizes.heads, sizes.head_width))
-
-    def forward(self, x, edges):
-        source, target = edges
-        x = self.lin(x).view(-1, self.heads, self.head_width)
-        scores = (x * self.att_src).sum(-1)[source] + (x * self.att_dst).sum(-1)[target]
-        alpha = scatter_softmax(F.leaky_relu(scores, 0.2), target, len(x))
-        messages = x[source] * alpha.unsqueeze(-1)
-        return torch.zeros_like(x).index_add(0, target, messages).flatten(1)
-
-
-@pattern(inputs=graph, listed=("GraphTransformer",))
-class GraphTransformer(Bare):
-    """TransformerConv in PyG's style: dot products of edges, scatter_add of messages."""
-
-    def __init__(self, sizes: Sizes) -> None:
-        super().__init__(sizes)
-        self.q, self.k, self.v = (sharp_linear(sizes.width, sizes.width) for _ in range(3))
-
-    def forward(self, x, edges):
-        source, target = edges
-        q, k, v = (layer(x).view(-1, self.heads, 4) for layer in (self.q, self.k, self.v))
-        scores = (q[target] * k[source]).sum(dim=-1) * self.scale
-        alpha = scatter_softmax(scores, target, len(x))
-        messages = v[source] * alpha.unsqueeze(-1)
-        index = target.view(-1, 1, 1).expand_as(messages)
-        return torch.zeros_like(v).scatter_add_(0, index, messages)
-
-
 @pattern("self")
 class DenseGraphAttention(Bare):
     """GAT over a dense adjacency (pyGAT): masked scores of all pairs; this has a layout."""
@@ -221,3 +168,27 @@ class ColumnSoftmaxProduct(Bare):
             scores = scores - torch.logsumexp(scores, dim=-1, keepdim=True)
             scores = scores - torch.logsumexp(scores, dim=-2, keepdim=True)
         return scores.exp() @ x
+
+
+@pattern(values_not_found=("OnlineSoftmax",), probe=None)
+class OnlineSoftmax(Attention):
+    """FlashAttention in Python: blocks of keys rescale the sums; no tensor has the weights."""
+
+    def forward(self, x):
+        q, k, v = (
+            layer(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for layer in (self.to_q, self.to_k, self.to_v)
+        )
+        largest, total, out = (
+            torch.full_like(q[..., :1], -1e30),
+            torch.zeros(1),
+            torch.zeros_like(q),
+        )
+        for start in range(0, x.shape[1], 2):
+            scores = q @ k[:, :, start : start + 2].mT * self.scale
+            new = torch.maximum(largest, scores.amax(-1, keepdim=True))
+            weights, factor = (scores - new).exp(), (largest - new).exp()
+            total = total * factor + weights.sum(-1, keepdim=True)
+            out = out * factor + weights @ v[:, :, start : start + 2]
+            largest = new
+        return self.to_out((out / total).transpose(1, 2).flatten(2))

@@ -5,7 +5,14 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor, nn
 
-from capture.patterns.base import Attention, FusedAttention, Sizes, pattern
+from capture.patterns.base import (
+    Attention,
+    Bare,
+    FusedAttention,
+    Sizes,
+    pattern,
+    sharp_linear,
+)
 
 LONG = Sizes(queries=20)  # four windows of five tokens
 COINCIDENT_BLOCKS = {
@@ -377,3 +384,97 @@ class FlattenedImage(FusedAttention):
         attn = (q @ k.transpose(-2, -1) * self.scale).softmax(-1)
         self.note(attn)
         return self.to_out((attn @ v).transpose(1, 2).reshape(b, h, w, c))
+
+
+@pattern("self", inputs=image, probe=None, variants=COINCIDENT_IMAGES)
+class OutlookAttention(Bare):
+    """VOLO: a projection predicts the weights of all pairs in the window around each pixel."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes)
+        self.v = nn.Linear(sizes.width, sizes.width)
+        self.attn = sharp_linear(sizes.width, 81 * sizes.heads)
+        self.unfold = nn.Unfold(kernel_size=3, padding=1)
+        self.pool = nn.AvgPool2d(kernel_size=1, ceil_mode=True)
+
+    def forward(self, x):
+        b, h, w, c = x.shape
+        v = self.unfold(self.v(x).permute(0, 3, 1, 2))
+        v = v.reshape(b, self.heads, c // self.heads, 9, h * w).permute(0, 1, 4, 3, 2)
+        attn = self.pool(x.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+        attn = self.attn(attn).reshape(b, h * w, self.heads, 9, 9).permute(0, 2, 1, 3, 4)
+        attn = attn.softmax(dim=-1)
+        self.note(attn.transpose(1, 2))
+        x = (attn @ v).permute(0, 1, 4, 3, 2).reshape(b, c * 9, h * w)
+        return F.fold(x, output_size=(h, w), kernel_size=3, padding=1)
+
+
+@pattern("self", inputs=image, probe=None, variants=COINCIDENT_IMAGES)
+class UnfoldedNeighbours(Bare):
+    """Local attention of each pixel to its neighbours, which F.unfold gathers."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes)
+        self.qkv = nn.Conv2d(sizes.width, 3 * sizes.width, 1)
+
+    def forward(self, x):
+        height = x.shape[1]
+        q, k, v = self.qkv(x.permute(0, 3, 1, 2)).chunk(3, dim=1)
+        q = rearrange(q, "b (h d) x y -> b h (x y) 1 d", h=self.heads)
+        k, v = (
+            rearrange(F.unfold(t, 3, padding=1), "b (h d k) n -> b h n d k", h=self.heads, k=9)
+            for t in (k, v)
+        )
+        attn = torch.softmax(q @ k, dim=-1)
+        self.note(attn, "b h n 1 k -> b n h 1 k")
+        out = torch.einsum("bhnqk,bhndk->bhnqd", attn, v)
+        return rearrange(out, "b h (x y) 1 d -> b x y (h d)", x=height)
+
+
+@pattern("self", probe=None, variants=("batch=heads", "heads=queries"))
+class NeighbourhoodByStrides(Attention):
+    """Each position attends to its neighbours, which as_strided repeats without a copy."""
+
+    def forward(self, x):
+        q, k, v = (
+            layer(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for layer in (self.to_q, self.to_k, self.to_v)
+        )
+        k, v = self.neighbours(k), self.neighbours(v)
+        attn = (q.unsqueeze(3) @ k.mT * self.scale).softmax(-1)
+        self.note(attn, "b h n 1 k -> b n h 1 k")
+        return self.to_out((attn @ v).squeeze(3).transpose(1, 2).flatten(2))
+
+    def neighbours(self, x):
+        b, h, n, d = x.shape
+        padded = F.pad(x, (0, 0, 1, 1)).contiguous()
+        first, second, step, one = padded.stride()
+        return padded.as_strided((b, h, n, 3, d), (first, second, step, step, one))
+
+
+@pattern("self", probe=None, variants={"heads=windows": Sizes(heads=2, queries=5)})
+class WindowsByIndex(Attention):
+    """Overlapping windows, picked by a matrix of indices."""
+
+    def forward(self, x):
+        index = torch.tensor([[0, 1, 2], [2, 3, 4]])
+        q, k, v = (
+            layer(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)[:, :, index]
+            for layer in (self.to_q, self.to_k, self.to_v)
+        )
+        attn = (q @ k.mT * self.scale).softmax(-1)
+        self.note(attn.transpose(1, 2))
+        return self.to_out((attn @ v).permute(0, 2, 3, 1, 4).flatten(1, 2).flatten(2))
+
+
+@pattern("self", probe=None, variants=("batch=heads", "batch_of_1"))
+class NearestNeighbours(Attention):
+    """Point transformers: each point attends to the nearest ones, which indices pick."""
+
+    def forward(self, x):
+        nearest = torch.cdist(x, x).topk(3, dim=-1, largest=False).indices
+        items = torch.arange(len(x))[:, None, None]
+        q, k, v = self.to_q(x), self.to_k(x)[items, nearest], self.to_v(x)[items, nearest]
+        attn = ((q.unsqueeze(2) * k).sum(-1) * self.scale).softmax(-1)
+        self.note(attn, "b n k -> b n 1 1 k")
+        return self.to_out((attn.unsqueeze(-1) * v).sum(2))

@@ -8,11 +8,13 @@ class here and create it in `regard.capture.capture_mode`.
     FlexCall             torch.nn.attention.flex_attention
     RegardCall           regard's own attention, of any score
     MaterializedWeights  softmax(...) @ values written out in the model
+    EdgeWeights          weights of the edges of a graph, multiplied with values and summed by index
     KernelCall           fused kernels that transformers runs through its AttentionInterface
     SlidingWindowCall    any of them over a cache that has dropped its first keys
 """
 
 from regard.capture.calls.base import CapturedCall, to_four_axes
+from regard.capture.calls.edges import EdgeWeights
 from regard.capture.calls.flex import FlexCall
 from regard.capture.calls.kernel import KernelCall
 from regard.capture.calls.materialized import MaterializedWeights
@@ -23,6 +25,7 @@ from regard.capture.calls.vectors import QueryKeyVectors
 
 __all__ = [
     "CapturedCall",
+    "EdgeWeights",
     "FlexCall",
     "KernelCall",
     "MaterializedWeights",
