@@ -292,6 +292,15 @@ def test_traces_given_at_start_are_listed_and_linkable(open_page, serve_explorer
         expect(window.locator("main")).to_contain_text("started without a run")
 
 
+def test_trace_without_title_is_named_once(open_page, serve_explorer, tmp_path):
+    trace = build_translation_trace(["a"], ["b"], cross=[np.ones((1, 1, 1))], model="a model")
+    (tmp_path / "one.json").write_text(trace.to_json(), encoding="utf-8")
+    with serve_explorer([], [tmp_path / "one.json"]) as url:
+        card = open_page(url).locator(".trace-list .card")
+        expect(card.locator(".card-text")).to_have_text("one")
+        expect(card.locator(".card-footer")).to_have_text("a model")
+
+
 def test_traces_of_one_file_are_listed_and_selected_with_the_keyboard(open_page, explorer_url):
     traces = [
         build_translation_trace(["a"], [n], cross=[np.ones((1, 1, 1))], title=f"title {n}")

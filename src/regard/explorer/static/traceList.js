@@ -23,7 +23,7 @@ export function createTraceList(label, onSelect) {
   function createCard({ name, title, model }) {
     const card = createElement("button", { type: "button", className: "card", onclick: () => onSelect(name) },
       createElement("span", { className: "card-text", dir: "auto" }, title || name),
-      createElement("span", { className: "card-footer" }, [name, model].filter(Boolean).join(" · ")));
+      createElement("span", { className: "card-footer" }, [title ? name : "", model].filter(Boolean).join(" · ")));
     card.dataset.name = name;
     return card;
   }
