@@ -2,6 +2,7 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -266,3 +267,48 @@ def test_error_of_the_model_is_not_replaced(x):
     with pytest.raises(KeyError, match="mine"), regard.edit(module) as edits:
         edits["*"].ablate()
         raise KeyError("mine")
+
+
+@pytest.mark.parametrize(
+    "several", [[3, 4], (3, 4), {3, 4}, range(3, 5), np.array([3, 4]), torch.tensor([3, 4])]
+)
+def test_positions_may_be_any_collection_of_integers(several):
+    with (
+        regard.watch(model := regard.MultiHeadAttention(12, heads=3)) as capture,
+        regard.edit(model) as edits,
+    ):
+        edits["*"].block(queries=several, keys=several)
+        model(torch.randn(2, 6, 12))
+    assert (capture[0].weights[:, :, 3:5, 3:5] == 0).all()
+    assert (capture[0].weights[:, :, :3] > 0).all()
+
+
+@pytest.mark.parametrize("one", [2, np.int64(2), torch.tensor(2)])
+def test_head_and_position_may_be_a_single_integer(one):
+    with (
+        regard.watch(model := regard.MultiHeadAttention(12, heads=3)) as capture,
+        regard.edit(model) as edits,
+    ):
+        edits["*"].heads(one).block(keys=one)
+        model(torch.randn(2, 6, 12))
+    weights = capture[0].weights
+    assert (weights[:, 2, :, 2] == 0).all() and (weights[:, :2] > 0).all()
+
+
+@pytest.mark.parametrize("wrong", ["1", [0.5], torch.tensor([True, False]), [None]])
+def test_heads_that_are_no_integers_are_refused(wrong, unchecked):
+    with (
+        pytest.raises(TypeError, match="heads must be integers, but one is a"),
+        regard.edit(regard.MultiHeadAttention(12, heads=3)) as edits,
+    ):
+        edits["*"].heads(wrong)
+
+
+def test_weights_that_are_no_tensor_are_refused(unchecked):
+    with (
+        pytest.raises(
+            TypeError, match=r"pattern must be a name, a tensor .* but it is of type list"
+        ),
+        regard.edit(regard.MultiHeadAttention(12, heads=3)) as edits,
+    ):
+        edits["*"].set_weights([[1.0]])

@@ -25,7 +25,7 @@ works, from a torch call to a picture:
    its origin, which is followed through views, products and joins. Heads were split from a
    projection, windows from the rows that are attended to; the rest is the batch. Where nothing is
    known, axes are taken in torch's order, and the record says which are uncertain.
-5. **Lineage** (`lineage.py`, `call_site.py`). Where queries and keys were projected from decides
+5. **Lineage** (`lineage.py`, `call_site.py`, `graph_names.py`). Where queries and keys were projected from decides
    whether attention is "self", "causal" or "cross"; whether keys were appended to a cache decides
    whether a call is a generation step. The Python stack names the module and line that called.
 6. **Records** (`record.py`). A `CapturedAttention` keeps the weights or their summary

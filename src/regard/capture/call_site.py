@@ -15,6 +15,8 @@ from typing import NamedTuple
 from torch import Tensor, nn
 from torch.jit import ScriptModule
 
+from regard.capture.graph_names import names_of_nodes, running_node
+
 _READS_LOCALS = {"locals", "vars", "eval", "exec", "f_locals"}  # names that give access to locals
 _MODULE_CALL = nn.Module._call_impl.__code__
 
@@ -59,6 +61,11 @@ class ModuleNames:
             for name, module in model.named_modules()
         }
         self._model = model
+        self._nodes = {  # of graphs: by node, the full name of the module that it comes from
+            id(module): self._full_names(module, names)
+            for module in model.modules()
+            if (names := names_of_nodes(module))
+        }
 
     def constants(self) -> Iterator[Tensor]:
         """Yield the parameters and buffers of the model."""
@@ -67,7 +74,8 @@ class ModuleNames:
 
     def all(self) -> list[str]:
         """Return all names."""
-        return list(self._names.values())
+        in_graphs = (name for names in self._nodes.values() for name in names.values())
+        return list(dict.fromkeys((*self._names.values(), *in_graphs)))
 
     def any_match(self, pattern: str) -> bool:
         """Return whether a pattern such as "decoder.*" matches any of the names."""
@@ -124,7 +132,14 @@ class ModuleNames:
 
     def _site_at(self, frame: FrameType, module: nn.Module) -> CallSite:
         location = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-        return CallSite(self._names[id(module)], location, module)
+        name = self._names[id(module)]
+        if id(module) in self._nodes:
+            name = self._nodes[id(module)].get(running_node(frame), name)
+        return CallSite(name, location, module)
+
+    def _full_names(self, module: nn.Module, names: dict[str, str]) -> dict[str, str]:
+        prefix = "" if module is self._model else f"{self._names[id(module)]}."
+        return {node: f"{prefix}{name}" for node, name in names.items()}
 
 
 def _first_argument(frame: FrameType) -> object:

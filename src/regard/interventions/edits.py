@@ -1,13 +1,16 @@
 """The object that `regard.edit` yields: modules and heads are selected, then changed."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from operator import index
+from typing import Any, SupportsIndex
 
+import numpy as np
 from torch import Tensor
 
 from regard.capture.call_site import ModuleNames
-from regard.errors import RegardError, unknown_name
+from regard.errors import RegardError, unknown_name, wrong_type
 from regard.interventions.editable import EditableAttention
 from regard.interventions.operations import (
     PATTERNS,
@@ -20,6 +23,9 @@ from regard.interventions.operations import (
     WeightFunction,
     WeightReplacement,
 )
+
+Indices = SupportsIndex | Iterable[SupportsIndex] | Tensor | np.ndarray
+"""An index or several: of heads, or of positions."""
 
 
 class Edit:
@@ -75,7 +81,10 @@ class Edits:
 
         Raises:
             RegardError: if the model has no such module.
+            TypeError: if the pattern is no string.
         """
+        if not isinstance(pattern, str):
+            raise wrong_type("the name of a module", "a string", pattern)
         if not self._names.any_match(pattern):
             raise unknown_name("module", pattern, self._names.all())
         return Selection(self, pattern)
@@ -110,7 +119,7 @@ class Selection:
     def __init__(self, edits: Edits, pattern: str, heads: list[int] | None = None) -> None:
         self._edits, self._pattern, self._heads = edits, pattern, heads
 
-    def heads(self, heads: int | Sequence[int]) -> "Selection":
+    def heads(self, heads: Indices) -> "Selection":
         """Select some heads; all are selected by default.
 
         Args:
@@ -118,10 +127,9 @@ class Selection:
 
         Raises:
             RegardError: if there is no index, or one is negative.
+            TypeError: if one is no integer.
         """
-        chosen = [heads] if isinstance(heads, int) else list(heads)
-        if not chosen or min(chosen) < 0:
-            raise RegardError(f"heads must be indices from 0, at least one, but they are {chosen}")
+        chosen = as_indices("heads", heads)
         return Selection(self._edits, self._pattern, list(dict.fromkeys(chosen)))
 
     def ablate(self, mode: str = "zero", *, reference: Mapping[str, Tensor] | None = None) -> None:
@@ -143,8 +151,8 @@ class Selection:
 
     def block(
         self,
-        queries: Collection[int] | None = None,
-        keys: Collection[int] | None = None,
+        queries: Indices | None = None,
+        keys: Indices | None = None,
         *,
         renormalise: bool = True,
     ) -> None:
@@ -158,15 +166,13 @@ class Selection:
 
         Raises:
             RegardError: if a position is negative, or neither queries nor keys are given.
+            TypeError: if a position is no integer.
         """
         if queries is None and keys is None:
             raise RegardError("block needs queries= or keys=; ablate() removes whole heads")
-        for name, positions in (("queries", queries), ("keys", keys)):
-            if positions is not None and (not positions or min(positions) < 0):
-                raise RegardError(
-                    f"{name} must be positions from 0, at least one, but they are {list(positions)}"
-                )
-        self._add(Knockout(queries, keys, renormalise))
+        rows = None if queries is None else as_indices("queries", queries)
+        columns = None if keys is None else as_indices("keys", keys)
+        self._add(Knockout(rows, columns, renormalise))
 
     def set_weights(self, pattern: Pattern | Tensor | WeightFunction) -> None:
         """Replace the weights.
@@ -179,9 +185,13 @@ class Selection:
 
         Raises:
             RegardError: if no pattern has this name.
+            TypeError: if it is neither a name, a tensor nor a function.
         """
         if isinstance(pattern, str) and pattern not in PATTERNS:
             raise unknown_name("pattern", pattern, PATTERNS)
+        if not isinstance(pattern, str | Tensor) and not callable(pattern):
+            expected = "a name, a tensor (batch, head, query, key) or a function of one"
+            raise wrong_type("pattern", expected, pattern)
         self._add(WeightReplacement(pattern))
 
     def scale(self, *, temperature: float) -> None:
@@ -209,6 +219,24 @@ class Selection:
 
     def _add(self, operation: Operation) -> None:
         self._edits.add(Edit(self._pattern, self._heads, operation))
+
+
+def as_indices(name: str, given: Indices) -> list[int]:
+    """Return indices as a list, from one or several of them, an array or a tensor.
+
+    Raises:
+        RegardError: if there is none, or one is negative.
+        TypeError: if one is no integer.
+    """
+    values: Any = given.tolist() if isinstance(given, Tensor | np.ndarray) else given
+    chosen = list(values) if isinstance(values, Iterable) else [values]
+    for value in chosen:
+        if isinstance(value, bool | np.bool_) or not isinstance(value, SupportsIndex):
+            raise TypeError(f"{name} must be integers, but one is a {type(value).__name__}")
+    chosen = [index(value) for value in chosen]
+    if not chosen or min(chosen) < 0:
+        raise RegardError(f"{name} must be indices from 0, at least one, but they are {chosen}")
+    return chosen
 
 
 def matches(pattern: str, name: str) -> bool:
