@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -118,3 +119,12 @@ def test_pruning_benchmark_removes_heads_in_three_orders():
     least_first, _, most_first = half
     assert least_first > 50 > most_first
     assert max(none) < 5
+
+
+def test_browser_benchmark_compares_sizes_words_and_times():
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed")
+    output = run_bench("browser.py", "--sentences", "12", "--timed", "12")
+    rows = re.findall(r"^\| (\w+) \| (\d\.\d\d) \| 12 of 12 \| \d+ of 12 \|$", output, re.M)
+    assert [name for name, _ in rows] == ["float32", "float16", "int8"]
+    assert re.search(r"^\| page's modules in node.*( \| \d+ ms, \d+ ms){2} \|$", output, re.M)
