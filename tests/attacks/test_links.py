@@ -11,7 +11,7 @@ from helpers.tiny_corpus import TINY, tiny_corpus
 from helpers.training import discard
 from regard._support import files
 from regard.errors import RegardError
-from regard.runs import RunFolder
+from regard.runs import RunFolder, find_run
 from regard.training import train
 
 SECRET = "important"
@@ -33,7 +33,8 @@ def temp_of(path):
 @pytest.fixture
 def hostile_run(tmp_path):
     """A run of the demo model, whose author may put anything into its folder."""
-    path = shutil.copytree(regard.load("demo-model").folder.path, tmp_path / "run")
+    demo_model, is_cache = find_run("demo-model"), shutil.ignore_patterns("ctranslate2")
+    path = shutil.copytree(demo_model, tmp_path / "run", ignore=is_cache)
     (path / "ctranslate2").mkdir()
     return path
 
