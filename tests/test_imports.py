@@ -33,6 +33,7 @@ MAY_IMPORT = {
         "positions",
     },
     "browser": {
+        "_support",
         "attention",
         "config",
         "data",

@@ -6,6 +6,7 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 
+from regard._support.linear import Linear
 from regard.attention.beam_cache import BeamTree
 from regard.attention.call import prepare_bias
 from regard.attention.functional import AttentionOutput, attend, look
@@ -75,12 +76,12 @@ class MultiHeadAttention(nn.Module):
         self.key_heads = heads if key_heads is None else key_heads
         _check_heads(width, heads, self.key_heads, head_width)
         self.head_width = head_width or width // heads
-        self.query = nn.Linear(width, heads * self.head_width, bias)
-        self.key = nn.Linear(key_width or width, self.key_heads * self.head_width, bias)
-        self.value = nn.Linear(
+        self.query = Linear(width, heads * self.head_width, bias)
+        self.key = Linear(key_width or width, self.key_heads * self.head_width, bias)
+        self.value = Linear(
             value_width or key_width or width, self.key_heads * self.head_width, bias
         )
-        self.out = nn.Linear(heads * self.head_width, width, bias)
+        self.out = Linear(heads * self.head_width, width, bias)
         for projection in (self.query, self.key, self.value, self.out):
             nn.init.xavier_uniform_(projection.weight)
             if bias:

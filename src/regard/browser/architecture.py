@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import nn
 
+from regard._support.linear import Linear
 from regard.attention import (
     Additive,
     Bilinear,
@@ -193,7 +194,7 @@ class _Describer:
         }
 
     def linear(self, name: str, linear: nn.Linear) -> Record:
-        if type(linear) is not nn.Linear:
+        if type(linear) not in (nn.Linear, Linear):
             raise _unsupported(f"the projection {linear}")
         bias = None if linear.bias is None else self.table.add(f"{name}.bias", linear.bias)
         return {"weight": self.table.add(f"{name}.weight", linear.weight), "bias": bias}

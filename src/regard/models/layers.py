@@ -11,6 +11,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding, gelu, relu
 
+from regard._support.linear import Linear
 from regard.attention import BeamTree, KeyValues, KVCache, MultiHeadAttention
 from regard.errors import RegardError
 from regard.masks import Mask
@@ -95,8 +96,8 @@ class FeedForward(nn.Module):
         activation: str = "relu",
     ) -> None:
         super().__init__()
-        self.up = nn.Linear(width, ffn_width)
-        self.down = nn.Linear(ffn_width, width)
+        self.up = Linear(width, ffn_width)
+        self.down = Linear(ffn_width, width)
         self.dropout = dropout
         self.activation = activation
         for layer in (self.up, self.down):

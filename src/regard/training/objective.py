@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard._support.linear import fast_products
 from regard.data import PAD, Batch
 from regard.models import Seq2SeqModel
 from regard.training.fused_cross_entropy import linear_cross_entropy
@@ -42,6 +43,7 @@ class Objective(nn.Module):
         self.label_smoothing = label_smoothing
         self.alignment_weight, self.alignment_layer = alignment_weight, alignment_layer
 
+    @fast_products()
     def forward(self, batch: Batch) -> Losses:
         """Decode the targets with teacher forcing, and sum the loss over their tokens."""
         model = self.model
