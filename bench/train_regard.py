@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import torch
 
+from regard._support.resources import keep_freed_memory
 from regard.data import Batch
 from regard.models import build
 from regard.runs import RunFolder
@@ -69,7 +70,7 @@ def make_loop(data: TrainingData, group: Distributed) -> TrainingLoop:
 def main() -> None:
     """Train in turns."""
     folder = RunFolder(Path(sys.argv[1]))
-    with init_distributed() as group:
+    with init_distributed() as group, keep_freed_memory():
         loop = make_loop(open_data(folder, folder.read_settings()[0]), group)
         if group.is_main:
             count = sum(parameter.numel() for parameter in loop.objective.parameters())

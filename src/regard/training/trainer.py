@@ -12,6 +12,7 @@ from torch import nn
 
 from regard._support import files
 from regard._support.progress import echo_to_stderr, format_duration
+from regard._support.resources import keep_freed_memory
 from regard._support.text import count
 from regard.config import RunConfig
 from regard.data import Corpus
@@ -157,7 +158,7 @@ def train(
             group = stack.enter_context(workers.join())
         with group.raise_together():
             data = check_data(data) if group.is_main else open_data(folder, config)
-        with limit_threads(config):
+        with limit_threads(config), keep_freed_memory():
             Trainer(folder, data, group, echo, callbacks).run()
     return load(folder.path)
 

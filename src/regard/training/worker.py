@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from threading import Thread
 
+from regard._support.resources import keep_freed_memory
 from regard.errors import RegardError
 from regard.runs import RunFolder
 from regard.training.distributed import join_processes
@@ -36,6 +37,7 @@ def main() -> None:
         with (
             join_processes(int(rank), int(world_size), Path(rendezvous)) as group,
             limit_threads(config),
+            keep_freed_memory(),
         ):
             with group.raise_together():
                 data = open_data(folder, config)
