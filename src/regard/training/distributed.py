@@ -63,7 +63,7 @@ class Distributed:
             return model
         devices = [self.device.index] if self.device.type == "cuda" else None
         # the buffers are position tables, which grow in each process with its longest sentence
-        options: dict[str, Any] = {_SYNC_BUFFERS: False}
+        options: dict[str, Any] = {_SYNC_BUFFERS: False, "gradient_as_bucket_view": True}
         return DistributedDataParallel(model, device_ids=devices, **options)
 
     def all_reduce(self, *values: float) -> list[float]:

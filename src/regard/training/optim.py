@@ -115,7 +115,8 @@ class Muon(torch.optim.AdamW):
         directions = self.group.map_shards(newton_schulz, momentum)
         step_size = group["lr"] * ADAM_RMS * sqrt(max(matrices[0].shape))
         for matrix, direction in zip(matrices, directions, strict=True):
-            matrix.mul_(1 - group["lr"] * group["weight_decay"])
+            if group["weight_decay"]:
+                matrix.mul_(1 - group["lr"] * group["weight_decay"])
             matrix.add_(shard_like(direction, matrix), alpha=-step_size)
             matrix.grad = None
 
