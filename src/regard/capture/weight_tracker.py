@@ -18,13 +18,14 @@ import torch
 from torch import Tensor
 
 from regard.capture.axes import AxisTracker
-from regard.capture.axis_labels import Axis, Origin, aliased, origins_of
+from regard.capture.axis_labels import Axis, Origin, origins_of
 from regard.capture.call_site import CallSite
 from regard.capture.edge_matching import EdgeMatcher
 from regard.capture.equations import Equation, Letters
 from regard.capture.function_call import FunctionCall
 from regard.capture.lineage import Lineage, is_convolution, keeps_channels, tensors_in
 from regard.capture.matching import ProductMatcher
+from regard.capture.pools import FeaturePools
 from regard.capture.scatter import SCATTER_SUMS, scatter_sum
 from regard.capture.score_products import ScoreTracker
 from regard.capture.tensor_map import TensorMap
@@ -98,7 +99,7 @@ class WeightTracker:
         self._log_weights = TensorMap[tuple[str, Any]]()  # logarithms: normaliser and its axis
         self._log_sums = TensorMap[Any]()
         self._roots: dict[int, Root] = {}
-        self._pooled: dict[Origin, frozenset[int]] = {}  # axes of contexts that are features
+        self._pools = FeaturePools(axes)
         self._retracted: list[frozenset[int]] = []
         self._ids = count()
 
@@ -140,8 +141,10 @@ class WeightTracker:
             return match
         position = self._position(inputs) if self._tracked else None
         if position is None:
-            if self._pooled:
-                self._retract_linear(call)
+            for roots in self._pools.multiplied(call):
+                self._retracted.append(roots)
+                for number in roots:
+                    self._roots[number].state = "not attention"
             if name in _RESHAPES and inputs and inputs[0] in self._pending:
                 self._reshaped[out] = self._pending[inputs[0]]
             if name in _MAY_START or self._sums:
@@ -303,7 +306,7 @@ class WeightTracker:
         )
         match = self._match(tracked, product)
         if isinstance(call.out, Tensor):
-            self._mark_pooled(equation, term, product.values_term, tracked.roots, call.out)
+            self._pools.mark(equation, own, values, tracked.roots, call.out)
         return match
 
     def _is_partial(self, tracked: TrackedWeights, equation: Equation, own: int) -> bool:
@@ -329,51 +332,6 @@ class WeightTracker:
             for number in tracked.roots:
                 self._roots[number].is_softmax = True
         return is_partial
-
-    def _mark_pooled(
-        self,
-        equation: Equation,
-        term: Letters,
-        values_term: Letters,
-        roots: frozenset[int],
-        out: Tensor,
-    ) -> None:
-        """Mark the axes of a context that are features: of which there is one pool each.
-
-        They are heads of pooling, or the keys of linear attention: that depends on what follows.
-        """
-        axes = self._axes.axes(out)
-        own = [n for n, x in enumerate(equation.result) if x in term and x not in values_term]
-        own = [n for n in own if axes[n] and all(f.origin.is_feature for f in axes[n])]
-        if own:
-            marked = tuple(aliased(x) if n in own else x for n, x in enumerate(axes))
-            self._axes.relabel(out, marked, is_constant=self._axes.is_constant(out))
-            self._pooled |= {f.origin: roots for n in own for f in marked[n]}
-
-    def _retract_linear(self, call: FunctionCall) -> None:
-        """Retract pools of features if queries are multiplied with them: linear attention."""
-        if (equation := call.equation()) is None:
-            return
-        for n, (tensor, term) in enumerate(zip(equation.operands, equation.terms, strict=True)):
-            others = [
-                (x, letters)
-                for m, (x, letters) in enumerate(
-                    zip(equation.operands, equation.terms, strict=True)
-                )
-                if m != n and not self._axes.is_constant(x)
-            ]
-            for letter, axis in zip(term, self._axes.axes(tensor), strict=True):
-                is_summed = letter not in equation.result
-                roots = {self._pooled[f.origin] for f in axis if f.origin in self._pooled}
-                if is_summed and roots and any(letter in letters for _, letters in others):
-                    for found in roots:
-                        self._retract(found)
-
-    def _retract(self, roots: frozenset[int]) -> None:
-        self._retracted.append(roots)
-        self._pooled = {origin: x for origin, x in self._pooled.items() if x != roots}
-        for number in roots:
-            self._roots[number].state = "not attention"
 
     def _is_product_of_weights(self, equation: Equation, other: int) -> bool:
         tensor = equation.operands[other]

@@ -1,0 +1,69 @@
+"""Pools of values, one per feature: heads of pooling, or the first half of linear attention.
+
+Both are a softmax over positions of features, times values. It is linear attention, which has no
+weights of pairs of queries and keys, if queries are multiplied with the pools later.
+"""
+
+from torch import Tensor
+
+from regard.capture.axes import AxisTracker
+from regard.capture.axis_labels import Axis, Origin, aliased
+from regard.capture.equations import Equation, Letters
+from regard.capture.function_call import FunctionCall
+
+
+class FeaturePools:
+    """The axes of contexts that have one pool per feature, and the softmaxes that made them."""
+
+    def __init__(self, axes: AxisTracker) -> None:
+        self._axes = axes
+        self._roots: dict[Origin, frozenset[int]] = {}
+
+    def mark(
+        self, equation: Equation, weights: int, values: int, roots: frozenset[int], out: Tensor
+    ) -> None:
+        """Mark the axes of a context that are features of the weights alone.
+
+        Args:
+            equation: the product of weights with values.
+            weights: index of its operand.
+            values: index of its operand.
+            roots: the softmaxes that the weights come from.
+            out: the context.
+        """
+        axes = self._axes.axes(out)
+        own = set(equation.terms[weights]) - set(equation.terms[values])
+        pools = [
+            n
+            for n, letter in enumerate(equation.result)
+            if letter in own and axes[n] and all(f.origin.is_feature for f in axes[n])
+        ]
+        if pools:
+            marked = tuple(aliased(x) if n in pools else x for n, x in enumerate(axes))
+            self._axes.relabel(out, marked, is_constant=self._axes.is_constant(out))
+            self._roots |= {f.origin: roots for n in pools for f in marked[n]}
+
+    def multiplied(self, call: FunctionCall) -> list[frozenset[int]]:
+        """Return, once, the softmaxes whose pools a call multiplies with computed vectors."""
+        if not self._roots or (equation := call.equation()) is None:
+            return []
+        found = {
+            roots
+            for n, (tensor, term) in enumerate(zip(equation.operands, equation.terms, strict=True))
+            for letter, axis in zip(term, self._axes.axes(tensor), strict=True)
+            if letter not in equation.result and letter in self._computed(equation, n)
+            for roots in self._roots_of(axis)
+        }
+        self._roots = {origin: x for origin, x in self._roots.items() if x not in found}
+        return list(found)
+
+    def _computed(self, equation: Equation, operand: int) -> set[object]:
+        """Return the letters of all operands but one that are no parameters."""
+        pairs = enumerate(zip(equation.operands, equation.terms, strict=True))
+        others: list[Letters] = [
+            term for n, (x, term) in pairs if n != operand and not self._axes.is_constant(x)
+        ]
+        return {letter for term in others for letter in term}
+
+    def _roots_of(self, axis: Axis) -> list[frozenset[int]]:
+        return [self._roots[f.origin] for f in axis if f.origin in self._roots]
