@@ -204,8 +204,11 @@ class AxisTracker:
         dim, indices = picked
         axes = self.axes(call.args[0])
         if len(indices) == 1 and indices[0].ndim == 1:
-            new: Axes | None = (gathered_axis(axes[dim], indices[0]),)
+            rows = gathered_axis(axes[dim], indices[0])
             self._has_gathers = True
+            for factor in rows:
+                factor.origin.is_flat = len(axes) == 2 and dim == 0
+            new: Axes | None = (rows,)
         else:
             shape = torch.broadcast_shapes(*(index.shape for index in indices))
             new = self._elementwise(indices, torch.empty(shape, device="meta"))
@@ -221,7 +224,10 @@ class AxisTracker:
     def _scattered(self, summed: ScatterSum, out: Tensor) -> Axes:
         """Return the axes of a sum by index: those of its source, but rows of its own."""
         axes = self.axes(summed.source)
-        return (*axes[: summed.dim], new_axis(out.shape[summed.dim]), *axes[summed.dim + 1 :])
+        rows = new_axis(out.shape[summed.dim])
+        for factor in rows:
+            factor.origin.is_flat = out.ndim == 2 and summed.dim == 0
+        return (*axes[: summed.dim], rows, *axes[summed.dim + 1 :])
 
     def _unfolded(self, call: FunctionCall) -> Axes | None:
         """Return the axes (batch, channel · offset, window) of the sliding windows of an image."""

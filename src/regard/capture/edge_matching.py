@@ -8,7 +8,7 @@ from regard.capture.axes import AxisTracker
 from regard.capture.axis_labels import Axis, Gather, origins_of
 from regard.capture.calls import EdgeWeights
 from regard.capture.scatter import ScatterSum
-from regard.capture.tracked_weights import MatchedAttention, PendingProduct
+from regard.capture.tracked_weights import SCATTERED, MatchedAttention, PendingProduct
 
 
 class EdgeMatcher:
@@ -25,7 +25,9 @@ class EdgeMatcher:
         others = dict(zip(product.values_term, values_axes, strict=True))
         edges = self._axes.axes(summed.source)[summed.dim]
         letters = [n for n in own.keys() & others if edges and edges in (own[n], others[n])]
-        if len(letters) != 1 or not tracked.normalised <= origins_of([own[letters[0]]]):
+        if len(letters) != 1 or tracked.normaliser != SCATTERED:
+            return None  # a sum over experts, whose outputs are also added by index
+        if not tracked.normalised <= origins_of([own[letters[0]]]):
             return None
         picked = _picked_keys(others[letters[0]], summed)
         shared = set(others)

@@ -13,6 +13,8 @@ from regard.capture.calls import EdgeWeights, MaterializedWeights
 from regard.capture.equations import Letters
 from regard.capture.score_products import ScoreProduct
 
+SCATTERED = "scatter softmax"  # a normaliser: exponentials are divided by their sum by index
+
 
 @dataclass(slots=True)
 class Root:

@@ -30,6 +30,7 @@ from regard.capture.scatter import SCATTER_SUMS, scatter_sum
 from regard.capture.score_products import ScoreTracker
 from regard.capture.tensor_map import TensorMap
 from regard.capture.tracked_weights import (
+    SCATTERED,
     MatchedAttention,
     PendingProduct,
     Root,
@@ -63,7 +64,6 @@ _MAY_START = {"log_softmax", "logsumexp", "sub", "exp", "div", *_SUMS, *_NORMALI
 _NOT_WEIGHTS = {"argmax", "argmin", "max", "min", "amax", "amin", "topk", "sort", "argsort", "log"}
 _NOT_WEIGHTS |= {"eq", "ne", "lt", "gt", "le", "ge", "any", "all", "multinomial", "isnan", "isinf"}
 
-_SCATTERED = "scatter softmax"
 _JOINS = {"cat", "stack", "concat"}
 _PLAIN_NAMES = {
     **dict.fromkeys(("__itruediv__", "__truediv__", "true_divide", "divide"), "div"),
@@ -201,7 +201,7 @@ class WeightTracker:
             self._start(normaliser, scores, dim, out)
         elif name == "div" and scores in self._exponentials and self._is_sum_of(inputs):
             is_scattered = bool(self._sums[inputs[1]].scattered)
-            normaliser = _SCATTERED if is_scattered else "exp / sum"
+            normaliser = SCATTERED if is_scattered else "exp / sum"
             self._start(normaliser, scores, self._divided_axis(inputs), out)
         elif name == "exp" and not self._may_be_scores(scores):
             self._exponentials[out] = True
@@ -522,7 +522,7 @@ class WeightTracker:
             for number in tracked.roots:  # a softmax by hand
                 self._roots[number].is_softmax = True
         if tracked.normaliser == "exp" and scattered and not tracked.applied:
-            return replace(tracked, normaliser=_SCATTERED)
+            return replace(tracked, normaliser=SCATTERED)
         if tracked.normaliser in _NORMALISERS and not tracked.applied:
             return replace(tracked, normaliser=f"{tracked.normaliser} / sum")
         return tracked.with_applied("renormalise")

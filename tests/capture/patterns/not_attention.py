@@ -79,6 +79,30 @@ class ExpertsLoop(Experts):
         return out.view_as(x)
 
 
+@pattern("self", may_be_listed=True)
+class SortedRouting(Experts):
+    """JetMoE: tokens are sorted by their expert, whose outputs are added by index."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes)
+        self.q, self.k, self.v = (sharp_linear(sizes.width, sizes.width) for _ in range(3))
+
+    def forward(self, x):
+        rows = x.flatten(0, 1)
+        scores, chosen = self.gate(rows).topk(1, dim=1)
+        gates = scores.softmax(dim=1)
+        order = chosen.flatten().sort(0).indices
+        outputs = self.experts[0](rows[order]) * gates.flatten()[order][:, None]
+        x = torch.zeros_like(rows).index_add(0, order, outputs).view_as(x)
+        q, k, v = (
+            layer(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for layer in (self.q, self.k, self.v)
+        )
+        attn = (q @ k.mT * self.scale).softmax(-1)
+        self.note(attn)
+        return (attn @ v).transpose(1, 2).flatten(2)
+
+
 @pattern(not_attention=("SwitchRouting",))
 class SwitchRouting(Experts):
     """Switch Transformer: the probability of the best expert scales its output."""
