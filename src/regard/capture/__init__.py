@@ -25,9 +25,10 @@ works, from a torch call to a picture:
    its origin, which is followed through views, products and joins. Heads were split from a
    projection, windows from the rows that are attended to; the rest is the batch. Where nothing is
    known, axes are taken in torch's order, and the record says which are uncertain.
-5. **Lineage** (`lineage.py`, `call_site.py`, `graph_names.py`). Where queries and keys were projected from decides
-   whether attention is "self", "causal" or "cross"; whether keys were appended to a cache decides
-   whether a call is a generation step. The Python stack names the module and line that called.
+5. **Lineage** (`lineage.py`, `call_site.py`, `graph_names.py`). Where queries and keys were
+   projected from decides whether attention is "self", "causal" or "cross"; whether keys were
+   appended to a cache decides whether a call is a generation step. The Python stack names the
+   module and line that called; in exported graphs, the module that the running node comes from.
 6. **Records** (`record.py`). A `CapturedAttention` keeps the weights or their summary
    (`call_summary.py`), and appends the steps of a generation that continue its keys and the chunks
    of queries of one call. `capture.py` holds the records of one `watch`.
