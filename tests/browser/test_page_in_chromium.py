@@ -143,9 +143,8 @@ def test_viewer_has_every_layer_and_head_of_the_sentence(open_translator, run):
     expect(window.get_by_role("tab")).to_have_text(["Encoder", "Decoder", "Cross-attention"])
     expect(window.locator(".attention-view .caption")).to_contain_text("Cross-attention")
     window.get_by_role("tab", name="Encoder").click()
-    type_text(
-        window, "She gave the book to her brother."
-    )  # the next sentence is shown at the same place
+    type_text(window, "She gave the book to her brother.")  # shown at the same place
+    expect(window.locator(".attention-view h2")).to_contain_text("She gave")
     expect(window.locator(".attention-view .caption")).to_contain_text("Encoder")
 
 
