@@ -147,7 +147,7 @@ def test_vectors_of_every_style_give_its_weights(name):
         torch.testing.assert_close(spread.nan_to_num(), torch.zeros_like(spread), atol=1e-4, rtol=0)
 
 
-@pytest.mark.parametrize("name", WITHOUT_VECTORS)
+@pytest.mark.parametrize("name", sorted(WITHOUT_VECTORS))
 def test_scores_that_are_no_product_of_queries_and_keys_have_no_vectors(name):
     capture = run_pattern(name)
     assert all(record.vectors is None for record in capture)

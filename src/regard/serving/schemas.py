@@ -1,5 +1,6 @@
 """Request and response bodies of LibreTranslate's API, and the limits of a request."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -8,7 +9,6 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
-    ValidatorFunctionWrapHandler,
     WrapValidator,
 )
 from pydantic_core import PydanticCustomError
@@ -33,13 +33,13 @@ MAX_ALTERNATIVES = 10
 def _with_message(message: str) -> WrapValidator:
     """Replace pydantic's errors, of which a union has one for each type, by one message."""
 
-    def validate(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    def replace_errors(value: Any, validate: Callable[[Any], Any]) -> Any:
         try:
             return validate(value)
         except ValidationError as error:
             raise PydanticCustomError("union_type", "Input should {it}", {"it": message}) from error
 
-    return WrapValidator(validate)
+    return WrapValidator(replace_errors)
 
 
 def _refuse_boolean(value: Any) -> Any:
