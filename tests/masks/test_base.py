@@ -215,7 +215,7 @@ OPERATIONS += [lambda x: causal() | x]
     [
         (torch.zeros(5, 7), "mask must be boolean.*but it is torch.float32.*as bias="),
         (torch.ones(5, 7).long(), r"mask must be boolean.*torch.int64; pass mask\.bool\(\)"),
-        ([[True]], r"mask must be a mask or a boolean tensor.*is a list; regard\.masks has"),
+        ([[True]], r"a mask or a boolean tensor, but it is of type list; regard\.masks has"),
     ],
     ids=["float", "int", "list"],
 )

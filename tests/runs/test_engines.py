@@ -180,12 +180,17 @@ def test_converted_model_of_other_parameters_is_made_again(path):
     assert regard.load(path).translate(TEXT).text == expected.text
 
 
-def test_checkpoint_and_shipped_run_are_converted_in_memory(path):
+def test_checkpoint_is_converted_in_memory(path):
     regard.load(path, checkpoint=0).translate(TEXT)
     assert not (path / "ctranslate2").exists()
+
+
+def test_shipped_run_is_converted_in_memory_however_its_path_is_written(monkeypatch):
     shipped = regard.load("demo-model")
-    shipped.translate(TEXT)
-    assert not shipped.folder.engine_cache.exists()
+    monkeypatch.chdir(shipped.folder.path.parent)
+    for path in ("demo-model", "../pretrained/demo-model", shipped.folder.path):
+        regard.load(path).translate(TEXT)
+        assert not shipped.folder.engine_cache.exists()
 
 
 def test_folder_that_cannot_be_written_does_not_prevent_translation(path):

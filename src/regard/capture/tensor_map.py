@@ -46,10 +46,9 @@ class TensorMap(Generic[Value]):
         return value
 
     def __getitem__(self, tensor: Tensor) -> Value:
-        entry = self._entries[id(tensor)]
-        if entry() is not tensor:
-            raise KeyError(id(tensor))
-        value: Value = entry.value
+        if tensor not in self:  # drop the entry of a dead tensor that had the same id
+            self._entries.pop(id(tensor), None)
+        value: Value = self._entries[id(tensor)].value
         return value
 
     def __setitem__(self, tensor: Tensor, value: Value) -> None:

@@ -137,6 +137,11 @@ class RunFolder:
         return self.path / "data"
 
     @property
+    def is_shipped(self) -> bool:
+        """Whether it is part of the package, in whatever way its path is written."""
+        return self.path.resolve().parent == PRETRAINED.resolve()
+
+    @property
     def engine_cache(self) -> Path:
         """The folder of the model converted for CTranslate2."""
         return self.path / "ctranslate2"

@@ -10,7 +10,7 @@ from regard.errors import RegardError
 from regard.models import build, min_parameters
 from regard.runs import parameters
 from regard.runs.engines import choose_engine
-from regard.runs.folder import PRETRAINED, RunFolder, find_run
+from regard.runs.folder import RunFolder, find_run
 from regard.runs.run import Run
 
 Fingerprint = tuple[tuple[int, int, int] | None, ...]
@@ -66,7 +66,7 @@ def load(
     parameters.load_into(model, tensors, file)
     model = model.to(device).eval()
     # other checkpoints, and the run that the package ships, are converted in memory
-    is_cached = file == folder.model and folder.path.parent != PRETRAINED
+    is_cached = file == folder.model and not folder.is_shipped
     cache = folder.engine_cache if is_cached else None
     chosen = choose_engine(model, tokenizers, cache, engine, quantization)
     return Run(folder, settings, tokenizers, model, chosen)
