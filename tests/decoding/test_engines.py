@@ -230,7 +230,7 @@ def test_prefix_and_samples_are_those_of_torch(tokenizers, tmp_path):
 
 
 @pytest.mark.parametrize("quantization", ["float32", "int8"])
-def test_cpu_decodes_and_scores_batches_that_fit_its_caches(
+def test_cpu_decodes_and_scores_small_batches_together(
     tokenizers, tmp_path, monkeypatch, quantization
 ):
     sizes, translator = [], ctranslate2.Translator
