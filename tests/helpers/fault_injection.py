@@ -51,10 +51,11 @@ def inject(point, number, act):
                 if before is not None:
                     before(*arguments)
                 act()
-            result = function(*arguments, **options)
-            if is_due:
-                act()
-            return result
+            try:
+                return function(*arguments, **options)
+            finally:  # the file to unlink may not exist
+                if is_due:
+                    act()
 
         return wrapped
 
