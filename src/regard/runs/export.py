@@ -204,9 +204,7 @@ def export_html(run: Run, out: Path, quantization: str = "float16") -> str:
     head = {"alignment_head": alignment_head(run)}
     page = render_translator(data._replace(record=data.record | head))
     files.write_file(out, page)
-    return (
-        f"wrote {out}: {len(page.encode()) / 2**20:.1f} MiB, opens in any browser without network"
-    )
+    return f"wrote {out}: {len(page.encode()) / 2**20:.1f} MiB, opens in a browser without network"
 
 
 @contextmanager
