@@ -136,7 +136,7 @@ def test_package_imports_only_what_lies_below_it(package):
 
 # packages that are built on the files of another one, not on its face alone
 MAY_IMPORT_FILES = {
-    ("interventions", "capture"),  # EditMode extends CaptureMode
+    ("interventions", "capture"),  # EditMode extends AttentionMode
     ("capture", "attention"),  # RegardCall runs a backend on some rows
     ("capture", "trace"),  # block_summary needs torch, which the face does not import
     ("cli", "training"),  # distributed alone: the face would import all of training

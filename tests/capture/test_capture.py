@@ -7,7 +7,7 @@ from torch import nn
 from regard import RegardError, load_trace, watch
 from regard.attention import MultiHeadAttention
 from regard.capture.calls import MaterializedWeights
-from regard.capture.capture import classify
+from regard.capture.records import classify
 
 
 class Pair(nn.Module):

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 
-from regard.capture.mask_analysis import (
+from regard.capture.calls.mask_analysis import (
     as_tensor,
     fully_masked_keys,
     is_causal,

@@ -16,7 +16,7 @@ import regard.capture
 from regard.capture.calls import FlexCall
 
 FOLDER = Path(regard.capture.__file__).parent
-FILE = re.compile(r"    ((?:\.\./_support/|calls/)?\w+\.py)")
+FILE = re.compile(r"    ((?:\.\./_support/|\w+/)?\w+\.py)")
 NAME = re.compile(r"      (torch(?:\.\w+)+)\b")
 
 

@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from helpers.summary_reference import summarize_by_formula
-from regard.capture.call_summary import join_summaries, summarize_call
 from regard.capture.calls import MaterializedWeights, SDPACall
+from regard.capture.records import join_summaries, summarize_call
 from regard.trace.block_summary import TensorSummary, heaviest_keys
 
 ALL = slice(None)

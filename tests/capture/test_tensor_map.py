@@ -5,7 +5,7 @@ import gc
 import pytest
 import torch
 
-from regard.capture.tensor_map import TensorMap
+from regard.capture.functions import TensorMap
 
 
 def test_equal_tensors_have_values_of_their_own():

@@ -18,7 +18,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from helpers.watched_models import SelfAttention, attention_by_softmax, sharpen
 from regard import attend, watch
 from regard.attention import FunctionScore, MultiHeadAttention
-from regard.capture.isolation import is_isolated, isolated, side_effect_free_copy
+from regard.capture.calls import side_effect_free_copy
+from regard.capture.modes import is_isolated, isolated
 
 
 class KernelAttention(nn.Module):

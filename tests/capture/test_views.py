@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from regard.capture.axes import AxisTracker
-from regard.capture.axis_labels import axis_sizes
-from regard.capture.function_call import FunctionCall
+from regard.capture.axes.labels import axis_sizes
+from regard.capture.functions import FunctionCall
 
 VIEWS = {
     "view": (2, 3, 4, 5, 6),

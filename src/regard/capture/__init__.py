@@ -3,45 +3,40 @@
 `watch(model)` is a context manager around any forward pass; `Capture` is what it yields. How it
 works, from a torch call to a picture:
 
-1. **Mode** (`capture_mode.py`). A `TorchFunctionMode` sees every torch function, also those
+1. **Modes**. A `TorchFunctionMode` (`attention_mode.py`) sees every torch function, also those
    imported by name. It runs the function unchanged and then examines arguments and result, isolated
-   from autograd and from other modes (`isolation.py`). Compiled models run eagerly meanwhile, and
-   regard's own attention notifies the mode, which is registered as its observer. An error while
-   capturing is noted in the `Capture` and never reaches the model.
+   from autograd and from other modes (`modes.py`). Compiled models run eagerly meanwhile, and
+   regard's own attention notifies the mode, which is registered as its observer. What it recognises
+   becomes a `RecognisedAttention` (`recognised.py`): `capture_mode.py` records it, `gradients.py`
+   adds its gradient, and `regard.edit` replaces its result. An error while capturing is noted in
+   the `Capture` and never reaches the model.
 2. **Recognisers**. Five kinds of attention are recognised: `scaled_dot_product_attention` (that of
    `nn.MultiheadAttention` too, by running a twin of its Python code), `flex_attention`, regard's
    own attention, attention functions of transformers (`attention_interface.py`), and weights that
-   the model computes itself (`weight_tracker.py`): a softmax or another normaliser of scores is
-   followed through dropout, masks, reshapes, mixing of heads and gates to the product with values,
-   which `equations.py` reads however it was written; `matching.py` decides whether it is attention
-   over positions. A softmax over experts, features or classes is not, nor is one whose context
-   queries are multiplied with, as in linear attention: these are listed apart; so is one that
-   never met values. In graphs, weights of edges are normalised and summed by index (`scatter.py`);
-   `edge_matching.py` finds the nodes that they connect.
+   the model computes itself (`weights/`): a softmax or another normaliser of scores is followed
+   through dropout, masks, reshapes, mixing of heads and gates to the product with values, which
+   `functions/equations.py` reads however it was written. A softmax over experts, features or
+   classes is no attention over positions, nor is one whose context queries are multiplied with, as
+   in linear attention: these are listed apart; so is one that never met values. In graphs, weights
+   of edges are normalised and summed by index.
 3. **Calls** (`calls/`). Each becomes a `CapturedCall`, which holds the inputs and recomputes any
    block of the weights (batch, head, query, key), also where a fused kernel never computed them.
-   `mask_analysis.py` finds out whether a mask is causal and which keys are padding.
-4. **Axes** (`axes.py`, `axis_labels.py`, `views.py`, `arrangement.py`). Every axis is labelled with
-   its origin, which is followed through views, products and joins. Heads were split from a
-   projection, windows from the rows that are attended to; the rest is the batch. Where nothing is
-   known, axes are taken in torch's order, and the record says which are uncertain.
-5. **Lineage** (`lineage.py`, `call_site.py`, `graph_names.py`). Where queries and keys were
-   projected from decides whether attention is "self", "causal" or "cross"; whether keys were
-   appended to a cache decides whether a call is a generation step. The Python stack names the
-   module and line that called; in exported graphs, the module that the running node comes from.
-6. **Records** (`record.py`). A `CapturedAttention` keeps the weights or their summary
-   (`call_summary.py`), and appends the steps of a generation that continue its keys and the chunks
-   of queries of one call. `capture.py` holds the records of one `watch`.
+4. **Axes** (`axes/`, `layout/`). Every axis is labelled with its origin, which is followed through
+   views, products and joins. Heads were split from a projection, windows from the rows that are
+   attended to; the rest is the batch. Where nothing is known, axes are taken in torch's order, and
+   the record says which are uncertain.
+5. **Lineage** (`lineage.py`, `call_site/`). Where queries and keys were projected from decides
+   whether attention is "self", "causal" or "cross"; whether keys were appended to a cache decides
+   whether a call is a generation step. The Python stack names the module and line that called; in
+   exported graphs, the module that the running node comes from.
+6. **Records** (`records/`). A `CapturedAttention` keeps the weights or their summary, and appends
+   the steps of a generation that continue its keys and the chunks of queries of one call.
+   `capture.py` holds the records of one `watch`, and `capture_table.py` prints them.
 7. **Trace** (`to_trace.py`). `Capture.trace(source, target)` selects one batch item and attaches
-   tokens: the `regard.trace.Trace` that every picture and analysis reads.
-
-`edited.py` has the weights that `regard.edit` replaced, which records then show.
+   tokens (`token_lists.py`): the `regard.trace.Trace` that every picture and analysis reads.
 
 `huggingface.py` has `trace_hf`, all of this in one call for a model of transformers, and
 `hf_tokens.py` the tokens of such a model's inputs. Neither imports transformers.
-
-`gradients.py` extends the mode for `regard.analysis.attribute`: `watch_gradients` also gives the
-gradient of any scalar with respect to the weights of every record.
 
 `recover.py` is independent of all this: `recover_weights` computes the weights of any function that
 is linear in its values, for what is not recognised.
@@ -49,34 +44,35 @@ is linear in its values, for what is not recognised.
 **Private names of torch**, tested with torch 2.13.0. They may change with any release; a test
 checks that this list is complete and that the installed torch has them.
 
-    capture_mode.py
+    attention_mode.py
       torch._C._current_graph_task_id                       skip recomputation in the backward pass
       torch._C._set_grad_enabled                            computes nothing: skipped
-    mode_stack.py
+    modes.py
       torch.overrides._get_current_function_mode_stack      leave the stack of modes in any order,
       torch.overrides._pop_mode                             as asyncio tasks do; put edits below
       torch.overrides._push_mode                            captures
       torch.utils._device.DeviceContext                     the default device stays below them
-    isolation.py
       torch._C._len_torch_dispatch_stack                    is any dispatch mode active?
       torch._ops._len_torch_dispatch_stack_pre_dispatch     the same during export
       torch.utils._python_dispatch._disable_current_modes   hide recomputation from flop counters,
                                                             selective checkpointing and export
+    calls/score_copy.py
       torch.nn.Module._buffers                              copy a score with buffers of its own
       torch.nn.Module._modules
       torch._dynamo.OptimizedModule._orig_mod               the module that was compiled
-    call_site.py
+    call_site/module_names.py
       torch._dynamo.OptimizedModule._orig_mod               leave the wrapper out of names
+    call_site/frames.py
       torch.nn.Module._call_impl                            recognise the frame of a module's call
-    mask_analysis.py
+    calls/mask_analysis.py
       torch.nn.attention.bias.CausalBias._materialize       read causal biases as tensors
-    axes.py
+    axes/label_store.py
       torch.Tensor._version                                 were buffers, as KV caches, written to?
-    views.py
+    axes/views.py
       torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
-    score_products.py
+    weights/score_products.py
       torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
-    weight_tracker.py
+    weights/tracker.py
       torch._softmax                                        recognised as a softmax
       torch._segment_reduce                                 recognised as a sum by index
       torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
@@ -98,7 +94,7 @@ from regard.capture.capture import Capture
 from regard.capture.capture_mode import watch
 from regard.capture.gradients import GradientCapture, watch_gradients
 from regard.capture.huggingface import trace_hf
-from regard.capture.record import CapturedAttention
+from regard.capture.records import CapturedAttention
 from regard.capture.recover import recover_weights
 from regard.capture.to_trace import windows_to_positions
 

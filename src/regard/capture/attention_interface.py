@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from regard._support.observers import Observers
-from regard.capture.calls.kernel import KernelCall, visible_keys
+from regard.capture.calls import KernelCall, visible_keys
 
 PARAMETERS = ("module", "query", "key", "value", "attention_mask")
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from torch import Tensor
 
-from regard.capture.arrangement import PLAIN_AXES, CallAxes
 from regard.capture.call_site import CallSite, ModelCall
 from regard.capture.calls import CapturedCall
 from regard.capture.hf_tokens import tokens_of_inputs
-from regard.capture.record import CapturedAttention, Keep
+from regard.capture.layout import PLAIN_AXES, CallAxes
+from regard.capture.records import CapturedAttention, Keep, classify, classify_windows
 from regard.capture.to_trace import build_trace
 from regard.errors import RegardError, unknown_name
 from regard.trace import Kind, TokenList, Trace
@@ -346,31 +346,6 @@ class Capture:
                 f"heads must be indices from 0 to {num_heads - 1} for {name}, but they are {heads}"
             )
         return heads
-
-
-def classify(call: CapturedCall, same_rows: bool | None, from_cache: bool = False) -> Kind:
-    """Return the kind of attention: by where queries and keys come from, else by their numbers.
-
-    Fewer queries than keys of the same text are at its end if the keys came from a cache. Otherwise
-    they may be anywhere in it, as a class token is, and count as a text of their own.
-    """
-    queries, keys = call.shape[2], call.shape[3] - call.extra_keys
-    if same_rows is None:
-        same_rows = queries == keys or call.is_causal
-    if not same_rows:
-        return "cross"
-    if call.is_causal or (queries < keys and from_cache):
-        return "causal"
-    return "cross" if queries < keys else "self"
-
-
-def classify_windows(call: CapturedCall, axes: CallAxes, same_rows: bool | None) -> Kind:
-    """Return the kind of attention within windows, whose queries are not the last of the keys."""
-    if same_rows is None:
-        same_rows = axes.is_over_same_rows
-    if not same_rows:
-        return "cross"
-    return "causal" if call.is_causal and call.shape[2] == call.shape[3] else "self"
 
 
 def _format_calls(steps: list[int]) -> str:

@@ -13,17 +13,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from regard.attention import AttentionCall
-from regard.capture.arrangement import PLAIN_AXES, CallAxes
-from regard.capture.attention_interface import AttentionFunctionCall
-from regard.capture.call_site import CallSite, ModuleNames
-from regard.capture.calls import CapturedCall, to_four_axes
+from regard.capture.call_site import ModuleNames
+from regard.capture.calls import CapturedCall
 from regard.capture.capture import Capture
-from regard.capture.capture_mode import FUSED_FUNCTIONS, CaptureMode
-from regard.capture.function_call import FunctionCall
-from regard.capture.isolation import compiled_models_run_eagerly
-from regard.capture.record import CapturedAttention
-from regard.capture.tracked_weights import MatchedAttention
+from regard.capture.capture_mode import CaptureMode
+from regard.capture.modes import compiled_models_run_eagerly
+from regard.capture.recognised import RecognisedAttention
+from regard.capture.records import CapturedAttention
 from regard.errors import RegardError
 
 ToWeights = Callable[[Tensor], Tensor]
@@ -109,70 +105,30 @@ class _GradientMode(CaptureMode):
     def __init__(self, names: ModuleNames, capture: Capture, seen: GradientCapture) -> None:
         super().__init__(names, capture)
         self._seen = seen
-        self._context: Tensor | None = None  # of the call that is being examined
-        self._to_context: ToWeights = to_four_axes
-        self._match: MatchedAttention | None = None
 
-    def on_regard_call(self, call: AttentionCall, run: Callable[[], object]) -> object:
-        """Run a call of regard's own attention, keep its context, and record it."""
+    def on_attention(self, attention: RecognisedAttention) -> Any:
+        """Record a call, and keep the tensor that its gradient comes from."""
+        steps = [record.steps for record in self._capture]
+        result = super().on_attention(attention)
+        changed = [n for n, x in enumerate(self._capture) if n >= len(steps) or x.steps > steps[n]]
+        if changed:
+            self._seen.add(changed[0], _part_of(attention))
+        return result
 
-        def run_and_keep() -> object:
-            result = run()
-            context = result[0] if isinstance(result, tuple) else result
-            self._context = context if isinstance(context, Tensor) else None
-            self._to_context = to_four_axes
-            return result
-
-        return super().on_regard_call(call, run_and_keep)
-
-    def on_attention_function(self, call: AttentionFunctionCall, run: Callable[[], Any]) -> Any:
-        """Run an attention function of transformers, keep its context, and record it."""
-
-        def run_and_keep() -> Any:
-            result = run()
-            self._context = result[0] if isinstance(result, tuple) else result
-            self._to_context = lambda gradient: gradient.transpose(1, 2)
-            return result
-
-        return super().on_attention_function(call, run_and_keep)
-
-    def _examine(self, call: FunctionCall) -> None:
-        if call.name in FUSED_FUNCTIONS:
-            self._context = call.out[0] if isinstance(call.out, tuple) else call.out
-            self._to_context = self._context_layout(call.name, call.args)
-        super()._examine(call)
-
-    def _record_match(self, match: MatchedAttention, out: Any) -> None:
-        self._match = match
-        super()._record_match(match, out)
-        self._match = None
-
-    def _retract(self, roots: frozenset[int]) -> None:
+    def on_retraction(self, roots: frozenset[int]) -> None:
+        """Remove the records of some softmaxes, and what was kept for them."""
         self._seen.remove(self._capture.remove(roots))
 
-    def _record(
-        self,
-        call: CapturedCall,
-        same_rows: bool | None,
-        from_cache: bool,
-        out: Any,
-        axes: CallAxes = PLAIN_AXES,
-        site: CallSite | None = None,
-    ) -> None:
-        steps = [record.steps for record in self._capture]
-        super()._record(call, same_rows, from_cache, out, axes, site)
-        changed = [n for n, x in enumerate(self._capture) if n >= len(steps) or x.steps > steps[n]]
-        if not changed:
-            return  # not a call of this model
-        if self._match is not None:
-            part = _Part(self._match.operand, self._match.to_weights)
-        else:
-            assert self._context is not None, "set before the call is recorded"
-            part = _Part(self._context, _from_context(call, self._to_context))
-        self._seen.add(changed[0], part)
+
+def _part_of(attention: RecognisedAttention) -> _Part:
+    """Return what the gradient of a call's weights is computed from."""
+    match = attention.match
+    if match is not None:
+        return _Part(match.operand, match.to_weights)
+    return _Part(attention.context, _from_context(attention.call, attention.by_head))
 
 
-def _from_context(call: CapturedCall, to_context: ToWeights) -> ToWeights:
+def _from_context(call: CapturedCall, by_head: ToWeights) -> ToWeights:
     """Return how the gradient of a call's context becomes that of its weights: ∂/∂C · Vᵀ."""
     values, num_heads = call.values, call.shape[1]
     if values is None:
@@ -181,7 +137,7 @@ def _from_context(call: CapturedCall, to_context: ToWeights) -> ToWeights:
 
     def to_weights(gradient: Tensor) -> Tensor:
         per_head = values[:, groups].to(gradient.dtype)
-        return torch.matmul(to_context(gradient), per_head.transpose(-2, -1))
+        return torch.matmul(by_head(gradient), per_head.transpose(-2, -1))
 
     return to_weights
 

@@ -6,14 +6,13 @@ the provenance of queries and keys distinguishes self-attention from cross-atten
 texts have equal lengths, and a generation step from a call of its own.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
 from torch import Tensor, nn
 
-from regard.capture.tensor_map import TensorMap
+from regard.capture.functions import TensorMap, tensors_in
 
 LAYOUT_FUNCTIONS = {
     *("view", "reshape", "view_as", "transpose", "permute", "movedim", "swapaxes", "unsqueeze"),
@@ -147,17 +146,6 @@ def keeps_channels(inputs: list[Tensor]) -> bool:
     """Return whether a convolution may mix the heads of scores: 1 × 1, and as many channels."""
     kernel = inputs[1] if len(inputs) > 1 else None
     return kernel is not None and len(kernel) == kernel.shape[1] == kernel.numel() ** 0.5
-
-
-def tensors_in(values: Iterable[Any]) -> list[Tensor]:
-    """Return the tensors among values, and in lists and tuples among them."""
-    found: list[Tensor] = []
-    for value in values:
-        if isinstance(value, Tensor):
-            found.append(value)
-        elif isinstance(value, list | tuple):
-            found += [inner for inner in value if isinstance(inner, Tensor)]
-    return found
 
 
 def _latest(sets: list[Origins]) -> Origins:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from regard.capture.record import CapturedAttention
+from regard.capture.records import CapturedAttention
 from regard.errors import RegardError, wrong_type
 from regard.trace import Array, AttentionMap, AttentionSummary, TokenList, Trace, to_array
 from regard.trace.block_summary import TensorSummary, tile_edges

@@ -3,8 +3,8 @@
 `edit(model)` is a context manager like `regard.watch`, built on the same recognition. How a call
 is edited:
 
-1. `edit_mode.py`: `EditMode` is a `CaptureMode` that runs every torch function unchanged. Where the
-   result is that of attention in a module with edits, it makes an `EditableAttention`.
+1. `edit_mode.py`: `EditMode` is an `AttentionMode`, which runs every torch function unchanged. Of a
+   recognised call in a module with edits it makes an `EditableAttention`.
 2. `editable.py`: `EditableAttention` has the weights and the context (batch, head, query, …) of
    the call with gradients. For fused calls, weights are computed in addition to the kernel's
    result; for attention that the model computes itself, the product with values is run again. Only

@@ -12,8 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from regard._support.torch_modes import no_autocast, upcast
-from regard.capture.calls import CapturedCall
-from regard.capture.edited import EditedWeights
+from regard.capture.calls import CapturedCall, EditedWeights
 from regard.errors import RegardError
 
 

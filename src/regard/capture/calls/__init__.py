@@ -15,10 +15,18 @@ class here and create it in `regard.capture.capture_mode`.
 
 from regard.capture.calls.base import CapturedCall, to_four_axes
 from regard.capture.calls.edges import EdgeWeights
+from regard.capture.calls.edited import (
+    EditedWeights,
+    edited_weights,
+    register_edited_weights,
+    with_edits,
+)
 from regard.capture.calls.flex import FlexCall
-from regard.capture.calls.kernel import KernelCall
+from regard.capture.calls.kernel import KernelCall, visible_keys
+from regard.capture.calls.mask_analysis import as_tensor, is_causal
 from regard.capture.calls.materialized import MaterializedWeights
 from regard.capture.calls.regard import RegardCall, capture_regard_call
+from regard.capture.calls.score_copy import side_effect_free_copy
 from regard.capture.calls.sdpa import SDPACall
 from regard.capture.calls.sliding_window import SlidingWindowCall
 from regard.capture.calls.vectors import QueryKeyVectors
@@ -26,6 +34,7 @@ from regard.capture.calls.vectors import QueryKeyVectors
 __all__ = [
     "CapturedCall",
     "EdgeWeights",
+    "EditedWeights",
     "FlexCall",
     "KernelCall",
     "MaterializedWeights",
@@ -33,6 +42,13 @@ __all__ = [
     "RegardCall",
     "SDPACall",
     "SlidingWindowCall",
+    "as_tensor",
     "capture_regard_call",
+    "edited_weights",
+    "is_causal",
+    "register_edited_weights",
+    "side_effect_free_copy",
     "to_four_axes",
+    "visible_keys",
+    "with_edits",
 ]

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from regard._support.torch_modes import upcast
 from regard.capture.calls.base import Shape, masked_softmax, round_like_autocast
+from regard.capture.calls.mask_analysis import is_causal_sampled, visible_to_any
 from regard.capture.calls.vectors import QueryKeyVectors
-from regard.capture.mask_analysis import is_causal_sampled, visible_to_any
 
 
 class FlexCall:

@@ -4,8 +4,8 @@ from torch import Tensor
 
 from regard._support.torch_modes import upcast
 from regard.capture.calls.base import Shape
+from regard.capture.calls.mask_analysis import fully_masked_keys, is_causal
 from regard.capture.calls.vectors import QueryKeyVectors
-from regard.capture.mask_analysis import fully_masked_keys, is_causal
 
 
 class MaterializedWeights:

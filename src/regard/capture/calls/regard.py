@@ -11,10 +11,10 @@ from regard.attention.backends import dense
 from regard.attention.backends.folding import fold
 from regard.attention.call import stack_groups, unstack_groups
 from regard.capture.calls.base import CapturedCall, Shape, round_like_autocast, to_four_axes
+from regard.capture.calls.mask_analysis import as_boolean, is_causal_sampled, visible_to_any
+from regard.capture.calls.score_copy import side_effect_free_copy
 from regard.capture.calls.sdpa import SDPACall
 from regard.capture.calls.vectors import QueryKeyVectors
-from regard.capture.isolation import side_effect_free_copy
-from regard.capture.mask_analysis import as_boolean, is_causal_sampled, visible_to_any
 from regard.masks import AttentionShape
 
 

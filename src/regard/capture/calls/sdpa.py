@@ -7,8 +7,8 @@ from torch import Tensor
 
 from regard._support.torch_modes import upcast
 from regard.capture.calls.base import Shape, masked_softmax, round_like_autocast, to_four_axes
+from regard.capture.calls.mask_analysis import apply_mask, as_tensor, fully_masked_keys, is_causal
 from regard.capture.calls.vectors import QueryKeyVectors
-from regard.capture.mask_analysis import apply_mask, as_tensor, fully_masked_keys, is_causal
 
 
 class SDPACall:

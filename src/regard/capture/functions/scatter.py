@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from regard.capture.function_call import FunctionCall
+from regard.capture.functions.function_call import FunctionCall
 
 SCATTER_SUMS = {"scatter_add", "index_add", "scatter_reduce", "index_put", "segment_reduce"}
 

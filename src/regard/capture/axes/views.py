@@ -1,13 +1,15 @@
 """Views: the axes of their results, read from strides."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from regard.capture.axis_labels import Axes, Axis, Factor, axis_size, merged, new_axis
+from regard.capture.axes.label_store import AxesOfResults, LabelledCall
+from regard.capture.axes.labels import Axes, Axis, Factor, axis_size, merged, new_axis
+from regard.capture.functions import FunctionCall
 
 VIEWS = {
     *("view", "reshape", "view_as", "reshape_as", "transpose", "permute", "movedim", "moveaxis"),
@@ -18,6 +20,52 @@ VIEWS = {
     *("transpose_", "unsqueeze_", "squeeze_", "ravel"),
 }
 """Functions whose result is a view of a contiguous tensor, so that its strides tell all."""
+
+
+def view(call: LabelledCall) -> AxesOfResults | None:
+    """Label views by their strides."""
+    name, args = call.call.name, call.call.args
+    if not isinstance(args[0], Tensor) or (name == "__getitem__" and _has_tensor(args[1:2])):
+        return None
+    return _through_view(call)
+
+
+def as_strided(call: LabelledCall) -> AxesOfResults | None:
+    """Label what is read from a tensor with given strides."""
+    return _through_view(call) if call.first.is_contiguous() else None
+
+
+def _through_view(labelled: LabelledCall) -> AxesOfResults:
+    """Read the strides of views, of a contiguous stand-in without memory if need be."""
+    call = labelled.call
+    tensor, *rest = call.args
+    if not tensor.numel():
+        return [None] * len(labelled.results)
+    axes = labelled.axes(tensor)
+    if tensor.is_contiguous() and _is_view_of_first(call):
+        start = tensor.storage_offset()
+        return [read_strides(axes, strided(x, start)) for x in call.results]
+    views = strides_of_views(call.function, tensor, rest, call.kwargs)
+    return [read_strides(axes, x) for x in views]
+
+
+def _is_view_of_first(call: FunctionCall) -> bool:
+    """Return whether the results are views of a tensor that the function left as it was."""
+    if call.name != "__getitem__":
+        return call.name[-1] != "_"
+    index = call.args[1]
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(part is None or part is ... or type(part) in (int, slice) for part in parts)
+
+
+def _has_tensor(values: Iterable[Any]) -> bool:
+    """Return whether an index has tensors: then the result is no view."""
+    for value in values:
+        if isinstance(value, Tensor) or (isinstance(value, list) and value):
+            return True
+        if isinstance(value, tuple) and any(isinstance(x, Tensor | list) for x in value):
+            return True
+    return False
 
 
 class Strided(NamedTuple):

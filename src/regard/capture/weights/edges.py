@@ -3,12 +3,11 @@
 import torch
 from torch import Tensor
 
-from regard.capture.arrangement import CallAxes, Layout, weights_layout
-from regard.capture.axes import AxisTracker
-from regard.capture.axis_labels import Axis, Gather, origins_of
+from regard.capture.axes import Axis, AxisTracker, Gather, origins_of
 from regard.capture.calls import EdgeWeights
-from regard.capture.scatter import ScatterSum
-from regard.capture.tracked_weights import SCATTERED, MatchedAttention, PendingProduct
+from regard.capture.functions import ScatterSum
+from regard.capture.layout import CallAxes, Layout, weights_layout
+from regard.capture.weights.tracked import SCATTERED, MatchedAttention, PendingProduct
 
 
 class EdgeMatcher:

@@ -1,8 +1,4 @@
-"""Which module called attention, and on which line: read from the Python call stack.
-
-Walking up the frames needs no hooks, so it neither changes the model nor makes torch.compile
-recompile it, and costs nothing where there is no attention.
-"""
+"""The modules of a model by name, and the walk up the stack to the one that called."""
 
 import inspect
 import sys
@@ -15,10 +11,14 @@ from typing import NamedTuple
 from torch import Tensor, nn
 from torch.jit import ScriptModule
 
-from regard.capture.graph_names import names_of_nodes, running_node
-
-_READS_LOCALS = {"locals", "vars", "eval", "exec", "f_locals"}  # names that give access to locals
-_MODULE_CALL = nn.Module._call_impl.__code__
+from regard.capture.call_site.frames import (
+    MODULE_CALL,
+    first_argument,
+    is_method,
+    is_method_name,
+    local_variable,
+)
+from regard.capture.call_site.graph_names import names_of_nodes, running_node
 
 
 class CallSite(NamedTuple):
@@ -43,7 +43,7 @@ class ModelCall:
         if code.co_flags & inspect.CO_VARKEYWORDS:
             num_named = code.co_argcount + code.co_kwonlyargcount
             has_varargs = bool(code.co_flags & inspect.CO_VARARGS)
-            self._kwargs = _local_variable(frame, code.co_varnames[num_named + has_varargs])
+            self._kwargs = local_variable(frame, code.co_varnames[num_named + has_varargs])
 
     def is_same(self, other: "ModelCall") -> bool:
         """Return whether both are one call."""
@@ -105,14 +105,14 @@ class ModuleNames:
         owner: nn.Module | None = None  # of the frame that called
         is_other = False  # in a module that is not one of the model's
         while frame is not None:
-            module = _first_argument(frame)
+            module = first_argument(frame)
             if isinstance(module, nn.Module) and id(module) in self._names:
-                is_method = _is_method(frame)
-                if is_other and not is_method:
+                in_method = is_method(frame)
+                if is_other and not in_method:
                     return None  # a function that received both
-                if owner is None or (module is owner and is_method):
+                if owner is None or (module is owner and in_method):
                     caller, owner = frame, module
-                if module is not owner or is_method:
+                if module is not owner or in_method:
                     break
             elif isinstance(module, nn.Module) and owner is None:
                 is_other = True
@@ -124,8 +124,8 @@ class ModuleNames:
         frame: FrameType | None = sys._getframe(1)
         outermost: FrameType | None = None
         while frame is not None:
-            is_call = frame.f_code is _MODULE_CALL or _is_method_name(frame)
-            if is_call and id(_first_argument(frame)) in self._names:
+            is_call = frame.f_code is MODULE_CALL or is_method_name(frame)
+            if is_call and id(first_argument(frame)) in self._names:
                 outermost = frame
             frame = frame.f_back
         return None if outermost is None else ModelCall(outermost)
@@ -140,60 +140,6 @@ class ModuleNames:
     def _full_names(self, module: nn.Module, names: dict[str, str]) -> dict[str, str]:
         prefix = "" if module is self._model else f"{self._names[id(module)]}."
         return {node: f"{prefix}{name}" for node, name in names.items()}
-
-
-def _first_argument(frame: FrameType) -> object:
-    code = frame.f_code
-    if not code.co_argcount or not code.co_flags & inspect.CO_OPTIMIZED:
-        return None
-    if _may_hold_locals(frame):
-        return _module_of_caller(frame)
-    return _local_variable(frame, code.co_varnames[0])
-
-
-def _may_hold_locals(frame: FrameType) -> bool:
-    """Return whether the function may hold its locals() dict.
-
-    Before Python 3.13, reading `frame.f_locals` updates that very dict, which the function would
-    notice.
-    """
-    return sys.version_info < (3, 13) and not _READS_LOCALS.isdisjoint(frame.f_code.co_names)
-
-
-def _local_variable(frame: FrameType, name: str) -> object:
-    if _may_hold_locals(frame):
-        return None
-    variables = frame.f_locals
-    value = variables.get(name)
-    if type(variables) is dict:
-        # before Python 3.13 the copy stays with the frame and would keep its tensors alive
-        variables.clear()
-    return value
-
-
-def _module_of_caller(frame: FrameType) -> object:
-    """Return the module from the frame of `nn.Module._call_impl` that called this function."""
-    caller = frame.f_back
-    while caller is not None and caller.f_code.co_filename == _MODULE_CALL.co_filename:
-        if caller.f_code is _MODULE_CALL:
-            return _first_argument(caller)
-        caller = caller.f_back
-    return None
-
-
-def _is_method_name(frame: FrameType) -> bool:
-    return bool(frame.f_code.co_argcount) and frame.f_code.co_varnames[0] == "self"
-
-
-def _is_method(frame: FrameType) -> bool:
-    """Return whether a frame is of a module's method, other than those of torch that call it."""
-    code = frame.f_code
-    if code.co_filename == _MODULE_CALL.co_filename:
-        return False
-    if _is_method_name(frame):
-        return True
-    method = getattr(type(_first_argument(frame)), code.co_name, None)
-    return getattr(method, "__code__", None) is code  # forward(this, x)
 
 
 def _without_wrappers(name: str) -> str:

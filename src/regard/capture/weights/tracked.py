@@ -6,12 +6,12 @@ from typing import Literal, NamedTuple
 
 from torch import Tensor
 
-from regard.capture.arrangement import CallAxes
-from regard.capture.axis_labels import Origin
+from regard.capture.axes import Origin
 from regard.capture.call_site import CallSite
 from regard.capture.calls import EdgeWeights, MaterializedWeights
-from regard.capture.equations import Letters
-from regard.capture.score_products import ScoreProduct
+from regard.capture.functions import Letters
+from regard.capture.layout import CallAxes
+from regard.capture.weights.score_products import ScoreProduct
 
 SCATTERED = "scatter softmax"  # a normaliser: exponentials are divided by their sum by index
 

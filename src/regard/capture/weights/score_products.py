@@ -6,13 +6,10 @@ from math import prod
 
 from torch import Tensor
 
-from regard.capture.arrangement import ROLES, Layout, Piece, Role
-from regard.capture.axes import AxisTracker
-from regard.capture.axis_labels import Axis, Factor, axis_size, new_axis
+from regard.capture.axes import Axis, AxisTracker, Factor, axis_size, new_axis
 from regard.capture.calls import QueryKeyVectors
-from regard.capture.equations import Letters
-from regard.capture.function_call import FunctionCall
-from regard.capture.tensor_map import TensorMap
+from regard.capture.functions import FunctionCall, Letters, TensorMap
+from regard.capture.layout import ROLES, Layout, Piece, Role
 
 _LAYOUTS = {
     *("view", "reshape", "view_as", "reshape_as", "transpose", "permute", "movedim", "moveaxis"),

@@ -1,17 +1,20 @@
-"""Isolation of what capturing computes: from autograd, other modes, and the state of the model."""
+"""Modes of torch around a watched model: isolation from them, and their order on the stack."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from functools import lru_cache
-from types import MethodType
-from typing import Any, cast
+from typing import Any
 
 import torch
-from torch import nn
-from torch.jit import ScriptModule
+from torch.overrides import (
+    TorchFunctionMode,
+    _get_current_function_mode_stack,
+    _pop_mode,
+    _push_mode,
+)
+from torch.utils._device import DeviceContext
 
-from regard.attention import FunctionScore, Score
+from regard.errors import RegardError
 
 try:  # private names of torch; without them other modes see what capturing computes
     from torch._C import _len_torch_dispatch_stack
@@ -87,46 +90,31 @@ def compiled_models_run_eagerly() -> Iterator[None]:
                 _restore_stance.close()
 
 
-def side_effect_free_copy(score: Score) -> Score:
-    """Copy a score so that calling it changes nothing in the model.
+def remove(mode: TorchFunctionMode) -> None:
+    """Remove a mode from this thread's stack; modes above it stay.
 
-    The copy of a module, or of the module that a method is bound to, shares parameters but has
-    buffers and attributes of its own and runs no hooks. A plain function is called as it is.
+    Raises:
+        RegardError: if it is not on this thread's stack.
     """
-    if isinstance(score, FunctionScore) and not isinstance(score.function, nn.Module):
-        function = score.function
-        owner = getattr(function, "__self__", None)
-        if isinstance(owner, nn.Module) and isinstance(function, MethodType):
-            function = MethodType(function.__func__, _copy_module(owner, {}))
-        return FunctionScore(function)
-    return cast(Score, _copy_module(score, {}))
+    if not any(entry is mode for entry in _get_current_function_mode_stack()):
+        raise RegardError("watch and edit must be left in the thread that entered them")
+    _pop_while(lambda entry: entry is not mode, then=_pop_mode)
 
 
-def _copy_module(module: nn.Module, copies: dict[int, nn.Module]) -> nn.Module:
-    original = getattr(module, "_orig_mod", module)  # of a compiled module: what was compiled
-    module = original if isinstance(original, nn.Module) else module
-    if isinstance(module, ScriptModule):
-        return module
-    if id(module) not in copies:
-        cls: type[nn.Module] = _without_hooks(type(module))  # type: ignore[arg-type]
-        copy = copies[id(module)] = cls.__new__(cls)
-        copy.__dict__ = dict(module.__dict__)
-        copy._buffers = {
-            name: None if buffer is None else buffer.clone()
-            for name, buffer in module._buffers.items()
-        }
-        copy._modules = {
-            name: None if child is None else _copy_module(child, copies)
-            for name, child in module._modules.items()
-        }
-    return copies[id(module)]
+def push_below(mode: TorchFunctionMode, stays_below: Callable[[TorchFunctionMode], bool]) -> None:
+    """Put a mode below all others but the default device and those that stay below it."""
+
+    def is_above(entry: TorchFunctionMode) -> bool:
+        return not (stays_below(entry) or isinstance(entry, DeviceContext))
+
+    _pop_while(is_above, then=lambda: _push_mode(mode))
 
 
-@lru_cache(maxsize=64)
-def _without_hooks(cls: type[nn.Module]) -> type[nn.Module]:
-    """Return a subclass whose call runs `forward` and nothing else."""
-
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return self.forward(*args, **kwargs)
-
-    return type(cls.__name__, (cls,), {"__call__": call, "__module__": cls.__module__})
+def _pop_while(is_above: Callable[[TorchFunctionMode], bool], then: Callable[[], object]) -> None:
+    """Take the upper modes off the stack, call a function, and put them back."""
+    above = []
+    while (stack := _get_current_function_mode_stack()) and is_above(stack[-1]):
+        above.append(_pop_mode())
+    then()
+    for entry in reversed(above):
+        _push_mode(entry)

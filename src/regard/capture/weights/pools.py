@@ -6,10 +6,8 @@ weights of pairs of queries and keys, if queries are multiplied with the pools l
 
 from torch import Tensor
 
-from regard.capture.axes import AxisTracker
-from regard.capture.axis_labels import Axis, Origin, aliased
-from regard.capture.equations import Equation, Letters
-from regard.capture.function_call import FunctionCall
+from regard.capture.axes import Axis, AxisTracker, Origin, aliased
+from regard.capture.functions import Equation, FunctionCall, Letters
 
 
 class FeaturePools:

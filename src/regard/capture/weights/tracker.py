@@ -17,19 +17,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.capture.axes import AxisTracker
-from regard.capture.axis_labels import Axis, Origin, origins_of
+from regard.capture.axes import Axis, AxisTracker, Origin, origins_of
 from regard.capture.call_site import CallSite
-from regard.capture.edge_matching import EdgeMatcher
-from regard.capture.equations import Equation, Letters
-from regard.capture.function_call import FunctionCall
-from regard.capture.lineage import Lineage, is_convolution, keeps_channels, tensors_in
-from regard.capture.matching import ProductMatcher
-from regard.capture.pools import FeaturePools
-from regard.capture.scatter import SCATTER_SUMS, scatter_sum
-from regard.capture.score_products import ScoreTracker
-from regard.capture.tensor_map import TensorMap
-from regard.capture.tracked_weights import (
+from regard.capture.functions import (
+    SCATTER_SUMS,
+    Equation,
+    FunctionCall,
+    Letters,
+    TensorMap,
+    scatter_sum,
+    tensors_in,
+)
+from regard.capture.lineage import Lineage, is_convolution, keeps_channels
+from regard.capture.weights.edges import EdgeMatcher
+from regard.capture.weights.matching import ProductMatcher
+from regard.capture.weights.pools import FeaturePools
+from regard.capture.weights.score_products import ScoreTracker
+from regard.capture.weights.tracked import (
     SCATTERED,
     MatchedAttention,
     PendingProduct,

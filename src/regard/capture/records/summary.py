@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from regard.capture.calls.base import CapturedCall
+from regard.capture.calls import CapturedCall
 from regard.trace.block_summary import (
     BLOCK_WEIGHTS,
     TensorSummary,

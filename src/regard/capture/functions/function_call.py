@@ -5,8 +5,8 @@ from typing import Any
 
 from torch import Tensor
 
-from regard.capture.equations import Equation, equation_of
-from regard.capture.lineage import tensors_in
+from regard.capture.functions.arguments import tensors_in
+from regard.capture.functions.equations import Equation, equation_of
 
 
 class FunctionCall:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from regard.capture.lineage import tensors_in
+from regard.capture.functions.arguments import tensors_in
 
 Letters = tuple[Hashable, ...]
 

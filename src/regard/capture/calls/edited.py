@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from regard.capture.calls import CapturedCall, QueryKeyVectors
-from regard.capture.calls.base import Shape
+from regard.capture.calls.base import CapturedCall, Shape
+from regard.capture.calls.vectors import QueryKeyVectors
 
 EditedWeights = dict[int, Tensor]
 """Of one call: by head, the weights (batch, query, key) that took the place of its own."""

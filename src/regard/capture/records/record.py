@@ -8,12 +8,16 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.functional import pad
 
-from regard.capture.arrangement import PLAIN_AXES, CallAxes, RowRange
 from regard.capture.call_site import ModelCall
-from regard.capture.call_summary import join_summaries, summarize_call
-from regard.capture.calls import CapturedCall, MaterializedWeights, SlidingWindowCall
-from regard.capture.calls.vectors import QueryKeyVectors
-from regard.capture.mask_analysis import is_causal
+from regard.capture.calls import (
+    CapturedCall,
+    MaterializedWeights,
+    QueryKeyVectors,
+    SlidingWindowCall,
+    is_causal,
+)
+from regard.capture.layout import PLAIN_AXES, CallAxes, RowRange
+from regard.capture.records.summary import join_summaries, summarize_call
 from regard.trace import TOP_KEYS, Kind
 from regard.trace.block_summary import TensorSummary
 

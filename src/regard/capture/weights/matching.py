@@ -4,13 +4,12 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from regard.capture.arrangement import arrange_values, call_axes, values_layout, weights_layout
-from regard.capture.axes import AxisTracker
-from regard.capture.axis_labels import Axes, Axis, Factor, Origin, origins_of
+from regard.capture.axes import Axes, Axis, AxisTracker, Factor, Origin, origins_of
 from regard.capture.calls import MaterializedWeights
-from regard.capture.equations import Letters
-from regard.capture.score_products import vectors_of
-from regard.capture.tracked_weights import MatchedAttention, TrackedWeights, WeightProduct
+from regard.capture.functions import Letters
+from regard.capture.layout import arrange_values, call_axes, values_layout, weights_layout
+from regard.capture.weights.score_products import vectors_of
+from regard.capture.weights.tracked import MatchedAttention, TrackedWeights, WeightProduct
 
 
 class ProductMatcher:

@@ -1,0 +1,37 @@
+"""Where each axis of a tensor comes from, followed through torch functions.
+
+`labels.py` has the labels of axes, `tracker.py` those of all live tensors. How a function changes
+them is read from the strides of a view (`views.py`), or by a rule of its own (`rules.py`): for
+products (`products.py`), for elements that an index picks or sums (`indexing.py`), and for parts
+that are joined, repeated or reduced (`shapes.py`).
+"""
+
+from regard.capture.axes.labels import (
+    Axes,
+    Axis,
+    Factor,
+    Gather,
+    Origin,
+    aliased,
+    axis_size,
+    new_axis,
+    origins_of,
+    positions,
+    preferred_axis,
+)
+from regard.capture.axes.tracker import AxisTracker
+
+__all__ = [
+    "Axes",
+    "Axis",
+    "AxisTracker",
+    "Factor",
+    "Gather",
+    "Origin",
+    "aliased",
+    "axis_size",
+    "new_axis",
+    "origins_of",
+    "positions",
+    "preferred_axis",
+]

@@ -1,0 +1,87 @@
+"""What is known about each live tensor, and about those in one call of a function."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from torch import Tensor
+
+from regard.capture.axes.labels import Axes, new_axes
+from regard.capture.functions import FunctionCall, TensorMap
+
+
+class Labels(NamedTuple):
+    """What is known about a tensor."""
+
+    axes: Axes
+    is_constant: bool = False  # computed from parameters and buffers alone
+    is_parameter: bool = False  # a parameter or buffer, or a view of one
+
+
+class LabelStore:
+    """The labels of all live tensors.
+
+    Args:
+        constants: the parameters and buffers of the model.
+
+    Attributes:
+        has_gathers: whether any elements were picked by indices.
+    """
+
+    def __init__(self, constants: Iterable[Tensor] = ()) -> None:
+        self._labels = TensorMap[Labels]()
+        # buffers that are written to, such as KV caches, are no constants any more
+        self._constants = {id(x): x._version for x in constants if not x.is_inference()}
+        self.has_gathers = False
+
+    def labels(self, tensor: Tensor) -> Labels:
+        """Return the labels of a tensor; an unknown one gets new origins."""
+        labels = self._labels.get(tensor)
+        if labels is None or len(labels.axes) != tensor.ndim:
+            axes = new_axes(tensor)
+            for factor in axes[0] if axes else ():
+                factor.origin.is_leading = True
+            is_parameter = self._constants.get(id(tensor)) == _version_of(tensor)
+            labels = Labels(axes, is_parameter, is_parameter)
+            self._labels[tensor] = labels
+        return labels
+
+    def axes(self, tensor: Tensor) -> Axes:
+        """Return the axes of a tensor."""
+        return self.labels(tensor).axes
+
+    def __setitem__(self, tensor: Tensor, labels: Labels) -> None:
+        self._labels[tensor] = labels
+
+    def __contains__(self, tensor: Tensor) -> bool:
+        return tensor in self._labels
+
+
+def _version_of(tensor: Tensor) -> int:
+    """Return the number of in-place changes of a tensor."""
+    return -1 if tensor.is_inference() else tensor._version
+
+
+class LabelledCall(NamedTuple):
+    """A call of a torch function, and the labels of the tensors in it."""
+
+    call: FunctionCall
+    inputs: list[Tensor]  # all tensors among the arguments
+    results: list[Tensor]
+    weights: Tensor | None  # attention weights among the inputs
+    store: LabelStore
+
+    @property
+    def first(self) -> Tensor:
+        """The first of the inputs."""
+        return self.inputs[0]
+
+    def axes(self, tensor: Tensor) -> Axes:
+        """Return the axes of a tensor."""
+        return self.store.labels(tensor).axes
+
+
+AxesOfResults = Sequence[Axes | None]
+"""The axes of each result, None where they are unknown."""
+
+Rule = Callable[[LabelledCall], AxesOfResults | None]
+"""Returns the axes of the results; None if the rule does not apply to this call."""

@@ -1,0 +1,116 @@
+"""Products of tensors: projections make features, and products of features compare rows."""
+
+from typing import Any
+
+from regard.capture.axes.label_store import AxesOfResults, LabelledCall, Labels
+from regard.capture.axes.labels import Axes, Axis, as_rows, axis_size, new_axis, preferred_axis
+from regard.capture.functions import Equation
+
+
+def project(call: LabelledCall) -> AxesOfResults:
+    """Label the result of a linear layer, whose last axis it makes."""
+    return [(*call.axes(call.first)[:-1], new_axis(call.results[0].shape[-1], is_projected=True))]
+
+
+def embed(call: LabelledCall) -> AxesOfResults:
+    """Label embeddings: the axes of the ids, and features."""
+    ids = call.inputs[0] if not call.inputs[0].is_floating_point() else call.inputs[1]
+    return [(*call.axes(ids), new_axis(call.results[0].shape[-1], is_projected=True))]
+
+
+def convolve(call: LabelledCall) -> AxesOfResults:
+    """Label the result of a convolution, whose channels it makes."""
+    tensor, out = call.first, call.results[0]
+    if tensor.ndim != out.ndim:
+        return [None]
+    kept = [
+        axis if axis_size(axis) == size else new_axis(size)
+        for axis, size in zip(call.axes(tensor), out.shape, strict=True)
+    ]
+    channel = 1 if out.ndim > 2 else 0
+    kept[channel] = new_axis(out.shape[channel], is_projected=True)
+    return [tuple(kept)]
+
+
+def multiply(call: LabelledCall) -> AxesOfResults | None:
+    """Label a product, and recognise what its operands compare.
+
+    A product of vectors over their width compares rows: those of the second operand become keys,
+    which are no features even if a projection made them.
+    """
+    if (equation := call.call.equation()) is None:
+        return None
+    operands = [call.store.labels(x) for x in equation.operands]
+    if _is_projection(equation, operands):
+        size = equation.operands[1].shape[equation.terms[1].index(equation.result[-1])]
+        return [(*operands[0].axes[:-1], new_axis(size, is_projected=True))]
+    return [_through_product(equation, operands, call.weights is None)]
+
+
+def _through_product(equation: Equation, operands: list[Labels], compares: bool) -> Axes:
+    letters: dict[Any, Axis] = {}
+    for labels, term in zip(operands, equation.terms, strict=True):
+        for letter, axis in zip(term, labels.axes, strict=True):
+            letters[letter] = preferred_axis(letters.get(letter, ()), axis, labels.axes)
+    projected = _projected_letters(equation, operands)
+    if projected:
+        for letter in projected:
+            letters[letter] = new_axis(axis_size(letters[letter]), is_projected=True)
+    elif compares and len(operands) == 2:
+        _mark_compared(equation, letters)
+    return tuple(letters[letter] for letter in equation.result)
+
+
+def _projected_letters(equation: Equation, operands: list[Labels]) -> set[Any]:
+    """Return the axes of the result that a parameter makes.
+
+    A single one of a first operand is no projection: learned queries are compared with keys.
+    """
+    if all(labels.is_parameter for labels in operands):
+        return set()
+    found: set[Any] = set()
+    for n, labels in enumerate(operands):
+        others = {x for m, term in enumerate(equation.terms) if m != n for x in term}
+        own = [x for x in equation.terms[n] if x in equation.result and x not in others]
+        if labels.is_parameter and (n or len(own) > 1):
+            found.update(own)
+    return found
+
+
+def _mark_compared(equation: Equation, letters: dict[Any, Axis]) -> None:
+    first, second = map(set, equation.terms)
+    result = set(equation.result)
+    width = [f for x in (first & second) - result for f in letters[x]]
+    rows = [(first - second) & result, (second - first) & result]
+    row_factors = [f for side in rows for x in side for f in letters[x]]
+    if not width or not all(rows):
+        return
+    if not any(f.origin.is_feature for f in (*row_factors, *width)):
+        for factor in width:
+            factor.origin.is_feature = factor.origin.root.is_feature = True
+    if not any(f.origin.is_feature for f in width):
+        return  # a product over rows, as of channel attention
+    sides = [[f for x in side for f in letters[x]] for side in rows]
+    has_heads = not all(any(f.origin.is_feature for f in side) for side in sides)
+    roots = {f.origin.root for f in width}
+    compared = {}
+    for number, (side, factors) in enumerate(zip(rows, sides, strict=True), start=1):
+        for letter in side:
+            heads = [has_heads and f.origin.is_feature for f in letters[letter]]
+            if all(f.origin.is_feature for f in factors):  # there must be rows to compare
+                heads = [has_heads and f.origin.root in roots for f in letters[letter]]
+                heads = [False] * len(heads) if len(side) == 1 and all(heads) else heads
+            compared[letter] = tuple(
+                factor if is_head else as_rows((factor,), number)[0]
+                for factor, is_head in zip(letters[letter], heads, strict=True)
+            )
+    letters.update(compared)
+
+
+def _is_projection(equation: Equation, operands: list[Labels]) -> bool:
+    """Return whether a matrix of parameters is all that makes the last axis of a product."""
+    if len(operands) != 2 or len(equation.terms[1]) != 2:
+        return False
+    first, second = equation.terms
+    is_matmul = equation.result == (*first[:-1], *(x for x in second if x != first[-1]))
+    return is_matmul and operands[1].is_parameter and not operands[0].is_parameter

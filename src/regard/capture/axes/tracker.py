@@ -1,0 +1,86 @@
+"""The labels of all live tensors: where each axis comes from, followed through torch functions.
+
+Shapes alone do not distinguish a head from a batch item, a window or a query. Each axis is
+therefore labelled with the `Origin` that it has: the axis of an input, or the one that a projection
+made. Reshapes split and merge axes, so that an axis is a product of `Factor`s, each with a stride
+in the index of its origin. An axis that was split from the width of a projection is a head; one
+that was split from the axis of the queries is a window, and the strides say which positions are in
+it.
+"""
+
+from collections.abc import Iterable
+
+from torch import Tensor
+
+from regard.capture.axes.broadcasting import elementwise
+from regard.capture.axes.indexing import share_gathers_of
+from regard.capture.axes.label_store import LabelledCall, Labels, LabelStore
+from regard.capture.axes.labels import Axes, axis_sizes, new_axes, with_aliases
+from regard.capture.axes.rules import KEEP_PARAMETERS, RULES
+from regard.capture.functions import FunctionCall, tensors_in
+
+
+class AxisTracker:
+    """The labels of all live tensors, updated with each torch function.
+
+    Args:
+        constants: the parameters and buffers of the model.
+    """
+
+    def __init__(self, constants: Iterable[Tensor] = ()) -> None:
+        self._store = LabelStore(constants)
+
+    def axes(self, tensor: Tensor) -> Axes:
+        """Return the axes of a tensor."""
+        return self._store.labels(tensor).axes
+
+    def is_constant(self, tensor: Tensor) -> bool:
+        """Return whether a tensor depends on parameters and buffers alone."""
+        return self._store.labels(tensor).is_constant
+
+    def is_parameter(self, tensor: Tensor) -> bool:
+        """Return whether a tensor is a parameter or buffer, or a view of one."""
+        return self._store.labels(tensor).is_parameter
+
+    def relabel(self, tensor: Tensor, axes: Axes, *, is_constant: bool) -> None:
+        """Replace the labels of a tensor."""
+        self._store[tensor] = Labels(axes, is_constant)
+
+    def update(self, call: FunctionCall, weights: Tensor | None = None) -> None:
+        """Derive the labels of a function's result from those of its arguments.
+
+        `weights` are attention weights among the arguments: their labels come first, and a product
+        with them does not compare queries with keys.
+        """
+        inputs = [*call.inputs, *tensors_in(call.kwargs.values())] if call.kwargs else call.inputs
+        results = inputs[:1] if call.name == "__setitem__" else call.results
+        if not inputs or not results:
+            return
+        store, rule = self._store, RULES.get(call.name)
+        is_constant = True
+        for tensor in inputs:
+            if not store.labels(tensor).is_constant:
+                is_constant = False
+                break
+        first = store.labels(inputs[0])
+        is_parameter = first.is_parameter and call.name in KEEP_PARAMETERS
+        if rule is None and weights is None and _keeps_axes(inputs[0], results):
+            if store.has_gathers:
+                share_gathers_of(store, inputs)
+            store[results[0]] = Labels(first.axes, is_constant, is_parameter)
+            return
+        labelled = LabelledCall(call, inputs, results, weights, store)
+        axes = None if rule is None else rule(labelled)
+        axes = elementwise(labelled) if axes is None else axes
+        for result, found in zip(results, axes, strict=True):
+            if found is not None and axis_sizes(found) == list(result.shape):
+                axes_of_result = with_aliases(found)
+            else:
+                axes_of_result = new_axes(result)
+            store[result] = Labels(axes_of_result, is_constant, is_parameter)
+
+
+def _keeps_axes(tensor: Tensor, results: list[Tensor]) -> bool:
+    """Return whether a function computes one element of its result from each of a tensor's."""
+    is_single = len(results) == 1 and tensor.is_floating_point()
+    return is_single and results[0].shape == tensor.shape

@@ -1,0 +1,26 @@
+"""Calls of torch functions, as the modes see them, and what can be read from one.
+
+`function_call.py` has the call, `arguments.py` the names and tensors in it. `equations.py` reads
+products as einsum equations, `scatter.py` sums by index. `tensor_map.py` holds what is known about
+the tensors that go from one call to the next.
+"""
+
+from regard.capture.functions.arguments import function_name, tensors_by_position, tensors_in
+from regard.capture.functions.equations import PRODUCTS, Equation, Letters
+from regard.capture.functions.function_call import FunctionCall
+from regard.capture.functions.scatter import SCATTER_SUMS, ScatterSum, scatter_sum
+from regard.capture.functions.tensor_map import TensorMap
+
+__all__ = [
+    "PRODUCTS",
+    "SCATTER_SUMS",
+    "Equation",
+    "FunctionCall",
+    "Letters",
+    "ScatterSum",
+    "TensorMap",
+    "function_name",
+    "scatter_sum",
+    "tensors_by_position",
+    "tensors_in",
+]

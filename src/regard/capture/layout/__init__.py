@@ -1,0 +1,34 @@
+"""Which axis of weights is the batch, window, head, query or key.
+
+`roles.py` assigns a role to each part of an axis by its label, and arranges tensors by role.
+`call_axes.py` has what a record needs to know beyond that: windows and their positions.
+`fused.py` does both for calls of a fused kernel.
+"""
+
+from regard.capture.layout.call_axes import PLAIN_AXES, CallAxes, call_axes
+from regard.capture.layout.fused import FusedLayout
+from regard.capture.layout.roles import (
+    ROLES,
+    Layout,
+    Piece,
+    Role,
+    RowRange,
+    arrange_values,
+    values_layout,
+    weights_layout,
+)
+
+__all__ = [
+    "PLAIN_AXES",
+    "ROLES",
+    "CallAxes",
+    "FusedLayout",
+    "Layout",
+    "Piece",
+    "Role",
+    "RowRange",
+    "arrange_values",
+    "call_axes",
+    "values_layout",
+    "weights_layout",
+]

@@ -1,0 +1,54 @@
+"""One recognised attention call, as modes pass it on: to records, to gradients, to edits."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from regard.capture.call_site import CallSite
+from regard.capture.calls import CapturedCall
+from regard.capture.functions import FunctionCall
+from regard.capture.layout import PLAIN_AXES, CallAxes
+from regard.capture.weights import MatchedAttention
+
+
+@dataclass(slots=True)
+class RecognisedAttention:
+    """An attention call of the model, and what its function returned.
+
+    Attributes:
+        call: from which the weights follow; captured without gradients.
+        result: what the function returned: the context, or a tuple that begins with it.
+        same_rows: whether queries and keys come from the same rows; None if unknown.
+        from_cache: whether rows were appended to the keys, as a KV cache does.
+        capture_again: captures the call once more, with gradients if they are enabled.
+        by_head: brings a tensor of the context's shape to (batch, head, query, value).
+        axes: what is known about the axes.
+        site: where the model called it.
+        function: the torch function; None if it is no torch function.
+        match: the product with values, if the model computes the weights itself.
+        returns_weights: whether `result` is a context and its weights.
+    """
+
+    call: CapturedCall
+    result: Any
+    same_rows: bool | None
+    from_cache: bool
+    site: CallSite
+    capture_again: Callable[[], CapturedCall]
+    by_head: Callable[[Tensor], Tensor]
+    axes: CallAxes = PLAIN_AXES
+    function: FunctionCall | None = None
+    match: MatchedAttention | None = None
+    returns_weights: bool = False
+
+    @property
+    def context(self) -> Tensor:
+        """The context, in the model's layout and autograd graph."""
+        context: Tensor = self.result[0] if isinstance(self.result, tuple) else self.result
+        return context
+
+    def with_context(self, context: Tensor) -> Any:
+        """Return the result with another context."""
+        return (context, *self.result[1:]) if isinstance(self.result, tuple) else context

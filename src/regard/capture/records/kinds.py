@@ -1,0 +1,30 @@
+"""The kind of attention: self, causal or cross."""
+
+from regard.capture.calls import CapturedCall
+from regard.capture.layout import CallAxes
+from regard.trace import Kind
+
+
+def classify(call: CapturedCall, same_rows: bool | None, from_cache: bool = False) -> Kind:
+    """Return the kind of attention: by where queries and keys come from, else by their numbers.
+
+    Fewer queries than keys of the same text are at its end if the keys came from a cache. Otherwise
+    they may be anywhere in it, as a class token is, and count as a text of their own.
+    """
+    queries, keys = call.shape[2], call.shape[3] - call.extra_keys
+    if same_rows is None:
+        same_rows = queries == keys or call.is_causal
+    if not same_rows:
+        return "cross"
+    if call.is_causal or (queries < keys and from_cache):
+        return "causal"
+    return "cross" if queries < keys else "self"
+
+
+def classify_windows(call: CapturedCall, axes: CallAxes, same_rows: bool | None) -> Kind:
+    """Return the kind of attention within windows, whose queries are not the last of the keys."""
+    if same_rows is None:
+        same_rows = axes.is_over_same_rows
+    if not same_rows:
+        return "cross"
+    return "causal" if call.is_causal and call.shape[2] == call.shape[3] else "self"

@@ -1,0 +1,14 @@
+"""Attention written out in the model: normalised scores, followed until they multiply values.
+
+`tracker.py` follows weights from where they are normalised (`normalisers.py`) through what is done
+to them (`propagation.py`) to a product, at once or element by element (`pending.py`), that sums
+them over the keys; `tracked.py` has what is known of them on the way. `matching.py` decides whether
+a product is attention over positions, `edges.py` whether a sum by index is attention over the edges
+of a graph, `pools.py` finds linear attention, and `score_products.py` the queries and keys.
+"""
+
+from regard.capture.weights.score_products import ScoreTracker
+from regard.capture.weights.tracked import MatchedAttention
+from regard.capture.weights.tracker import WeightTracker, appended_keys
+
+__all__ = ["MatchedAttention", "ScoreTracker", "WeightTracker", "appended_keys"]
