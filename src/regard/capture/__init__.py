@@ -72,10 +72,13 @@ checks that this list is complete and that the installed torch has them.
       torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
     weights/score_products.py
       torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
-    weights/tracker.py
+    weights/propagation.py
+      torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
+    weights/pending.py
+      torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
+    functions/arguments.py
       torch._softmax                                        recognised as a softmax
       torch._segment_reduce                                 recognised as a sum by index
-      torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
     calls/flex.py
       torch.nn.attention.flex_attention._vmap_for_bhqkv     evaluate score_mod and mask_mod for all
       torch._dynamo._trace_wrapped_higher_order_op.TransformGetItemToIndex   positions at once

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from threading import get_ident
-from types import FunctionType
 from typing import Any
 
 import torch
@@ -30,7 +29,12 @@ from regard.capture.calls import (
     side_effect_free_copy,
     to_four_axes,
 )
-from regard.capture.functions import FunctionCall, function_name, tensors_by_position
+from regard.capture.functions import (
+    FunctionCall,
+    function_name,
+    python_twin,
+    tensors_by_position,
+)
 from regard.capture.layout import PLAIN_AXES, FusedLayout
 from regard.capture.lineage import Lineage
 from regard.capture.modes import is_isolated, isolated, remove, uncaptured
@@ -93,7 +97,7 @@ class AttentionMode(TorchFunctionMode):
             return func(*args, **kwargs)
         self.on_function()
         if func is functional.multi_head_attention_forward:
-            return self._run_python_twin(func, args, kwargs)
+            return self._run_multi_head_attention(func, args, kwargs)
         positional, rest = tensors_by_position(args, kwargs)
         if "dropout" in name:
             with isolated(), self._never_fail(positional):
@@ -243,30 +247,16 @@ class AttentionMode(TorchFunctionMode):
         site = site or self._names.find_call_site()
         return site if all(call.shape) else None
 
-    def _run_python_twin(
+    def _run_multi_head_attention(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Run a torch function that is written in Python so that the mode sees its inner calls.
-
-        Such a function calls `has_torch_function` first and, if a mode is active, passes itself to
-        the mode, where its inner calls are hidden. The twin has the same code, but globals in which
-        `has_torch_function` returns False.
-        """
-        assert isinstance(func, FunctionType), "it is written in Python"
-        twin = FunctionType(
-            func.__code__,
-            {**func.__globals__, "has_torch_function": lambda _: False},
-            func.__name__,
-            func.__defaults__,
-            func.__closure__,
-        )
-        twin.__kwdefaults__ = func.__kwdefaults__
+        """Run `multi_head_attention_forward` so that this mode sees its inner calls."""
         arguments = inspect.signature(func).bind(*args, **kwargs).arguments
         num_appended = (arguments["bias_k"] is not None) + bool(arguments["add_zero_attn"])
         token = appended_keys.set(num_appended)
         try:
             with self:
-                return twin(*args, **kwargs)
+                return python_twin(func)(*args, **kwargs)
         finally:
             appended_keys.reset(token)
 

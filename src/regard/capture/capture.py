@@ -9,18 +9,14 @@ from typing import Any
 from torch import Tensor
 
 from regard.capture.call_site import CallSite, ModelCall
-from regard.capture.calls import CapturedCall
+from regard.capture.capture_table import plural, table_lines
 from regard.capture.hf_tokens import tokens_of_inputs
-from regard.capture.layout import PLAIN_AXES, CallAxes
+from regard.capture.omissions import Omissions
+from regard.capture.recognised import RecognisedAttention
 from regard.capture.records import CapturedAttention, Keep, classify, classify_windows
 from regard.capture.to_trace import build_trace
 from regard.errors import RegardError, unknown_name
 from regard.trace import Kind, TokenList, Trace
-
-RECOGNISED = (
-    "scaled_dot_product_attention, nn.MultiheadAttention, flex_attention, regard's own attention, "
-    "and softmax followed by a product with values"
-)
 
 MAX_OPEN_RECORDS = 32  # per call site, that a step may continue: layers that share one module
 
@@ -53,72 +49,52 @@ class Capture:
     ) -> None:
         self.model = model  # its class
         self.num_functions = 0  # torch functions called
+        self.omissions = Omissions()  # what was seen and is not among the records
         self._keep, self._patterns, self.keep_vectors = keep, modules, keep_vectors
         self._heads = None if heads is None else list(heads)
         self._records: list[CapturedAttention] = []
         # by module and line: records that a step may continue, latest first, and their number
         self._open: dict[tuple[str, str], deque[CapturedAttention]] = {}
         self._num_calls: dict[tuple[str, str], int] = {}
-        self._excluded: dict[str, None] = {}  # names of modules, in order
         self._multiplied: set[tuple[str, frozenset[int]]] = set()
-        self._failures: dict[str, str] = {}
-        self._values_not_found: dict[str, None] = {}  # softmaxes over positions, by module and line
-        self._not_attention: dict[str, None] = {}  # softmaxes over anything else
 
-    def add(
-        self,
-        site: CallSite,
-        call: CapturedCall,
-        same_rows: bool | None,
-        from_cache: bool = False,
-        model_call: ModelCall | None = None,
-        axes: CallAxes = PLAIN_AXES,
-    ) -> None:
-        """Record a call, as the next step or chunk of an earlier one or on its own."""
-        if self._patterns and not any(fnmatchcase(site.module_name, p) for p in self._patterns):
-            self._excluded[site.module_name] = None
+    def add(self, attention: RecognisedAttention, model_call: ModelCall | None = None) -> None:
+        """Record a call, as the next step or chunk of an earlier one or on its own.
+
+        Args:
+            attention: the call.
+            model_call: the call of the model that it belongs to, if it may be a generation step.
+        """
+        name, axes = attention.site.module_name, attention.axes
+        if not self._selects(name):
+            self.omissions.excluded[name] = None
             return
-        key = site.module_name, site.location
-        if axes.num_windows > 1:
-            kind = classify_windows(call, axes, same_rows)
-        else:
-            kind = classify(call, same_rows, from_cache)
-        candidates = self._open.setdefault(key, deque(maxlen=MAX_OPEN_RECORDS))
         if axes.roots and axes.part is None:
-            if (site.module_name, axes.roots) in self._multiplied:
+            if (name, axes.roots) in self._multiplied:
                 return  # the module multiplied these very weights with other values before
-            self._multiplied.add((site.module_name, axes.roots))
-        for record in candidates:
-            if record.is_followed_by(call, axes):
-                record.append_chunk(call, axes, same_rows is not False)
-                return
-            if record.has_other_part(call, axes):
-                record.append_part(call, axes)
-                return
-            if record.continues(call, kind, model_call) or (
-                same_rows and record.continues(call, "causal", model_call)
-            ):
-                record.append_step(call, model_call)
-                candidates.remove(record)
-                candidates.appendleft(record)
-                return
-        record = CapturedAttention(
-            name=site.module_name,
-            call_site=site.location,
+            self._multiplied.add((name, axes.roots))
+        candidates = self._open.setdefault(_key(attention), deque(maxlen=MAX_OPEN_RECORDS))
+        if not _continue_record(candidates, attention, model_call):
+            record = self._new_record(attention)
+            record.append(attention.call, model_call)
+            self._records.append(record)
+            candidates.appendleft(record)
+            self._num_calls[_key(attention)] = record.call + 1
+
+    def _new_record(self, attention: RecognisedAttention) -> CapturedAttention:
+        call, key, kind = attention.call, _key(attention), _kind(attention)
+        return CapturedAttention(
+            *key,
             call=self._num_calls.get(key, 0),
             kind=kind,
             keep=self._keep,
-            heads=self._selected_heads(site.module_name, call.shape[1]),
+            heads=self._selected_heads(attention.site.module_name, call.shape[1]),
             num_heads=call.shape[1],
             offset=call.offset if kind == "causal" else 0,
             extra_keys=call.extra_keys,
-            axes=axes,
+            axes=attention.axes,
             keep_vectors=self.keep_vectors,
         )
-        record.append(call, model_call)
-        self._records.append(record)
-        candidates.appendleft(record)
-        self._num_calls[key] = record.call + 1
 
     def remove(self, roots: frozenset[int]) -> list[int]:
         """Remove the records of some softmaxes; return the indices that they had."""
@@ -131,22 +107,10 @@ class Capture:
             self._open[key] = deque(others, maxlen=MAX_OPEN_RECORDS)
         return found
 
-    def record_failure(self, site: CallSite, reason: str) -> None:
-        """Note that a module called attention that could not be captured."""
-        self._failures[f"{site.module_name} ({site.location})"] = reason
-
-    def record_module(self, name: str, reason: str) -> None:
-        """Note that a module ran where its attention cannot be seen; its parts are not listed."""
-        listed = [module for module, known in self._failures.items() if known == reason]
-        if not any(name == module or name.startswith(f"{module}.") for module in listed):
-            self._failures[name] = reason
-
     def record_softmax(self, site: CallSite, is_over_positions: bool) -> None:
         """Note a softmax that did not become attention."""
-        if self._patterns and not any(fnmatchcase(site.module_name, p) for p in self._patterns):
-            return
-        listed = self._values_not_found if is_over_positions else self._not_attention
-        listed[f"{site.module_name} ({site.location})"] = None
+        if self._selects(site.module_name):
+            self.omissions.add_softmax(site, is_over_positions)
 
     def close(self) -> None:
         """Drop the state used to recognise generation steps."""
@@ -171,17 +135,17 @@ class Capture:
     @property
     def failures(self) -> tuple[str, ...]:
         """What was seen but could not be captured: module, line and reason of each."""
-        return tuple(f"{site}: {reason}" for site, reason in self._failures.items())
+        return tuple(f"{site}: {reason}" for site, reason in self.omissions.failures.items())
 
     @property
     def values_not_found(self) -> tuple[str, ...]:
         """Softmaxes over positions that were not followed to values: module and line of each."""
-        return tuple(self._values_not_found)
+        return tuple(self.omissions.values_not_found)
 
     @property
     def not_attention(self) -> tuple[str, ...]:
         """Softmaxes over experts, codebooks, features or classes: module and line of each."""
-        return tuple(self._not_attention)
+        return tuple(self.omissions.not_attention)
 
     def weights(self, name: str, call: int = 0, kind: Kind | None = None) -> Tensor:
         """Return the weights of a module.
@@ -287,57 +251,23 @@ class Capture:
     def __str__(self) -> str:
         if not self._records:
             return self._explain_nothing()
-        header = ("module", "call site", "kind", "heads", "queries × keys", "calls", "storage")
-        rows = [header, *self._table_rows()]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) for row in rows
-        ]
-        if self._excluded:
-            count = _plural(len(self._excluded), "module")
-            lines.append(f"not kept: {count} outside modules={', '.join(self._patterns)!r}")
-        return "\n".join(line.rstrip() for line in [*lines, *self._failure_lines()])
+        lines = table_lines(self)
+        if excluded := self.omissions.excluded:
+            modules = plural(len(excluded), "module")
+            lines.append(f"not kept: {modules} outside modules={', '.join(self._patterns)!r}")
+        return "\n".join(line.rstrip() for line in [*lines, *self.omissions.lines()])
 
     def __repr__(self) -> str:
-        calls = _plural(len(self), "attention call")
-        return f"<Capture of {self.model}: {calls} in {_plural(len(self.module_names), 'module')}>"
-
-    def _table_rows(self) -> list[tuple[str, ...]]:
-        """Return one row per module, line, kind and size; calls that share one are counted."""
-        steps: dict[tuple[str, ...], list[int]] = {}
-        for record in self:
-            size = f"{record.num_queries} × {record.num_keys}"
-            if record.num_windows > 1:
-                size += f" in {record.num_windows} windows"
-            about = (record.name, record.call_site, record.kind, str(record.num_heads), size)
-            steps.setdefault((*about, record.storage + _notes(record)), []).append(record.steps)
-        return [
-            (*about, _format_calls(counts), storage) for (*about, storage), counts in steps.items()
-        ]
-
-    def _failure_lines(self) -> list[str]:
-        return [
-            *(f"not captured: {failure}" for failure in self.failures),
-            *(f"softmax seen, values not found: {site}" for site in self.values_not_found),
-            *(f"not attention over positions: {site}" for site in self.not_attention),
-        ]
+        calls = plural(len(self), "attention call")
+        return f"<Capture of {self.model}: {calls} in {plural(len(self.module_names), 'module')}>"
 
     def _explain_nothing(self) -> str:
-        if self._failures or self._values_not_found:
-            return "\n".join(self._failure_lines())
-        if not self.num_functions:
-            return (
-                f"nothing was captured: {self.model} was not called inside `with watch(...)`, "
-                "or only in another thread"
-            )
-        if self._excluded:
-            names = ", ".join(self._excluded)
-            return f"nothing was kept: modules={', '.join(self._patterns)!r} excludes {names}"
-        return (
-            f"no attention was found in {self.model}; recognised are {RECOGNISED}. "
-            "TorchScript and kernels of other packages are not; regard.recover_weights returns the "
-            "weights of any function that is linear in its values"
-        )
+        patterns = ", ".join(self._patterns)
+        return self.omissions.explain_nothing(self.model, patterns, has_run=self.num_functions > 0)
+
+    def _selects(self, name: str) -> bool:
+        """Return whether a module is to be captured."""
+        return not self._patterns or any(fnmatchcase(name, x) for x in self._patterns)
 
     def _selected_heads(self, name: str, num_heads: int) -> list[int]:
         heads = list(range(num_heads)) if self._heads is None else self._heads
@@ -348,20 +278,38 @@ class Capture:
         return heads
 
 
-def _format_calls(steps: list[int]) -> str:
-    """Format the number of calls, with that of their steps if there were several."""
-    total = sum(steps)
-    return str(len(steps)) if total == len(steps) else f"{len(steps)} ({total} steps)"
+def _key(attention: RecognisedAttention) -> tuple[str, str]:
+    """Return the module and line of a call."""
+    return attention.site.module_name, attention.site.location
 
 
-def _notes(record: CapturedAttention) -> str:
-    """Return what is unusual about weights: their normaliser, what was applied, doubts."""
-    notes = [] if record.normaliser == "softmax" else [f"normaliser: {record.normaliser}"]
-    notes += [f"applied: {', '.join(record.applied)}"] if record.applied else []
-    notes += [f"uncertain axis: {', '.join(record.uncertain)}"] if record.uncertain else []
-    notes += ["no vectors"] if record.keep_vectors and record.vectors is None else []
-    return "".join(f"; {note}" for note in notes)
+def _kind(attention: RecognisedAttention) -> Kind:
+    call, same_rows = attention.call, attention.same_rows
+    if attention.axes.num_windows > 1:
+        return classify_windows(call, attention.axes, same_rows)
+    return classify(call, same_rows, attention.from_cache)
 
 
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def _continue_record(
+    candidates: deque[CapturedAttention],
+    attention: RecognisedAttention,
+    model_call: ModelCall | None,
+) -> bool:
+    """Append a call to the record that it continues; return whether there is one."""
+    call, axes, same_rows = attention.call, attention.axes, attention.same_rows
+    kind = _kind(attention)
+    for record in candidates:
+        if record.is_followed_by(call, axes):
+            record.append_chunk(call, axes, same_rows is not False)
+            return True
+        if record.has_other_part(call, axes):
+            record.append_part(call, axes)
+            return True
+        if record.continues(call, kind, model_call) or (
+            same_rows and record.continues(call, "causal", model_call)
+        ):
+            record.append_step(call, model_call)
+            candidates.remove(record)
+            candidates.appendleft(record)
+            return True
+    return False

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from threading import get_ident
 from typing import Any, cast
 
@@ -122,12 +123,12 @@ class CaptureMode(AttentionMode):
             raise error
         site = self._names.find_call_site()
         if site is not None:
-            self._capture.record_failure(site, _failure_reason(error, args))
+            self._capture.omissions.add_failure(site, _failure_reason(error, args))
 
     def close(self) -> None:
         """List what was seen but is not attention or was not captured; close the capture."""
         for name in self._names.scripted():
-            self._capture.record_module(name, _SCRIPTED)
+            self._capture.omissions.add_module(name, _SCRIPTED)
         for root in self._weight_tracker.unresolved():
             if root.site is not None:
                 is_mixture = root.is_feature or root.state == "not attention"
@@ -154,21 +155,14 @@ class CaptureMode(AttentionMode):
     def on_module_call(self, module: nn.Module, _: tuple[Any, ...]) -> None:
         """Note a module of the model that another thread calls: this mode cannot see inside."""
         if get_ident() != self._thread and (name := self._names.name_of(module)) is not None:
-            self._capture.record_module(name, _OTHER_THREAD)
+            self._capture.omissions.add_module(name, _OTHER_THREAD)
 
     def _record(self, attention: RecognisedAttention) -> None:
-        call = with_edits(attention.call, attention.result)
-        may_be_step = call.shape[2] == 1
+        attention = replace(attention, call=with_edits(attention.call, attention.result))
+        may_be_step = attention.call.shape[2] == 1
         model_call = self._names.find_model_call() if may_be_step else None
         with _without_autocast():
-            self._capture.add(
-                attention.site,
-                call,
-                attention.same_rows,
-                attention.from_cache,
-                model_call,
-                attention.axes,
-            )
+            self._capture.add(attention, model_call)
 
 
 @contextmanager

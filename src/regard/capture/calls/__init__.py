@@ -2,7 +2,7 @@
 
 All follow the `CapturedCall` protocol: they hold the call's inputs and recompute any block of its
 weights. `vectors.py` has the queries and keys of a call. To recognise another mechanism, add a
-class here and create it in `regard.capture.capture_mode`.
+class here and create it in `regard.capture.attention_mode`.
 
     SDPACall             torch.nn.functional.scaled_dot_product_attention
     FlexCall             torch.nn.attention.flex_attention

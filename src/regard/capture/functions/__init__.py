@@ -2,12 +2,19 @@
 
 `function_call.py` has the call, `arguments.py` the names and tensors in it. `equations.py` reads
 products as einsum equations, `scatter.py` sums by index. `tensor_map.py` holds what is known about
-the tensors that go from one call to the next.
+the tensors that go from one call to the next, and `python_twin.py` shows a mode what
+`multi_head_attention_forward` calls.
 """
 
-from regard.capture.functions.arguments import function_name, tensors_by_position, tensors_in
+from regard.capture.functions.arguments import (
+    function_name,
+    plain_name,
+    tensors_by_position,
+    tensors_in,
+)
 from regard.capture.functions.equations import PRODUCTS, Equation, Letters
 from regard.capture.functions.function_call import FunctionCall
+from regard.capture.functions.python_twin import python_twin
 from regard.capture.functions.scatter import SCATTER_SUMS, ScatterSum, scatter_sum
 from regard.capture.functions.tensor_map import TensorMap
 
@@ -20,6 +27,8 @@ __all__ = [
     "ScatterSum",
     "TensorMap",
     "function_name",
+    "plain_name",
+    "python_twin",
     "scatter_sum",
     "tensors_by_position",
     "tensors_in",

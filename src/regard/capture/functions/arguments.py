@@ -1,6 +1,7 @@
 """The names of torch functions, and the tensors among their arguments."""
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 from torch import Tensor
@@ -12,6 +13,15 @@ _TENSOR_ARGUMENTS = (
     *("other", "mat2", "batch2", "vec", "weight", "bias"),
 )
 
+_PLAIN_NAMES = {
+    **dict.fromkeys(("__itruediv__", "__truediv__", "true_divide", "divide"), "div"),
+    "__rtruediv__": "rdiv",
+    "__rmatmul__": "__rmatmul__",
+    "multiply": "mul",
+    "_segment_reduce": "segment_reduce",
+    "_softmax": "softmax",
+}
+
 
 def function_name(func: Callable[..., Any]) -> str:
     """Return a function's name without its overload, and "" for most attributes of tensors."""
@@ -20,6 +30,20 @@ def function_name(func: Callable[..., Any]) -> str:
         name = getattr(getattr(func, "__self__", None), "__name__", "")
         return name if name in _TENSOR_ATTRIBUTES else ""
     return name.partition(".")[0]
+
+
+@cache
+def plain_name(name: str) -> str:
+    """Return a function's name without the marks of operators and in-place variants."""
+    if name in _PLAIN_NAMES:
+        return _PLAIN_NAMES[name]
+    if name.startswith("__") and name.endswith("__"):
+        plain = name.strip("_")
+        for operator in ("mul", "add", "sub", "matmul", "pow"):
+            if plain in (f"r{operator}", f"i{operator}"):
+                return operator
+        return plain
+    return name.rstrip("_") if not name.startswith("_") else name
 
 
 def tensors_by_position(

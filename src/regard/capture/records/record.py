@@ -5,7 +5,6 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor
-from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.functional import pad
 
 from regard.capture.call_site import ModelCall
@@ -17,6 +16,7 @@ from regard.capture.calls import (
     is_causal,
 )
 from regard.capture.layout import PLAIN_AXES, CallAxes, RowRange
+from regard.capture.records.cached_keys import CachedKeys
 from regard.capture.records.summary import join_summaries, summarize_call
 from regard.trace import TOP_KEYS, Kind
 from regard.trace.block_summary import TensorSummary
@@ -58,9 +58,7 @@ class CapturedAttention:
     fully_masked_keys: Tensor | None = field(default=None, repr=False)  # (batch, key)
     _parts: list[Tensor | TensorSummary] = field(default_factory=list, repr=False)
     _num_weights: int = 0
-    _key_sample: Tensor | None = field(default=None, repr=False)
-    _key_storage: StorageWeakRef | None = field(default=None, repr=False)
-    _model_call: ModelCall | None = field(default=None, repr=False)
+    _keys: CachedKeys | None = field(default=None, repr=False)  # of the latest step
 
     def append(
         self, call: CapturedCall, model_call: ModelCall | None = None, dropped: int = 0
@@ -85,8 +83,7 @@ class CapturedAttention:
         if self.keep_vectors:
             self.vectors = self._with_vectors(call.vectors(), dropped)
         self.fully_masked_keys = _masked_in_both(self.fully_masked_keys, _masked_keys(call))
-        self._key_sample = _sample_keys(call, _sample_positions(min(self._end(), keys)))
-        self._key_storage, self._model_call = _storage_of_keys(call), model_call
+        self._keys = CachedKeys(call, min(self._end(), keys), model_call)
 
     def _with_vectors(self, new: QueryKeyVectors | None, dropped: int) -> QueryKeyVectors | None:
         """Return the vectors of all steps; None if those of any step are not known."""
@@ -105,21 +102,19 @@ class CapturedAttention:
         since the same text may be read twice.
         """
         batch, heads, queries, keys = call.shape
-        if (batch, heads) != (self.batch_size, self.num_heads) or self._key_sample is None:
+        known, dropped = self._keys, self._num_dropped(call)
+        if (batch, heads) != (self.batch_size, self.num_heads) or known is None:
             return False
         if "cross" in (kind, self.kind):
             if kind != self.kind or queries != 1 or keys != self.num_keys:
                 return False
-            if not (self._has_same_storage(call) or self._in_same_model_call(model_call)):
+            if not (known.have_same_storage(call) or known.are_of(model_call)):
                 return False
-        elif not 0 <= self._num_dropped(call) < self._end():
+        elif not 0 <= dropped < self._end():
             return False
-        dropped = self._num_dropped(call)
-        if dropped and self._starts_alike(call):
+        if dropped and known.start_alike(call):
             return False  # the cache was cut at its end, not at its start
-        positions = [n - dropped for n in _sample_positions(self._end()) if n >= dropped]
-        sample = _sample_keys(call, positions)
-        return sample is not None and _are_close(sample, self._key_sample[:, :, -len(positions) :])
+        return known.are_in(call, self._end(), dropped)
 
     def append_step(self, call: CapturedCall, model_call: ModelCall | None = None) -> None:
         """Append the rows of a generation step at their positions in the text."""
@@ -133,7 +128,7 @@ class CapturedAttention:
     def is_followed_by(self, call: CapturedCall, axes: CallAxes) -> bool:
         """Return whether a call has the next queries of the same rows, over the same keys."""
         span, after = self.axes.span, axes.span
-        if span is None or not self._has_same_storage(call):
+        if span is None or self._keys is None or not self._keys.have_same_storage(call):
             return False
         if (*call.shape[:2], call.shape[3]) != (self.batch_size, self.num_heads, self.num_keys):
             return False
@@ -218,7 +213,7 @@ class CapturedAttention:
 
     def release(self) -> None:
         """Drop the state used to recognise the next generation step."""
-        self._key_sample = self._key_storage = self._model_call = None
+        self._keys = None
 
     @property
     def weights(self) -> Tensor | None:
@@ -292,20 +287,6 @@ class CapturedAttention:
         """Return how many of the first keys the cache has dropped, as a sliding window does."""
         return 0 if self.kind == "cross" else self._end() - call.offset
 
-    def _starts_alike(self, call: CapturedCall) -> bool:
-        first = _sample_keys(call, [0])
-        if first is None or self._key_sample is None:
-            return True
-        return _are_close(first, self._key_sample[:, :, :1])
-
-    def _has_same_storage(self, call: CapturedCall) -> bool:
-        return self._key_storage is not None and _storage_of_keys(call) == self._key_storage
-
-    def _in_same_model_call(self, model_call: ModelCall | None) -> bool:
-        if model_call is None or self._model_call is None:
-            return False
-        return model_call.is_same(self._model_call)
-
 
 def _with_width(weights: Tensor, width: int) -> Tensor:
     """Return weights of that many keys, without a copy if they have them."""
@@ -338,41 +319,3 @@ def _masked_in_both(before: Tensor | None, now: Tensor) -> Tensor:
     masked = now.clone()
     masked[:, : before.shape[1]] &= before[:, : now.shape[1]]
     return masked
-
-
-def _storage_of_keys(call: CapturedCall) -> StorageWeakRef | None:
-    """Return a weak reference to the keys' storage: while it lives, nothing else is there."""
-    return None if call.raw_keys is None else StorageWeakRef(call.raw_keys.untyped_storage())
-
-
-def _sample_positions(count: int) -> list[int]:
-    """Choose keys to recognise all by: first, middle and last, and more of them near the end.
-
-    A sliding window drops the first ones.
-    """
-    steps = [2**n for n in range(count.bit_length())]
-    return sorted({0, count // 2, *(count - step for step in steps)}) if count else []
-
-
-def _sample_keys(call: CapturedCall, positions: list[int]) -> Tensor | None:
-    """Return some keys of each head; None if the call has none there."""
-    keys, num_heads = call.raw_keys, call.shape[1]
-    if keys is None or not positions or keys.shape[-2] <= positions[-1]:
-        return None
-    sample: Tensor = keys[:, :, positions]
-    return sample[:, [head * sample.shape[1] // num_heads for head in range(num_heads)]]
-
-
-def _are_close(keys: Tensor, before: Tensor) -> bool:
-    """Return whether keys equal earlier ones, up to rounding in float32 and float64.
-
-    A latent cache (MLA) stores what keys are projected from, and the projection in each step may
-    round differently. In half precision rounding is as large as the differences between keys, so
-    that only equal keys match.
-    """
-    if keys.shape != before.shape or keys.dtype != before.dtype:
-        return False
-    if torch.finfo(keys.dtype).bits < 32:
-        return torch.equal(keys, before)
-    tolerance = 64 * torch.finfo(keys.dtype).eps * before.abs().amax()
-    return bool(((keys - before).abs() <= tolerance).all())

@@ -1,6 +1,6 @@
 """What is known of weights on their way from the softmax to the values."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -9,7 +9,7 @@ from torch import Tensor
 from regard.capture.axes import Origin
 from regard.capture.call_site import CallSite
 from regard.capture.calls import EdgeWeights, MaterializedWeights
-from regard.capture.functions import Letters
+from regard.capture.functions import Letters, TensorMap
 from regard.capture.layout import CallAxes
 from regard.capture.weights.score_products import ScoreProduct
 
@@ -41,6 +41,11 @@ class TrackedWeights:
     scores: ScoreProduct | None = None  # of queries and keys, if it is followed
     applied: tuple[str, ...] = ()
     before_dropout: Tensor | None = None
+
+    def values(self, weights: Tensor) -> Tensor:
+        """Return the tracked weights as they were before dropout."""
+        kept = self.before_dropout
+        return weights.detach() if kept is None else kept
 
     def with_applied(self, name: str) -> "TrackedWeights":
         """Add the name of a function that changed the weights."""
@@ -106,3 +111,24 @@ class MatchedAttention:
     part: Literal["batch", "head"] | None  # of the softmax, that the weights are
     position: int  # of the operand among the tensors of the function's arguments
     site: CallSite | None = None  # of the softmax, where another module sums the products
+
+
+class WeightStore:
+    """All live weights, sums of weights, and the softmaxes that were seen.
+
+    Attributes:
+        tracked: weights by tensor.
+        sums: sums of weights, or of exponentials, by tensor.
+        roots: softmaxes and other normalisers by number.
+    """
+
+    def __init__(self) -> None:
+        self.tracked = TensorMap[TrackedWeights]()
+        self.sums = TensorMap[WeightSum]()
+        self.roots: dict[int, Root] = {}
+
+    def settle(self, roots: Iterable[int], state: Literal["attention", "not attention"]) -> None:
+        """Note what became of some softmaxes; one that became attention stays that."""
+        for number in roots:
+            if self.roots[number].state != "attention":
+                self.roots[number].state = state

@@ -1,0 +1,46 @@
+"""The table that a printed capture is."""
+
+from collections.abc import Iterable
+
+from regard.capture.records import CapturedAttention
+
+_HEADER = ("module", "call site", "kind", "heads", "queries × keys", "calls", "storage")
+
+
+def table_lines(records: Iterable[CapturedAttention]) -> list[str]:
+    """Return a table of records."""
+    rows = [_HEADER, *_table_rows(records)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) for row in rows]
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a number of things."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _table_rows(records: Iterable[CapturedAttention]) -> list[tuple[str, ...]]:
+    """Return one row per module, line, kind and size; calls that share one are counted."""
+    steps: dict[tuple[str, ...], list[int]] = {}
+    for record in records:
+        size = f"{record.num_queries} × {record.num_keys}"
+        if record.num_windows > 1:
+            size += f" in {record.num_windows} windows"
+        about = (record.name, record.call_site, record.kind, str(record.num_heads), size)
+        steps.setdefault((*about, record.storage + _notes(record)), []).append(record.steps)
+    return [(*about, _format_calls(counts), storage) for (*about, storage), counts in steps.items()]
+
+
+def _format_calls(steps: list[int]) -> str:
+    """Format the number of calls, with that of their steps if there were several."""
+    total = sum(steps)
+    return str(len(steps)) if total == len(steps) else f"{len(steps)} ({total} steps)"
+
+
+def _notes(record: CapturedAttention) -> str:
+    """Return what is unusual about weights: their normaliser, what was applied, doubts."""
+    notes = [] if record.normaliser == "softmax" else [f"normaliser: {record.normaliser}"]
+    notes += [f"applied: {', '.join(record.applied)}"] if record.applied else []
+    notes += [f"uncertain axis: {', '.join(record.uncertain)}"] if record.uncertain else []
+    notes += ["no vectors"] if record.keep_vectors and record.vectors is None else []
+    return "".join(f"; {note}" for note in notes)

@@ -1,0 +1,130 @@
+"""Normalisers: where weights start, at a softmax or another function of scores."""
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from torch import Tensor
+
+from regard.capture.axes import Axis, AxisTracker, Origin, origins_of
+from regard.capture.call_site import CallSite
+from regard.capture.functions import SCATTER_SUMS, FunctionCall, TensorMap, scatter_sum
+from regard.capture.lineage import Lineage
+from regard.capture.weights.score_products import ScoreTracker
+from regard.capture.weights.tracked import SCATTERED, Root, TrackedWeights, WeightStore, WeightSum
+
+MASKED_BELOW = -9e3  # scores below are masked: some models add no more than -10000
+
+SOFTMAX = {"softmax", "special_softmax", "gumbel_softmax"}
+NORMALISERS = {"exp", "sigmoid", "relu", "clamp", "clamp_min", "square", "softplus", "elu"}
+NORMALISERS |= {"hardsigmoid", "relu6", "threshold", "special_expit", "expm1"}
+SUMS = {"sum", "cumsum", "logsumexp", *SCATTER_SUMS}
+MAY_START = {"log_softmax", "logsumexp", "sub", "exp", "div", *SUMS, *NORMALISERS}
+
+
+class NormaliserTracker:
+    """Starts a track at each softmax, and at what is a softmax or its like by hand."""
+
+    def __init__(
+        self,
+        store: WeightStore,
+        lineage: Lineage,
+        axes: AxisTracker,
+        find_site: Callable[[], CallSite | None],
+        scores: ScoreTracker | None,
+    ) -> None:
+        self._store, self._lineage, self._axes = store, lineage, axes
+        self._find_site, self._scores = find_site, scores
+        self._exponentials = TensorMap[bool]()  # of scores that are no product
+        self._log_weights = TensorMap[tuple[str, Any]]()  # logarithms: normaliser and its axis
+        self._log_sums = TensorMap[Any]()
+        self._ids = count()
+
+    def start(self, normaliser: str, scores: Tensor, dim: Any, out: Tensor) -> None:
+        """Start a track at scores that are normalised over an axis."""
+        axis = self._axes.axes(out)[dim if isinstance(dim, int) else -1] if out.ndim else ()
+        self._add(normaliser, scores, out, axis, is_softmax=True)
+
+    def _add(
+        self, normaliser: str, scores: Tensor, out: Tensor, axis: Axis, *, is_softmax: bool
+    ) -> None:
+        number, lineage = next(self._ids), self._lineage
+        is_feature = bool(axis) and all(f.origin.is_feature or f.origin.is_stack for f in axis)
+        is_feature = is_feature or self._axes.is_constant(out)
+        site = self._find_site() if is_softmax or normaliser == "exp" else None
+        origins = origins_of(self._axes.axes(out))
+        self._store.roots[number] = Root(site, is_feature, is_softmax, origins)
+        self._store.tracked[out] = TrackedWeights(
+            normaliser,
+            frozenset([number]),
+            frozenset(f.origin for f in axis),
+            lineage.same_rows_in_scores(scores),
+            lineage.from_cache(scores),
+            has_mask=bool((scores.detach() < MASKED_BELOW).any()),
+            is_product=lineage.is_product(scores),
+            scores=None if self._scores is None else self._scores.product(scores),
+        )
+
+    def update(self, call: FunctionCall) -> None:
+        """Start a track at another normaliser than softmax, and follow sums of weights."""
+        name, inputs, out = call.name, call.inputs, call.out
+        if not inputs or not isinstance(out, Tensor):
+            return
+        scores, dim = inputs[0], call.argument("dim", 1, -1)
+        if name == "log_softmax":
+            self._log_weights[out] = "softmax", dim
+        elif name == "logsumexp":
+            self._log_sums[out] = dim
+        elif name == "sub" and len(inputs) > 1 and inputs[1] in self._log_sums:
+            self._log_weights[out] = "exp / sum", self._log_sums[inputs[1]]
+        elif name == "exp" and scores in self._log_weights:
+            normaliser, dim = self._log_weights[scores]
+            self.start(normaliser, scores, dim, out)
+        elif name == "div" and scores in self._exponentials and self._is_sum_of(inputs):
+            is_scattered = bool(self._store.sums[inputs[1]].scattered)
+            normaliser = SCATTERED if is_scattered else "exp / sum"
+            self.start(normaliser, scores, self._divided_axis(inputs), out)
+        elif name == "exp" and not self._may_be_scores(scores):
+            self._exponentials[out] = True
+        elif name in SUMS and any(x in self._exponentials for x in inputs):
+            self._store.sums[out] = WeightSum(scattered=summed_origins(call, self._axes))
+        elif name in NORMALISERS and self._may_be_scores(scores):
+            axis = self._axes.axes(out)[-1]
+            if not (axis and all(f.origin.is_feature for f in axis)):
+                self._add(name, scores, out, axis, is_softmax=False)
+            elif name == "exp":  # heads or features are last: which axis is divided by?
+                self._exponentials[out] = True
+        else:
+            sums = [self._store.sums[x] for x in inputs if x in self._store.sums]
+            if sums and out not in self._store.sums:
+                roots, scattered = zip(*sums, strict=True)
+                self._store.sums[out] = WeightSum(
+                    frozenset().union(*roots), frozenset().union(*scattered)
+                )
+
+    def _may_be_scores(self, tensor: Tensor) -> bool:
+        """Return whether a tensor is computed from a product, and still has both of its sides."""
+        sides = {f.origin.side for axis in self._axes.axes(tensor) for f in axis} - {0}
+        return self._lineage.is_product(tensor) and tensor.ndim > 1 and len(sides) != 1
+
+    def _is_sum_of(self, inputs: list[Tensor]) -> bool:
+        return len(inputs) == 2 and inputs[1] in self._store.sums
+
+    def _divided_axis(self, inputs: list[Tensor]) -> int:
+        """Return the axis over which a divisor is constant, or that was summed by index."""
+        exponential, total = inputs
+        scattered = self._store.sums[total].scattered
+        for n, axis in enumerate(self._axes.axes(exponential)):
+            if axis and origins_of([axis]) <= scattered:
+                return n
+        sizes = (1,) * (exponential.ndim - total.ndim) + tuple(total.shape)
+        pairs = zip(sizes, exponential.shape, strict=True)
+        return next((n for n, (a, b) in enumerate(pairs) if a == 1 and b > 1), 0)
+
+
+def summed_origins(call: FunctionCall, axes: AxisTracker) -> frozenset[Origin]:
+    """Return the origins of the axis that a call sums by index, if it does."""
+    summed = scatter_sum(call)
+    if summed is None:
+        return frozenset()
+    return origins_of([axes.axes(summed.source)[summed.dim]])
