@@ -1,4 +1,4 @@
-"""Linear layers that can train on oneDNN's matrix products instead of MKL's.
+"""Linear layers and matrix products that can train with oneDNN instead of MKL.
 
 torch multiplies float32 matrices with MKL, which on processors of other vendors than Intel uses
 AVX2 at most: 110 GFLOP/s on a core of an AMD EPYC 9005, where oneDNN, the other library inside
@@ -29,7 +29,7 @@ _is_enabled = ContextVar("_is_enabled", default=False)
 def fast_products() -> Iterator[None]:
     """Let `Linear` and `multiply` use the faster library of this CPU, inside the context.
 
-    It is meant for an objective: what is computed inside can be differentiated once.
+    It is meant for training: what `Linear` computes inside can be differentiated once.
     """
     token = _is_enabled.set(is_onednn_faster())
     try:

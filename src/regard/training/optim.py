@@ -1,7 +1,7 @@
 """Optimizers (AdamW, Muon) and the learning rate schedule."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import cos, pi, sqrt
 from typing import Any
 
@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard._support.linear import fast_products, multiply
 from regard.config import TrainConfig
 from regard.training.distributed import Distributed
 from regard.training.plan import TimePlan
@@ -99,6 +100,7 @@ class Muon(torch.optim.AdamW):
             self.by_shape[matrix.shape].append(matrix)
 
     @torch.no_grad()
+    @fast_products()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Update the matrices, and everything else that has a gradient with AdamW."""
         assert closure is None
@@ -135,14 +137,22 @@ def newton_schulz(
     matrices: Float[Tensor, "matrix row column"],
 ) -> Float[Tensor, "matrix row column"]:
     """Orthogonalize matrices by Newton-Schulz iteration: all singular values end up near 1."""
+    if matrices.device.type == "cpu":  # a single matrix stays in the processor's cache
+        return torch.stack([_newton_schulz(matrix, multiply) for matrix in matrices])
+    return _newton_schulz(matrices, torch.matmul)
+
+
+def _newton_schulz(
+    matrices: Float[Tensor, "*matrix row column"], multiply: Callable[[Tensor, Tensor], Tensor]
+) -> Float[Tensor, "*matrix row column"]:
     if matrices.shape[-2] > matrices.shape[-1]:
-        transposed: Tensor = newton_schulz(matrices.mT)
-        return transposed.mT
+        return _newton_schulz(matrices.mT, multiply).mT
     a, b, c = NS_COEFFICIENTS
     norm = torch.linalg.matrix_norm(matrices, keepdim=True)
     x: Tensor = matrices / norm.clamp(min=1e-7)
     for _ in range(NS_STEPS):
-        gram = x @ x.mT
-        polynomial = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
-        x = torch.baddbmm(x, polynomial, x, beta=a)
+        gram = multiply(x, x.mT)
+        polynomial = multiply(gram, gram).mul_(c).add_(gram, alpha=b)
+        polynomial.diagonal(dim1=-2, dim2=-1).add_(a)
+        x = multiply(polynomial, x)
     return x
