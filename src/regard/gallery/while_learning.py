@@ -78,7 +78,7 @@ def _draw_frames(frames: Sequence[Frame], best: AlignmentHead) -> Figure:
 def _draw_frame(axes: Axes, frame: Frame, best: AlignmentHead) -> None:
     phrase = example_pair()
     gold = [(target, source) for source, target in phrase.links]
-    title = f"step {frame.step}: error {frame.errors[best.layer, best.head]:.2f}"
+    title = f"step {frame.step}: AER {frame.errors[best.layer, best.head]:.2f}"
     words = phrase.target_words, phrase.source_words
     word_heatmap(axes, frame.weights, *words, title=title, axis_titles=WRITING_READING, gold=gold)
 
