@@ -134,3 +134,48 @@ def test_keys_recomputed_in_each_step_of_one_model_call_are_one_record():
     with watch(model) as capture:
         model(torch.randn(2, 5, 12))
     assert [x.steps for x in capture] == [4]
+
+
+def small_transformer(implementation):
+    transformers = pytest.importorskip("transformers")
+    config = transformers.GPT2Config(
+        vocab_size=31, n_embd=24, n_layer=2, n_head=3, n_positions=32, bos_token_id=0,
+        eos_token_id=None, pad_token_id=0,
+    )  # fmt: skip
+    model = transformers.GPT2LMHeadModel._from_config(config, attn_implementation=implementation)
+    return model.eval()
+
+
+@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+def test_beams_are_items_of_the_batch(implementation):
+    model, ids = small_transformer(implementation), torch.tensor([[5, 9, 3, 14], [7, 20, 11, 4]])
+    with torch.no_grad(), watch(model) as capture:
+        model.generate(ids, max_new_tokens=4, do_sample=False, num_beams=3)
+    assert not capture.failures
+    assert {(x.kind, x.weights.shape[:2]) for x in capture} == {("causal", (6, 3))}
+
+
+@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+def test_steps_over_a_static_cache_are_one_record(implementation):
+    model, ids = small_transformer(implementation), torch.tensor([[5, 9, 3, 14], [7, 20, 11, 4]])
+    settings = {"max_new_tokens": 4, "do_sample": False}
+    with torch.no_grad(), watch(model) as capture:
+        text = model.generate(ids, cache_implementation="static", **settings)
+    with torch.no_grad(), watch(model) as whole:
+        model(text[:, :-1])
+    assert [x.kind for x in capture] == ["causal", "causal"]
+    for record, expected in zip(capture, whole, strict=True):
+        torch.testing.assert_close(record.weights, expected.weights, atol=1e-5, rtol=1e-4)
+
+
+def test_rows_are_known_where_projections_are_products_with_a_transposed_parameter():
+    """Falcon projects by `hidden_states @ weight.T`."""
+    transformers = pytest.importorskip("transformers")
+    config = transformers.FalconConfig(
+        vocab_size=31, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+        multi_query=True, eos_token_id=None, pad_token_id=0,
+    )  # fmt: skip
+    model = transformers.FalconForCausalLM._from_config(config, attn_implementation="eager").eval()
+    with torch.no_grad(), watch(model) as capture:
+        model.generate(torch.tensor([[5, 9, 3, 14]]), max_new_tokens=4, do_sample=False)
+    assert [(x.kind, x.weights.shape) for x in capture] == [("causal", (1, 4, 7, 7))] * 2

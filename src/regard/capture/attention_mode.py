@@ -58,9 +58,9 @@ class AttentionMode(TorchFunctionMode):
     def __init__(self, names: ModuleNames, *, keep_vectors: bool = False) -> None:
         super().__init__()
         self._names = names
-        self._lineage = Lineage()
         with uncaptured():
             self._axes = AxisTracker(names.constants())
+        self._lineage = Lineage(self._axes.is_parameter)
         scores = ScoreTracker(self._axes) if keep_vectors else None
         self._weight_tracker = WeightTracker(
             self._lineage, self._axes, names.find_call_site, scores

@@ -6,6 +6,7 @@ the provenance of queries and keys distinguishes self-attention from cross-atten
 texts have equal lengths, and a generation step from a call of its own.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
@@ -44,9 +45,16 @@ class Provenance:
 
 
 class Lineage:
-    """The provenance of all live tensors, updated with each torch function."""
+    """The provenance of all live tensors, updated with each torch function.
 
-    def __init__(self) -> None:
+    Integers have none: tokens and indices that a model chooses are read as an input is.
+
+    Args:
+        is_parameter: whether a tensor is a parameter or a view of one.
+    """
+
+    def __init__(self, is_parameter: Callable[[Tensor], bool] | None = None) -> None:
+        self._is_parameter = is_parameter or (lambda tensor: isinstance(tensor, nn.Parameter))
         self._provenance = TensorMap[Provenance]()
         self._ids = count()
 
@@ -57,9 +65,10 @@ class Lineage:
     def derive(self, name: str, inputs: list[Tensor], results: list[Tensor]) -> None:
         """Derive the provenance of a function's results from that of the tensors it was given."""
         results = inputs[:1] if name == "__setitem__" else results
+        results = [x for x in results if x.is_floating_point() or x.is_complex()]
         if not inputs or not results:
             return
-        projected = _projected_rows(name, inputs)
+        projected = self._projected_rows(name, inputs)
         if is_convolution(name) and not (self.is_product(inputs[0]) and keeps_channels(inputs)):
             projected = inputs[0]
         if projected is not None:
@@ -124,6 +133,19 @@ class Lineage:
         if origins or sides or from_cache:
             self._set(results, Provenance(None, origins, parents, sides, from_cache))
 
+    def _projected_rows(self, name: str, inputs: list[Tensor]) -> Tensor | None:
+        """Return the rows that a function projects with parameters, None if it is no projection.
+
+        A projection to width 1 scores a pair of rows, and what is scored has both origins.
+        """
+        if name == "linear" and len(inputs) >= 2:
+            return inputs[0] if inputs[1].shape[0] > 1 else None
+        if name == "addmm" and len(inputs) == 3:
+            return inputs[1] if inputs[2].shape[-1] > 1 else None
+        if name in _PRODUCTS and len(inputs) == 2 and self._is_parameter(inputs[1]):
+            return inputs[0] if inputs[1].shape[-1] > 1 else None
+        return None
+
     def _row_id(self, rows: Tensor) -> int:
         provenance = self._provenance.get(rows)
         if provenance is None:
@@ -162,17 +184,3 @@ def _appends_rows(name: str, inputs: list[Tensor], results: list[Tensor]) -> boo
         return False
     new, out = inputs[-1], results[0]
     return new.ndim > 1 and new.shape[-1:] == out.shape[-1:] and new.shape != out.shape
-
-
-def _projected_rows(name: str, inputs: list[Tensor]) -> Tensor | None:
-    """Return the rows that a function projects with parameters, None if it is no projection.
-
-    A projection to width 1 scores a pair of rows, and what is scored has both origins.
-    """
-    if name == "linear" and len(inputs) >= 2:
-        return inputs[0] if inputs[1].shape[0] > 1 else None
-    if name == "addmm" and len(inputs) == 3:
-        return inputs[1] if inputs[2].shape[-1] > 1 else None
-    if name in _PRODUCTS and len(inputs) == 2 and isinstance(inputs[1], nn.Parameter):
-        return inputs[0] if inputs[1].shape[-1] > 1 else None
-    return None

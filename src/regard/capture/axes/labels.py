@@ -21,7 +21,7 @@ class Origin:
         is_feature: made by a projection, or the width of vectors that were compared.
         is_projected: made by a projection.
         is_stack: made by stacking tensors.
-        is_broadcast: made by repeating a tensor.
+        is_broadcast: made by repeating a tensor, or by choosing items of it.
         is_compared: the queries or the keys of scores.
         side: of the product that compared them: 1 or 2, or 0 if it was not compared.
         is_attended: rows that were compared before, which are therefore no batch.
@@ -165,6 +165,16 @@ def with_aliases(axes: Axes) -> Axes:
         found.append(aliased(axis) if keys & known else axis)
         known |= keys
     return tuple(found)
+
+
+def without_features(axes: Axes) -> Axes:
+    """Give axes that are features new origins: what was chosen, such as beams, repeats items."""
+    return tuple(
+        new_axis(axis_size(axis), is_broadcast=True)
+        if any(f.origin.is_feature for f in axis)
+        else axis
+        for axis in axes
+    )
 
 
 def index_at(axis: Axis, index: int) -> int:

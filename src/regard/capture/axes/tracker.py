@@ -15,9 +15,18 @@ from torch import Tensor
 from regard.capture.axes.broadcasting import elementwise
 from regard.capture.axes.indexing import share_gathers_of
 from regard.capture.axes.label_store import LabelledCall, Labels, LabelStore
-from regard.capture.axes.labels import Axes, axis_sizes, new_axes, with_aliases
+from regard.capture.axes.labels import (
+    Axes,
+    axis_sizes,
+    new_axes,
+    with_aliases,
+    without_features,
+)
 from regard.capture.axes.rules import KEEP_PARAMETERS, RULES
 from regard.capture.functions import FunctionCall, tensors_in
+
+# functions that choose elements; the indices and the tokens that they return are no features
+_CHOICES = {"topk", "sort", "argsort", "gather", "take_along_dim", "multinomial"}
 
 
 class AxisTracker:
@@ -75,6 +84,8 @@ class AxisTracker:
         for result, found in zip(results, axes, strict=True):
             if found is not None and axis_sizes(found) == list(result.shape):
                 axes_of_result = with_aliases(found)
+                if call.name in _CHOICES and not result.is_floating_point():
+                    axes_of_result = without_features(axes_of_result)
             else:
                 axes_of_result = new_axes(result)
             store[result] = Labels(axes_of_result, is_constant, is_parameter)

@@ -14,7 +14,8 @@ class MaterializedWeights:
     Args:
         weights: as the model computed them, before dropout.
         values: (batch, key head, key, value), if known; they also identify a cache's keys.
-        offset: position of the first query; by default the queries are at the end of the keys.
+        offset: position of the first query; by default the queries are at the end of the keys, or
+            of those that a mask leaves to the last of them, as in a static cache.
         has_mask: whether a mask was applied, so that keys without any weight count as masked.
         extra_keys: keys at the end that are no positions.
         vectors: queries and keys that the model computed the scores from, if known.
@@ -37,8 +38,15 @@ class MaterializedWeights:
         self.values, self.raw_keys = values, values
         self.shape: Shape = (batch, heads, queries, keys)
         self.extra_keys = extra_keys
-        self.offset = max(0, keys - extra_keys - queries) if offset is None else offset
+        self.offset = self._find_offset() if offset is None else offset
         self.is_causal = is_causal(weights != 0, self.offset, extra_keys)
+
+    def _find_offset(self) -> int:
+        queries, keys = self.shape[2], self.shape[3] - self.extra_keys
+        if queries < keys and self._has_mask:
+            seen = (self._weights[:, :, -1, :keys] != 0).any(0).any(0).nonzero()
+            keys = int(seen.max()) + 1 if len(seen) else keys
+        return max(0, keys - queries)
 
     @property
     def elements(self) -> Tensor:

@@ -164,14 +164,15 @@ def _settle_shared(pieces: list[Piece], known: bool) -> list[str]:
             others = {p.role for p in pieces if p.letter == piece.letter and p is not piece}
             piece.role = "head" if "head" in others else "batch"
     has_head = "head" in roles.values()
-    if known or has_head:  # only one of several axes is the batch
+    if known or has_head:  # only one of several axes is the batch, besides repeated items (beams)
         roots = [p.factor.origin.root for p in pieces if p.role == "batch" and p.factor]
         batch = min(roots, key=lambda x: (x.is_attended, not x.is_leading), default=None)
         is_first = any(root.is_leading for root in roots)
         if not is_first and pieces[0].role == "batch" and pieces[0].factor is None:
             batch = None  # of a single item
         for piece in pieces:
-            if piece.role == "batch" and piece.factor and piece.factor.origin.root is not batch:
+            origin = piece.factor.origin if piece.role == "batch" and piece.factor else None
+            if origin is not None and origin.root is not batch and not origin.is_broadcast:
                 piece.role = "window"
         return []
     unknown = [p for p in pieces if p.role == "batch" and p.factor]
