@@ -358,3 +358,59 @@ def test_attention_that_was_seen_but_not_captured_is_refused(monkeypatch):
 def test_model_that_is_no_module_is_a_type_error():
     with pytest.raises(TypeError, match=r"must be an nn\.Module"):
         analysis.attribute("model", TOKENS)
+
+
+@pytest.mark.parametrize("method", analysis.METHODS)
+def test_position_first_inputs_are_attributed_as_batch_first_ones(method):
+    """torch's own layers read (position, batch, width) by default."""
+    torch.manual_seed(8)
+    layers = [
+        nn.TransformerEncoder(
+            nn.TransformerEncoderLayer(12, 3, 16, batch_first=batch_first), 2,
+            enable_nested_tensor=False,
+        ).eval()
+        for batch_first in (True, False)
+    ]  # fmt: skip
+    layers[1].load_state_dict(layers[0].state_dict())
+    x = torch.randn(2, 5, 12)
+    expected, shown = (
+        analysis.attribute(model, inputs, target, method=method, batch_index=1, steps=3)
+        for model, inputs, target in (
+            (layers[0], x, lambda states: states[1, 3].sum()),
+            (layers[1], x.transpose(0, 1), lambda states: states[3, 1].sum()),
+        )
+    )
+    for ours, theirs in zip(shown.maps, expected.maps, strict=True):
+        np.testing.assert_allclose(ours.weights, theirs.weights, atol=1e-6)
+
+
+def test_token_ids_that_a_model_transposes_are_recognised():
+    torch.manual_seed(9)
+    config = transformers.XLNetConfig(vocab_size=40, d_model=12, n_layer=2, n_head=3, d_inner=16)
+    model = sharpen(transformers.XLNetModel(config)).eval()
+    ids = torch.cat([TOKENS, TOKENS.flip(1)])
+
+    def target(output):
+        return output[0][1, 2, 3]
+
+    trace = analysis.attribute(
+        model, {"input_ids": ids}, target, method="gradient_x_input", batch_index=1
+    )
+    vectors = model.word_embedding(ids).detach().requires_grad_()
+    (gradient,) = torch.autograd.grad(target(model(inputs_embeds=vectors)), vectors)
+    expected = (gradient * vectors).sum(-1)[1].detach()
+    np.testing.assert_allclose(signed(trace)[0], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["gradient_x_input", "integrated_gradients"])
+def test_inputs_without_vectors_are_refused(method):
+    class Constant(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.rows = SmallAttention(), nn.Parameter(torch.randn(1, 5, 12))
+
+        def forward(self, ids):
+            return self.layer(self.rows + ids.sum())
+
+    with pytest.raises(RegardError, match="that an embedding reads, or vectors .* there are none"):
+        analysis.attribute(Constant().eval(), TOKENS, first_state, method=method)

@@ -125,7 +125,6 @@ def attribute(
     with torch.inference_mode(False), torch.enable_grad():
         result = _run(model, EmbeddedInputs(arguments), target, batch_index)
         capture = result.gradient_capture.capture
-        _check_complete(capture, arguments)
         trace = capture.trace(
             tokens,
             target_tokens,
@@ -158,7 +157,9 @@ def _run(model: nn.Module, embedded: EmbeddedInputs, target: Target, batch_index
     args, kwargs = embedded.arguments
     with embedded, watch_gradients(model) as capture:
         output = model(*args, **kwargs)
-    return _Pass(capture, embedded, select_scores(output, target, batch_index))
+    _check_complete(capture.capture, embedded.arguments)
+    embedded.batch_size = _batch_size(capture.capture)
+    return _Pass(capture, embedded, select_scores(output, target, batch_index, embedded.batch_size))
 
 
 def _check_complete(capture: Capture, arguments: Arguments) -> None:
@@ -171,15 +172,22 @@ def _check_complete(capture: Capture, arguments: Arguments) -> None:
             + "; ".join(missing)
         )
     positional, named = arguments
-    sizes = {len(x) for x in (*positional, *named.values()) if isinstance(x, Tensor) and x.ndim > 1}
+    inputs = [x for x in (*positional, *named.values()) if isinstance(x, Tensor) and x.ndim > 1]
+    sizes = {len(x) for x in inputs}
+    # (position, batch, …) as torch's own layers read by default; images have channels there
+    possible = sizes | {x.shape[1] for x in inputs if x.ndim < 4} | {1}
     for record in capture:
         is_known = record.num_windows == 1 or record.axes.num_positions is not None
-        if not is_known or (sizes and record.batch_size // record.num_windows not in sizes):
+        if not is_known or (sizes and record.batch_size // record.num_windows not in possible):
             raise RegardError(
                 f"{record.name} attends within {record.batch_size} windows or groups of a batch of "
                 f"{min(sizes, default=1)}, whose positions are not known; its layers cannot be "
                 "combined"
             )
+
+
+def _batch_size(capture: Capture) -> int:
+    return next(record.batch_size // record.num_windows for record in capture)
 
 
 def _check_extra_keys(capture: Capture) -> None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from regard.analysis.output_scores import batch_first
 from regard.errors import RegardError
 from regard.trace import Array, AttentionMap, TokenList, Trace
 
@@ -33,13 +34,16 @@ def to_arguments(inputs: Any) -> Arguments:
 class EmbeddedInputs(TorchFunctionMode):
     """A torch function mode that scales what a model reads, and keeps it for gradients.
 
-    Token ids are recognised by their first embedding lookup. Floating-point inputs (batch,
-    position, width) are read as they are.
+    Token ids are recognised by their first embedding lookup, also transposed. Floating-point inputs
+    (batch, position, width) or (position, batch, width) are read as they are.
 
     Args:
         arguments: what the model is called with.
         share: factor of the vectors, from 0 (the baseline) to 1 (the vectors themselves).
         baseline: token whose embedding stands for "no information"; None for zeros.
+
+    Attributes:
+        batch_size: of the model's attention, which tells the axis of the batch; set after a pass.
     """
 
     def __init__(self, arguments: Arguments, share: float = 1.0, baseline: int | None = None):
@@ -53,6 +57,7 @@ class EmbeddedInputs(TorchFunctionMode):
             for name, x in tensors.items()
             if name not in _NO_TOKENS and not x.is_floating_point() and x.ndim == 2
         }
+        self.batch_size = 1
         self.vectors: dict[str, Tensor] = {}  # as the model reads them, leaves of its graph
         self.distances: dict[str, Tensor] = {}  # from the baseline to the full vectors
         scaled = {n: self._scale(n, x, None) for n, x in tensors.items() if x.is_floating_point()}
@@ -84,9 +89,11 @@ class EmbeddedInputs(TorchFunctionMode):
 
     def _name_of(self, ids: Any) -> str | None:
         """Return the name of the input whose ids are looked up for the first time."""
+        if not isinstance(ids, Tensor):
+            return None
         for name, known in self._ids.items():
-            is_same = isinstance(ids, Tensor) and ids.shape == known.shape
-            if name not in self.vectors and is_same and torch.equal(ids, known.to(ids.device)):
+            known = known.to(ids.device)
+            if name not in self.vectors and (torch.equal(ids, known) or torch.equal(ids, known.T)):
                 return name
         return None
 
@@ -112,15 +119,20 @@ class EmbeddedInputs(TorchFunctionMode):
             if value.ndim != 3:
                 raise RegardError(
                     f"inputs must be token ids or vectors (batch, position, width), but {name!r} "
-                    f"has shape {tuple(value.shape)}; 'chefer' attributes to the tokens of an image"
+                    f"has shape {tuple(value.shape)}; 'chefer' attributes to the positions that "
+                    "attention reads"
                 )
-        return {name: value[batch_index].sum(-1) for name, value in values.items()}
+        return {
+            name: batch_first(value, self.batch_size)[batch_index].sum(-1)
+            for name, value in values.items()
+        }
 
 
 def gradient_x_input(
     scores: Tensor, embedded: EmbeddedInputs, batch_index: int
 ) -> dict[str, Array]:
     """Return gradient × input, (row, position) of each input."""
+    embedded.per_position(embedded.distances, batch_index)  # raises if there are none
     names = list(embedded.vectors)
     values_by_name: dict[str, list[Array]] = {name: [] for name in names}
     for score in scores:
@@ -133,7 +145,6 @@ def gradient_x_input(
         }
         for name, value in embedded.per_position(products, batch_index).items():
             values_by_name[name].append(value.detach().double().cpu().numpy())
-    embedded.per_position(embedded.distances, batch_index)  # raises if there are none
     return {name: np.stack(values) for name, values in values_by_name.items()}
 
 

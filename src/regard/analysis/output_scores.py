@@ -11,8 +11,8 @@ Target = int | tuple[int, int] | Callable[[Any], Tensor] | None
 """A class, (position, token), a function of the output, or the highest logit."""
 
 
-def select_scores(output: Any, target: Target, batch_index: int) -> Tensor:
-    """Return the outputs to attribute, (row,).
+def select_scores(output: Any, target: Target, batch_index: int, batch_size: int) -> Tensor:
+    """Return the outputs to attribute, (row,), of one item of a batch.
 
     Raises:
         RegardError: if the output has no such element.
@@ -31,7 +31,7 @@ def select_scores(output: Any, target: Target, batch_index: int) -> Tensor:
             "the model must return logits (batch, class) or (batch, position, token), but it "
             f"returned {_describe(output)}; pass a function of the output as target="
         )
-    item = logits[batch_index]
+    item = batch_first(logits, batch_size)[batch_index]
     if target is None:
         return item.amax(-1).reshape(-1)
     index = (target,) if isinstance(target, int) else tuple(target)
@@ -44,6 +44,12 @@ def select_scores(output: Any, target: Target, batch_index: int) -> Tensor:
             f"target must be {expected} within {tuple(item.shape)}, but it is {target!r}"
         )
     return item[index].reshape(1)
+
+
+def batch_first(tensor: Tensor, batch_size: int) -> Tensor:
+    """Return (batch, position, …), also of (position, batch, …), torch's default for its layers."""
+    is_second = tensor.ndim == 3 and tensor.shape[0] != batch_size == tensor.shape[1]
+    return tensor.transpose(0, 1) if is_second else tensor
 
 
 def _describe(value: Any) -> str:
