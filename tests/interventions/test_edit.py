@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
+from torch.utils.checkpoint import checkpoint
 
 import regard
 from regard.interventions import reference_means
@@ -312,3 +313,163 @@ def test_weights_that_are_no_tensor_are_refused(unchecked):
         regard.edit(regard.MultiHeadAttention(12, heads=3)) as edits,
     ):
         edits["*"].set_weights([[1.0]])
+
+
+class Written(Attention):
+    """Attention whose weights become others after, or instead of, the softmax."""
+
+    def __init__(self, weights_of):
+        super().__init__("written")
+        self.weights_of = weights_of
+
+    def attend(self, queries, keys, values):
+        return self.weights_of(queries @ keys.mT / queries.shape[-1] ** 0.5) @ values
+
+
+def with_sink(scores, keep=None):
+    """Return a softmax in which a part of each row goes to no key, as in gpt-oss."""
+    sinks = torch.tensor([0.5, 1.0, -1.0]).view(1, HEADS, 1, 1).expand(*scores.shape[:3], 1)
+    scores = scores if keep is None else scores.masked_fill(~keep, -torch.inf)
+    return torch.cat([scores, sinks], dim=-1).softmax(-1)[..., :-1]
+
+
+def gated(scores, keep=None):
+    scores = scores if keep is None else scores.masked_fill(~keep, -torch.inf)
+    return scores.softmax(-1) * torch.tensor([0.2, 0.5, 0.9]).view(1, HEADS, 1, 1)
+
+
+def sigmoid(scores, keep=None):
+    weights = scores.sigmoid()
+    return weights if keep is None else weights * keep
+
+
+@pytest.mark.parametrize("weights_of", [with_sink, gated, sigmoid])
+def test_blocked_edges_are_as_if_the_model_had_masked_them(weights_of, x):
+    keep = torch.ones(5, 5, dtype=torch.bool)
+    keep[2:, 1] = False
+    model = Written(weights_of)
+    with regard.edit(model) as edits:
+        edits["*"].block(queries=[2, 3, 4], keys=[1])
+        edited = context_of(model, x)
+    model.weights_of = lambda scores: weights_of(scores, keep)
+    torch.testing.assert_close(edited, context_of(model, x))
+
+
+def test_temperature_divides_the_score_of_a_sink(x):
+    model = Written(with_sink)
+    with regard.edit(model) as edits:
+        edits["*"].scale(temperature=2.0)
+        edited = context_of(model, x)
+    sinks = torch.tensor([0.25, 0.5, -0.5]).view(1, HEADS, 1, 1).expand(2, HEADS, 5, 1)
+    model.weights_of = lambda scores: torch.cat([scores / 2, sinks], -1).softmax(-1)[..., :-1]
+    torch.testing.assert_close(edited, context_of(model, x))
+
+
+MIXING = torch.tensor([[1.0, -0.5, 0.2], [0.3, 1.0, -0.8], [-0.4, 0.1, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("weights_of", "made_by"),
+    [
+        (lambda s: torch.einsum("bhqk,hg->bgqk", s.softmax(-1), MIXING), "softmax, then matmul"),
+        (sigmoid, "sigmoid"),
+    ],
+)
+def test_temperature_of_what_is_no_softmax_is_refused(weights_of, made_by, x):
+    model = Written(weights_of)
+    refused = pytest.raises(regard.RegardError, match=f"but those of Written are made by {made_by}")
+    with refused, regard.edit(model) as edits:
+        edits["*"].scale(temperature=2.0)
+        model(x)
+
+
+class ChunksOfQueries(Attention):
+    """Attention of two queries at a time, as code that saves memory computes it."""
+
+    def __init__(self):
+        super().__init__("chunks")
+
+    def attend(self, queries, keys, values):
+        chunks = [scaled_dot_product_attention(q, keys, values) for q in queries.split(2, dim=2)]
+        return torch.cat(chunks, dim=2)
+
+
+def test_positions_count_over_chunks_of_queries(x):
+    chunks, whole = ChunksOfQueries(), Attention("sdpa")
+    chunks.load_state_dict(whole.state_dict())
+    contexts = []
+    for model in (chunks, whole):
+        with regard.edit(model) as edits:
+            edits["*"].heads(1).block(queries=[3, 4], keys=[0, 2])
+            edits["*"].heads(2).set_weights("previous")
+            contexts.append(context_of(model, x))
+    torch.testing.assert_close(*contexts)
+
+
+class Windows(Attention):
+    """Attention within windows of three positions."""
+
+    def __init__(self):
+        super().__init__("sdpa")
+
+    def forward(self, x):
+        windows = x.unflatten(1, (-1, 3)).flatten(0, 1)
+        return super().forward(windows).view(x.shape)
+
+
+def test_weights_of_windows_are_patched_in():
+    model, one, other = Windows(), torch.randn(2, 6, WIDTH), torch.randn(2, 6, WIDTH)
+    with regard.watch(model) as capture:
+        model(other)
+    assert capture[0].weights.shape == (2, 2, HEADS, 3, 3)
+    with regard.edit(model) as edits, regard.watch(model) as edited:
+        edits["*"].heads([0, 2]).set_weights(capture[0].weights)
+        model(one)
+    torch.testing.assert_close(edited[0].weights[:, :, ::2], capture[0].weights[:, :, ::2])
+    assert not torch.allclose(edited[0].weights[:, :, 1], capture[0].weights[:, :, 1])
+
+
+def test_weights_of_another_shape_are_refused(x):
+    model = Attention("sdpa")
+    refused = pytest.raises(regard.RegardError, match=r"shape \(2, 3, 5, 5\), but gave \(2, 3, 5\)")
+    with refused, regard.edit(model) as edits:
+        edits["*"].set_weights(torch.rand(2, 3, 5))
+        model(x)
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_checkpointed_layers_are_edited_again_in_the_backward_pass(module, x, use_reentrant):
+    if module.style == "flex":
+        pytest.skip("flex attention on CPU has gradients only where it is compiled")
+    gradients = []
+    for run in (module, lambda rows: checkpoint(module, rows, use_reentrant=use_reentrant)):
+        rows = x.clone().requires_grad_()
+        with regard.edit(module) as edits:
+            edits["*"].heads(1).ablate()
+            edits["*"].block(keys=[2])
+            run(rows).square().sum().backward()
+        gradients.append(rows.grad)
+    assert torch.equal(*gradients)
+
+
+def test_factors_must_have_the_module(x):
+    model = Attention("sdpa")
+    refused = pytest.raises(regard.RegardError, match="factors has none of Attention; it has other")
+    with refused, regard.edit(model) as edits:
+        edits["*"].gate({"other": torch.ones(HEADS)})
+        model(x)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda s: s.set_weights(lambda weights: None), "set_weights returns must be a tensor"),
+        (lambda s: s.gate("large"), "factors must be a number, or a mapping .* of type str"),
+    ],
+)
+@pytest.mark.usefixtures("unchecked")
+def test_wrong_types_are_refused(change, message, x):
+    model = Attention("sdpa")
+    with pytest.raises(TypeError, match=message), regard.edit(model) as edits:
+        change(edits["*"])
+        model(x)

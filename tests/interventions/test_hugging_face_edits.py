@@ -133,3 +133,60 @@ def test_cross_attention_of_generation_has_query_positions(family):
         edits[name].block(queries=[2, 3], keys=[0, 1])
         full = model(input_ids=ids, decoder_input_ids=cached.sequences).logits[:, :-1]
     torch.testing.assert_close(torch.stack(cached.logits, 1), full, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("window", [4, 16])
+def test_positions_count_over_a_sliding_window(window):
+    """The steps of a generation equal a full pass, whose positions are known."""
+    torch.manual_seed(7)
+    config = transformers.MistralConfig(
+        vocab_size=31, hidden_size=32, intermediate_size=40, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, sliding_window=window, eos_token_id=None,
+        pad_token_id=0,
+    )  # fmt: skip
+    model = transformers.MistralForCausalLM(config).eval()
+    ids, settings = torch.tensor([[5, 9, 3, 14, 7, 2]]), {"max_new_tokens": 5, "do_sample": False}
+
+    def change(edits):
+        edits["model.layers.0"].heads([0, 3]).block(queries=[3, 7, 8], keys=[2, 5, 6])
+        edits["model.layers.1"].heads([1]).set_weights("previous")
+
+    with regard.edit(model) as edits:
+        change(edits)
+        cached = model.generate(ids, output_logits=True, return_dict_in_generate=True, **settings)
+    with regard.edit(model) as edits:
+        change(edits)
+        full = model(cached.sequences).logits[:, 5:-1]
+    torch.testing.assert_close(torch.stack(cached.logits, 1), full, rtol=1e-4, atol=1e-5)
+
+
+GENERATION = {
+    "beams": {"num_beams": 3, "num_return_sequences": 2},
+    "static": {"cache_implementation": "static"},
+}
+
+
+@pytest.mark.parametrize("settings", GENERATION.values(), ids=GENERATION)
+@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+@pytest.mark.parametrize("family", ["gpt2", "llama", "t5", "marian"])
+def test_generation_with_any_cache_equals_one_without(family, implementation, settings):
+    model, ids = build(family), torch.tensor([[5, 9, 3, 14, 8, 2], [7, 7, 20, 11, 4, 0]])
+    model.set_attn_implementation(implementation)
+    mask = torch.tensor([[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0]])
+    if family in ("gpt2", "llama"):  # which read padding on the left
+        ids, mask = ids.flip(1), mask.flip(1)
+    generated = []
+    for use_cache in (True, False):
+        how = settings if use_cache else {k: v for k, v in settings.items() if "cache" not in k}
+        with regard.edit(model) as edits:
+            edits[OUTPUTS[family][0]].heads([0, 2]).block(queries=[2, 3], keys=[1, 2])
+            edits[OUTPUTS[family][0]].heads([1]).set_weights("itself")
+            generated.append(
+                model.generate(
+                    ids, attention_mask=mask, max_new_tokens=5, do_sample=False,
+                    use_cache=use_cache, output_logits=True, return_dict_in_generate=True, **how,
+                )
+            )  # fmt: skip
+    assert torch.equal(generated[0].sequences, generated[1].sequences)
+    cached, full = (torch.stack(x.logits, 1) for x in generated)
+    torch.testing.assert_close(cached, full, rtol=1e-4, atol=1e-5)

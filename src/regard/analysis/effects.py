@@ -190,7 +190,8 @@ def _count_heads(model: nn.Module, batch: Any, modules: str) -> dict[str, int]:
     heads: dict[str, int] = {}
 
     def count(attention: EditableAttention) -> None:
-        heads[attention.location.name] = attention.shape[1]
+        name, last = attention.location.name, attention.model_heads([attention.shape[1] - 1])[0]
+        heads[name] = max(heads.get(name, 0), last + 1)
 
     with torch.no_grad(), edit(model) as edits:
         edits[modules].apply(Inspection(count))

@@ -52,3 +52,7 @@ class RecognisedAttention:
     def with_context(self, context: Tensor) -> Any:
         """Return the result with another context."""
         return (context, *self.result[1:]) if isinstance(self.result, tuple) else context
+
+    def keyword(self, name: str) -> Any:
+        """Return a keyword argument of the torch function; None if it was not passed."""
+        return None if self.function is None else self.function.kwargs.get(name)

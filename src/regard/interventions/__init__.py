@@ -11,7 +11,8 @@ is edited:
    the elements of edited heads are replaced in the result.
 3. `operations.py`: the operations, applied in order: ablate, block, set weights, temperature, gate.
 4. `edits.py`: `Edits` and `Selection`, which choose modules and heads, and the errors for edits
-   that matched nothing. `tokens.py` finds positions by the text of tokens.
+   that matched nothing. `tokens.py` finds positions by the text of tokens, and `positions.py` those
+   of each call: during generation, and where a model computes queries chunk by chunk.
 
 `reference.py` has means over a reference batch. The edited weights are registered with the capture
 package, so that a `watch` records them.

@@ -1,15 +1,16 @@
 """`edit`, and the torch function mode behind it that replaces results of attention."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from regard.capture.attention_mode import AttentionMode
 from regard.capture.call_site import ModuleNames
-from regard.capture.calls import edited_weights, register_edited_weights
+from regard.capture.calls import CapturedCall, edited_weights, register_edited_weights
+from regard.capture.functions import function_name, python_twin
 from regard.capture.modes import (
     compiled_models_run_eagerly,
     is_isolated,
@@ -18,6 +19,7 @@ from regard.capture.modes import (
 )
 from regard.capture.recognised import RecognisedAttention
 from regard.capture.records import classify
+from regard.capture.weights import MatchedAttention
 from regard.errors import RegardError, wrong_type
 from regard.interventions.editable import (
     CallLocation,
@@ -27,6 +29,9 @@ from regard.interventions.editable import (
     scatter,
 )
 from regard.interventions.edits import Edits
+from regard.interventions.positions import PositionTracker
+
+_BACKWARD = {"backward", "grad"}
 
 
 @contextmanager
@@ -77,12 +82,27 @@ class EditMode(AttentionMode):
     def __init__(self, names: ModuleNames, edits: Edits) -> None:
         super().__init__(names)
         self._edits = edits
-        self._decoder_offset = 0  # position of the queries of the latest self-attention
+        self._positions = PositionTracker()
+        self._parts: dict[tuple[str, frozenset[int]], int] = {}  # items or heads seen so far
+        self._latest_product: _FirstProduct | None = None
 
     def __enter__(self) -> "EditMode":
         """Enter below all captures, which then see the edited results, and above other edits."""
         push_below(self, lambda entry: isinstance(entry, EditMode))
         return self
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Run a torch function, and edit its result if it is attention."""
+        if function_name(func) in _BACKWARD and not self._paused():
+            with self:  # which runs checkpointed layers again
+                return python_twin(func)(*args, **(kwargs or {}))
+        return super().__torch_function__(func, types, args, kwargs)
 
     def on_attention(self, attention: RecognisedAttention) -> Any:
         """Return the result of a call with the edits of its module."""
@@ -91,9 +111,11 @@ class EditMode(AttentionMode):
         if not edits:
             return attention.result
         with uncaptured():
-            editable = _make_editable(attention, location)
+            editable = self._make_editable(attention, location)
             for edit in edits:
                 edit.apply(editable)
+            if (out := attention.keyword("out")) is not None:
+                editable.context = out.copy_(editable.context)
             if editable.edited:
                 detached = {head: weights.detach() for head, weights in editable.edited.items()}
                 register_edited_weights(editable.context, detached)
@@ -114,40 +136,103 @@ class EditMode(AttentionMode):
         return self._in_regard_call or is_isolated()
 
     def _locate(self, attention: RecognisedAttention) -> CallLocation:
-        """Return the module and kind of a call, and the position of its first query."""
-        call, name = attention.call, attention.site.module_name
+        """Return the module of a call, its positions, and how its weights were made."""
+        call, axes, name = attention.call, attention.axes, attention.site.module_name
         kind = classify(call, attention.same_rows, attention.from_cache)
-        if kind != "cross":
-            self._decoder_offset = call.offset if kind == "causal" else 0
-        self._edits.num_heads[name] = max(self._edits.num_heads.get(name, 0), call.shape[1])
-        # in cross-attention a single query is that of the self-attention before it
-        is_step = kind == "cross" and call.shape[2] == 1
-        offset = self._decoder_offset if kind == "causal" or is_step else 0
-        return CallLocation(name, kind, offset)
-
-
-def _make_editable(attention: RecognisedAttention, location: CallLocation) -> EditableAttention:
-    """Return the weights and the context of a call, with gradients."""
-    context = attention.context
-    edited = edited_weights(context)
-    if attention.match is not None:
-        product = _product_of(attention, location)
-        return WrittenOutAttention(location, attention.call, context, edited, product)
-    elements = attention.by_head(_elements(context))
-    return EditableAttention(location, attention.capture_again(), context, elements, edited)
-
-
-def _product_of(attention: RecognisedAttention, location: CallLocation) -> Product:
-    """Return the product of weights with values, to be run again."""
-    match, function = attention.match, attention.function
-    assert match is not None and function is not None, "the model multiplied them"
-    if match.is_sum:
-        raise RegardError(
-            f"{location.name} multiplies weights with values element by element and sums "
-            "later, which cannot be edited; write the product as a matmul or einsum"
+        positions = self._positions.locate(name, call, kind, axes)
+        first = self._count_part(attention)
+        first_head = first if axes.part == "head" else 0
+        num_heads = first_head + call.shape[1]
+        self._edits.num_heads[name] = max(self._edits.num_heads.get(name, 0), num_heads)
+        return CallLocation(
+            name,
+            kind,
+            positions.query,
+            first_key=positions.key,
+            first_item=first if axes.part == "batch" else 0,
+            first_head=first_head,
+            is_part=axes.part is not None,
+            normaliser=axes.normaliser,
+            applied=axes.applied,
         )
-    elements = match.to_weights(_elements(match.operand))
-    return Product(function.function, function.args, function.kwargs, match.position, elements)
+
+    def _count_part(self, attention: RecognisedAttention) -> int:
+        """Return how many items or heads of the same softmax were multiplied before."""
+        axes = attention.axes
+        if axes.part is None:
+            return 0
+        key = attention.site.module_name, axes.roots
+        first = self._parts.get(key, 0)
+        self._parts = {key: first + attention.call.shape[1 if axes.part == "head" else 0]}
+        return first
+
+    def _make_editable(
+        self, attention: RecognisedAttention, location: CallLocation
+    ) -> EditableAttention:
+        """Return the weights and the context of a call, with gradients."""
+        context, call, match = attention.context, attention.call, attention.match
+        edited = edited_weights(context)
+        if match is None:
+            elements = attention.by_head(_elements(context))
+            return EditableAttention(location, attention.capture_again(), context, elements, edited)
+        if match.is_sum and match.multiplication is None:
+            raise RegardError(
+                f"the attention of {location.name} is over the edges of a graph, which cannot be "
+                "edited"
+            )
+        call, elements = self._weight_layout(attention, match)
+        product = _product_of(attention, match, elements)
+        return WrittenOutAttention(location, call, context, edited, product)
+
+    def _weight_layout(
+        self, attention: RecognisedAttention, match: MatchedAttention
+    ) -> tuple[CapturedCall, Tensor]:
+        """Return a call, and the index (batch, head, query, key) of its weights in their tensor.
+
+        Weights may be multiplied a second time, with relative positions for instance, which do not
+        have the axes of values. They keep the layout of their first product.
+        """
+        name, latest = attention.site.module_name, self._latest_product
+        multiplication = match.multiplication
+        weights = match.operand if multiplication is None else multiplication.weights
+        is_again = latest is not None and (name, match.roots) == (latest.name, latest.roots)
+        if match.part is not None or latest is None or not is_again:
+            arrange = match.to_weights if multiplication is None else multiplication.arrange
+            elements = arrange(_elements(weights))
+            self._latest_product = _FirstProduct(
+                name, match.roots, attention.call, weights, elements
+            )
+            return attention.call, elements
+        if latest.weights is not weights:
+            raise RegardError(
+                f"{name} multiplies its weights twice, in different layouts, which cannot be edited"
+            )
+        return latest.call, latest.elements
+
+
+class _FirstProduct(NamedTuple):
+    """The first product of the weights of a softmax."""
+
+    name: str
+    roots: frozenset[int]
+    call: CapturedCall
+    weights: Tensor
+    elements: Tensor
+
+
+def _product_of(
+    attention: RecognisedAttention, match: MatchedAttention, elements: Tensor
+) -> Product:
+    """Return the product of weights with values, with the sum after it if that is a function."""
+    function, multiplication = attention.function, match.multiplication
+    assert function is not None, "the model multiplied them"
+    if multiplication is None:
+        return Product(function, match.position, elements)
+
+    def add_up(product: Tensor) -> Any:
+        return function.function(product, *function.args[1:], **function.kwargs)
+
+    return Product(multiplication.function, multiplication.position, elements, add_up)
 
 
 def _elements(context: Tensor) -> Tensor:

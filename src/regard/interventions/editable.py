@@ -5,7 +5,8 @@ own kernel has computed.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,15 +14,35 @@ from torch.nn.functional import pad
 
 from regard._support.torch_modes import no_autocast, upcast
 from regard.capture.calls import CapturedCall, EditedWeights
+from regard.capture.functions import FunctionCall
 from regard.errors import RegardError
 
 
-class CallLocation(NamedTuple):
-    """Where an attention call is: its module, kind and the position of its first query."""
+@dataclass(frozen=True)
+class CallLocation:
+    """Where an attention call is, and how its weights were made.
+
+    Attributes:
+        name: of its module.
+        kind: "self", "causal" or "cross".
+        offset: position of the first query in its text.
+        first_key: position of the first key: a sliding window may have dropped earlier ones.
+        first_item: index in the batch of the first item.
+        first_head: index of the first head.
+        is_part: whether a model multiplies the items or heads of one softmax one by one.
+        normaliser: the function that made weights of scores.
+        applied: names of what was applied to the weights after it.
+    """
 
     name: str
     kind: str
     offset: int
+    first_key: int = 0
+    first_item: int = 0
+    first_head: int = 0
+    is_part: bool = False
+    normaliser: str = "softmax"
+    applied: tuple[str, ...] = ()
 
 
 class EditableAttention:
@@ -46,6 +67,15 @@ class EditableAttention:
         self.edited = dict(edited)
         self._call = call
         self._elements = elements  # (batch, head, query, value): indices into the context
+
+    @property
+    def tolerance(self) -> float:
+        """How far from 1 the sum of a row may be by rounding."""
+        return 1e-4
+
+    def model_heads(self, heads: list[int]) -> list[int]:
+        """Return the indices of some heads in the module, which may compute them one by one."""
+        return [self.location.first_head + head for head in heads]
 
     def weights(self, heads: list[int]) -> Tensor:
         """Return weights (batch, head, query, key), with the edits so far."""
@@ -107,6 +137,11 @@ class WrittenOutAttention(EditableAttention):
         super().__init__(location, call, context, elements, edited)
         self._product = product
 
+    @property
+    def tolerance(self) -> float:
+        """How far from 1 the sum of a row may be by rounding."""
+        return 1e-4 if self._product.weights.dtype.itemsize > 2 else 1e-2
+
     def _original_weights(self, heads: list[int]) -> Tensor:
         index = self._product.elements[:, heads]
         return upcast(self._product.weights.reshape(-1)[index.reshape(-1)].view(index.shape))
@@ -126,22 +161,21 @@ class Product:
     """A product of weights with values, which can be run again with other weights.
 
     Args:
-        function: the torch function.
-        args: its positional arguments, all tensors among them.
-        kwargs: its other arguments.
-        position: of the weights among the tensors of `args`.
+        call: of a torch function, all tensors of which are among its positional arguments.
+        position: of the weights among these tensors.
         elements: (batch, head, query, key), the index of each weight in that tensor.
+        add_up: sums a product that was computed element by element.
     """
 
     def __init__(
         self,
-        function: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        call: FunctionCall,
         position: int,
         elements: Tensor,
+        add_up: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
-        self._function, self._args, self._kwargs = function, args, kwargs
+        self._function, self._args, self._add_up = call.function, call.args, add_up
+        self._kwargs = {name: value for name, value in call.kwargs.items() if name != "out"}
         self._position, self.elements = position, elements
         self.weights: Tensor = self._tensors()[position]
 
@@ -180,7 +214,7 @@ class Product:
         rest = iter(tensors)
         args = [_replace_tensors(arg, rest) for arg in self._args]
         out: Tensor = self._function(*args, **self._kwargs)
-        return out
+        return out if self._add_up is None else self._add_up(out)
 
 
 def scatter(tensor: Tensor, index: Tensor, values: Tensor) -> Tensor:

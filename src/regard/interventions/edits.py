@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from numbers import Real
 from operator import index
 from typing import Any, SupportsIndex
 
@@ -42,11 +43,12 @@ class Edit:
 
     def apply(self, attention: EditableAttention) -> None:
         """Change a call of a module that the pattern matches."""
-        num_heads = attention.shape[1]
-        heads = list(range(num_heads)) if self._heads is None else self._heads
-        heads = [head for head in heads if head < num_heads]
+        heads = list(range(attention.shape[1]))
+        if self._heads is not None:
+            index_of = {n: head for head, n in enumerate(attention.model_heads(heads))}
+            heads = [index_of[n] for n in self._heads if n in index_of]
         self._was_applied = True
-        self._missed_heads -= set(heads)
+        self._missed_heads -= set(attention.model_heads(heads))
         if heads:
             self._operation.apply(attention, heads)
 
@@ -161,8 +163,9 @@ class Selection:
         Args:
             queries: their positions in the text, also during generation; all by default.
             keys: their positions; all by default.
-            renormalise: distribute the removed weight over the other keys, as a mask would; False
-                leaves rows that sum to less than 1. A row without any key left becomes zeros.
+            renormalise: scale the weights that are left of a row to the sum that it had, as a mask
+                before the softmax would; False leaves them. A row without any key left becomes
+                zeros. Weights that are not normalised, and rows with negative ones, are not scaled.
 
         Raises:
             RegardError: if a position is negative, or neither queries nor keys are given.
@@ -179,9 +182,9 @@ class Selection:
 
         Args:
             pattern: "uniform" (over the keys that had any weight), "previous", "itself" or "first"
-                (a single key each); weights that broadcast to (batch, head, query, key), such as
-                those of another run (activation patching), of which a generation step takes its
-                rows; or a function of the weights.
+                (a single key each); weights that broadcast to (batch, head, query, key), or those
+                of windows with five axes, such as those of another run (activation patching), of
+                which a generation step takes its rows; or a function of the weights.
 
         Raises:
             RegardError: if no pattern has this name.
@@ -197,6 +200,9 @@ class Selection:
     def scale(self, *, temperature: float) -> None:
         """Divide the scores by a temperature: above 1 flattens the weights, below 1 sharpens them.
 
+        Weights that are no softmax of scores, or that were mixed after it, are refused when the
+        model runs.
+
         Raises:
             RegardError: if the temperature is not positive.
         """
@@ -210,7 +216,14 @@ class Selection:
         Args:
             factors: one number for all, or by module a factor for each head, which may require
                 gradients: they measure the importance of heads (Michel et al. 2019).
+
+        Raises:
+            TypeError: if it is neither a number nor a mapping.
         """
+        if not isinstance(factors, Mapping | Real):
+            raise wrong_type(
+                "factors", "a number, or a mapping of module names to tensors", factors
+            )
         self._add(Gate(factors))
 
     def apply(self, operation: Operation) -> None:

@@ -6,11 +6,15 @@ from typing import Literal, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from regard.errors import RegardError
+from regard.errors import RegardError, wrong_type
 from regard.interventions.editable import EditableAttention
 
 Pattern = Literal["uniform", "previous", "itself", "first"]
 PATTERNS = ("uniform", "previous", "itself", "first")
+
+# normalisers whose weights are proportional to exponentials of scores, and what keeps it so
+_SOFTMAXES = ("softmax", "exp / sum")
+_KEEPS_RATIOS = ("renormalise", "scatter")
 
 WeightFunction = Callable[[Tensor], Tensor]
 """Maps weights (batch, head, query, key) to others of that shape."""
@@ -49,7 +53,7 @@ class Ablation:
                     + ", ".join(self._reference)
                 )
             context = attention.head_context(heads)
-            mean = means.to(context)[heads]
+            mean = means.to(context)[attention.model_heads(heads)]
             attention.set_head_context(heads, mean[None, :, None].expand_as(context))
 
     def missed(self) -> str | None:
@@ -78,21 +82,20 @@ class Knockout:
 
     def apply(self, attention: EditableAttention, heads: list[int]) -> None:
         """Change some heads of a call."""
-        _, _, num_queries, num_keys = attention.shape
-        positions = range(attention.location.offset, attention.location.offset + num_queries)
-        queries = positions if self._queries is None else self._queries
-        rows = [n - positions.start for n in queries if n in positions]
-        keys = range(num_keys) if self._keys is None else self._keys
-        columns = [n for n in keys if n < num_keys]
-        self._missed_queries -= set(positions)
-        self._missed_keys -= set(columns)
+        first_key = attention.location.first_key
+        rows, seen_queries = _within(self._queries, attention.location.offset, attention.shape[2])
+        columns, seen_keys = _within(self._keys, first_key, attention.shape[3])
+        self._missed_queries -= set(seen_queries)
+        self._missed_keys -= {*seen_keys, *range(first_key)}  # a cache may have dropped them
         if not rows or not columns:
             return
         weights = attention.weights(heads)
-        keep = torch.ones(num_queries, num_keys, dtype=torch.bool, device=weights.device)
+        keep = torch.ones(weights.shape[2:], dtype=torch.bool, device=weights.device)
         keep[torch.tensor(rows, device=keep.device)[:, None], columns] = False
         blocked = weights * keep
-        attention.set_weights(heads, normalise(blocked) if self._renormalise else blocked)
+        if self._renormalise:
+            blocked = _redistribute(weights, blocked, attention)
+        attention.set_weights(heads, blocked)
 
     def missed(self) -> str | None:
         """Return the positions that no call had."""
@@ -113,11 +116,14 @@ class WeightReplacement:
         """Change some heads of a call."""
         weights = attention.weights(heads)
         if isinstance(self._pattern, str):
-            new = named_pattern(self._pattern, weights, attention.location.offset)
+            first = attention.location.offset - attention.location.first_key
+            new = named_pattern(self._pattern, weights, first)
         elif isinstance(self._pattern, Tensor):
             new = _select_block(self._pattern, attention, heads)
         else:
             new = self._pattern(weights)
+        if not isinstance(new, Tensor):
+            raise wrong_type("what the function given to set_weights returns", "a tensor", new)
         if new.shape != weights.shape:
             raise RegardError(
                 f"set_weights must give {attention.location.name} weights (batch, head, query, "
@@ -138,11 +144,21 @@ class TemperatureScaling:
 
     def apply(self, attention: EditableAttention, heads: list[int]) -> None:
         """Change some heads of a call."""
+        location = attention.location
+        applied = [x for x in location.applied if x not in _KEEPS_RATIOS]
+        if location.normaliser not in _SOFTMAXES or applied:
+            made_by = ", then ".join((location.normaliser, *applied))
+            raise RegardError(
+                f"scale needs weights that are a softmax of scores, but those of {location.name} "
+                f"are made by {made_by}; pass a function of the weights to set_weights"
+            )
         weights = attention.weights(heads)
-        is_masked = weights == 0
-        scores = weights.masked_fill(is_masked, 1.0).log() / self._temperature
-        unmasked = scores.masked_fill(is_masked, torch.finfo(scores.dtype).min).softmax(-1)
-        attention.set_weights(heads, unmasked.masked_fill(is_masked, 0.0))
+        sums = weights.sum(-1, keepdim=True)
+        with_sink = torch.cat([weights, _missing(sums, attention)], dim=-1)
+        is_masked = with_sink == 0
+        scores = with_sink.masked_fill(is_masked, 1.0).log() / self._temperature
+        scaled = scores.masked_fill(is_masked, torch.finfo(scores.dtype).min).softmax(-1)
+        attention.set_weights(heads, scaled.masked_fill(is_masked, 0.0)[..., :-1])
 
     def missed(self) -> str | None:
         """Return None: no positions are selected."""
@@ -158,9 +174,12 @@ class Gate:
     def apply(self, attention: EditableAttention, heads: list[int]) -> None:
         """Change some heads of a call."""
         context = attention.head_context(heads)
-        factor: Tensor | float = 1.0
+        factor: Tensor | float
         if isinstance(self._factors, Mapping):
-            factor = self._factors[attention.location.name][heads].view(1, -1, 1, 1).to(context)
+            name, chosen = attention.location.name, attention.model_heads(heads)
+            if name not in self._factors:
+                raise RegardError(f"factors has none of {name}; it has {', '.join(self._factors)}")
+            factor = self._factors[name][chosen].view(1, -1, 1, 1).to(context)
         else:
             factor = self._factors
         attention.set_head_context(heads, context * factor)
@@ -185,6 +204,43 @@ class Inspection:
         return None
 
 
+def _within(positions: Collection[int] | None, first: int, count: int) -> tuple[list[int], range]:
+    """Return which of some positions a call has, counted from its first, and all that it has."""
+    own = range(first, first + count)
+    return [n - first for n in (own if positions is None else positions) if n in own], own
+
+
+def _redistribute(weights: Tensor, blocked: Tensor, attention: EditableAttention) -> Tensor:
+    """Scale the weights that are left of each row, as a mask before the softmax would have.
+
+    A softmax keeps the sum of a row; with a sink (a part of every row that goes to no key), its
+    part grows as those of the keys do. Weights that are not normalised (sigmoid) stay as they are,
+    and so do rows with negative weights, as of heads that were mixed.
+    """
+    sums = weights.sum(-1, keepdim=True)
+    missing = _missing(sums, attention)
+    total, left = sums + missing, blocked.sum(-1, keepdim=True) + missing
+    is_scaled = (left > 0) & (total != left) & (weights >= 0).all(-1, keepdim=True)
+    if not _is_normalised(sums, attention):
+        is_scaled = torch.zeros_like(is_scaled)
+    return torch.where(is_scaled, blocked * (total / left.where(is_scaled, 1.0)), blocked)
+
+
+def _is_normalised(sums: Tensor, attention: EditableAttention) -> bool:
+    """Return whether the weights of a row compete; of unknown normalisers, by the sums of rows."""
+    normaliser = attention.location.normaliser
+    if normaliser in _SOFTMAXES or normaliser.endswith("/ sum"):
+        return True
+    return bool(((sums - 1).abs() < attention.tolerance).all())
+
+
+def _missing(sums: Tensor, attention: EditableAttention) -> Tensor:
+    """Return what is missing to a sum of 1, if the model did no more than a softmax."""
+    is_plain = attention.location.normaliser in _SOFTMAXES and not attention.location.applied
+    missing = (1 - sums).where((sums > 0) & (1 - sums > attention.tolerance), 0.0)
+    return missing if is_plain else torch.zeros_like(missing)
+
+
 def normalise(weights: Tensor) -> Tensor:
     """Divide each row by its sum; a row without any weight stays zeros."""
     total = weights.sum(-1, keepdim=True)
@@ -205,11 +261,21 @@ def named_pattern(pattern: str, weights: Tensor, offset: int) -> Tensor:
 
 
 def _select_block(given: Tensor, attention: EditableAttention, heads: list[int]) -> Tensor:
-    """Return the rows and columns that a call has of the weights of a whole text."""
-    batch, num_heads, queries, keys = attention.shape
-    full = given[(None,) * (4 - given.ndim)] if given.ndim < 4 else given
-    full = full[:, heads] if full.shape[1] == num_heads else full
-    start = attention.location.offset
+    """Return the items, heads, rows and columns that a call has of the weights of a whole text."""
+    location, (batch, num_heads, queries, keys) = attention.location, attention.shape
+    full = given.flatten(0, 1) if given.ndim == 5 else given  # windows are items of their own
+    full = full[(None,) * (4 - full.ndim)]
+    if full.shape[0] > batch:
+        full = full[location.first_item : location.first_item + batch]
+    is_whole = full.shape[1] == num_heads or location.is_part
+    full = full[:, attention.model_heads(heads)] if is_whole and full.shape[1] > 1 else full
     if full.shape[2] > queries:
-        full = full[:, :, start : start + queries]
-    return full[..., :keys].expand(batch, len(heads), *full.shape[2:3], -1)
+        full = full[:, :, location.offset : location.offset + queries]
+    full = full[..., location.first_key : location.first_key + keys]
+    wanted = (batch, len(heads), queries, keys)
+    if any(size not in (1, n) for size, n in zip(full.shape, wanted, strict=True)):
+        raise RegardError(
+            f"set_weights must give {location.name} weights (batch, head, query, key) of the shape "
+            f"{wanted}, but gave {tuple(given.shape)}"
+        )
+    return full.expand(wanted)

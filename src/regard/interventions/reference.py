@@ -29,20 +29,25 @@ def reference_means(model: nn.Module, batches: Iterable[Any]) -> dict[str, Tenso
         >>> means["MultiHeadAttention"].shape
         torch.Size([3, 4])
     """
-    sums: dict[str, Tensor] = {}
-    counts: dict[str, int] = {}
+    sums: dict[str, dict[int, Tensor]] = {}  # by module and head
+    counts: dict[tuple[str, int], int] = {}
 
     def add(attention: EditableAttention) -> None:
-        context = attention.head_context(list(range(attention.shape[1]))).detach().double()
-        name, count = attention.location.name, context.shape[0] * context.shape[2]
-        sums[name] = sums.get(name, 0) + context.sum((0, 2))
-        counts[name] = counts.get(name, 0) + count
+        local, name = list(range(attention.shape[1])), attention.location.name
+        context = attention.head_context(local).detach().double()
+        of_module = sums.setdefault(name, {})
+        for head, total in zip(attention.model_heads(local), context.sum((0, 2)), strict=True):
+            of_module[head] = of_module.get(head, 0) + total
+            counts[name, head] = counts.get((name, head), 0) + context[:, 0, :, 0].numel()
 
     with torch.no_grad(), edit(model) as edits:
         edits["*"].apply(Inspection(add))
         for batch in batches:
             call_model(model, batch)
-    return {name: (total / counts[name]).float() for name, total in sums.items()}
+    return {
+        name: torch.stack([heads[n] / counts[name, n] for n in sorted(heads)]).float()
+        for name, heads in sums.items()
+    }
 
 
 def call_model(model: nn.Module, batch: Any) -> Any:

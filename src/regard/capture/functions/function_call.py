@@ -51,3 +51,7 @@ class FunctionCall:
         if name == self.name:
             return self
         return FunctionCall(self.function, name, self.args, self.kwargs, self.out)
+
+    def without_result(self) -> "FunctionCall":
+        """Return the call without what it returned, which is not kept alive then."""
+        return FunctionCall(self.function, self.name, self.args, self.kwargs, None)

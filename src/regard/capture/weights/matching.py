@@ -74,6 +74,7 @@ class ProductMatcher:
             roots=tracked.roots,
             part=_selected_part(tracked, softmax_origins, axes),
             position=product.position,
+            multiplication=product.multiplication and product.multiplication.then(layout.arrange),
         )
 
     def _with_heads_of(

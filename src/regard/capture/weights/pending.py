@@ -1,12 +1,13 @@
 """Products of weights with values, element by element, that are summed over the keys later."""
 
-from typing import Any
+from functools import partial
 
 from torch import Tensor
 
 from regard.capture.axes import AxisTracker
 from regard.capture.functions import Equation, FunctionCall, Letters, ScatterSum, TensorMap
 from regard.capture.weights.tracked import (
+    Multiplication,
     PendingProduct,
     TrackedWeights,
     WeightProduct,
@@ -44,8 +45,11 @@ class PendingProducts:
         if call.name in _RESHAPES and call.inputs and call.inputs[0] in self._products:
             self._reshaped[call.out] = self._products[call.inputs[0]]
 
-    def add(self, inputs: list[Tensor], position: int, out: Tensor) -> bool:
+    def add(self, call: FunctionCall, position: int) -> bool:
         """Track weights times values that are summed later; False if it is no such product."""
+        inputs, out = call.inputs, call.out
+        if not isinstance(out, Tensor):
+            return False
         others = [x for n, x in enumerate(inputs) if n != position]
         weights = inputs[position]
         if len(others) != 1 or not isinstance(others[0], Tensor):
@@ -59,28 +63,38 @@ class PendingProducts:
         value = tracked.values(weights)
         own = self._without_broadcast(value, weights, weights_term, out.ndim)
         kept = self._without_broadcast(values.detach(), values, values_term, out.ndim)
-        self._products[out] = PendingProduct(tracked, own, kept, weights_term, values_term)
+        arrange = partial(_without_broadcast, term=weights_term, ndim=out.ndim)
+        multiplication = Multiplication(call.without_result(), position, arrange)
+        self._products[out] = PendingProduct(
+            tracked, own, kept, weights_term, values_term, multiplication
+        )
         return True
 
-    def add_equation(self, equation: Equation, own: int, out: Any) -> None:
+    def add_equation(self, call: FunctionCall, equation: Equation, own: int, position: int) -> None:
         """Track an einsum of weights with values that sums over nothing."""
-        result = equation.result
+        result, out = equation.result, call.out
         if len(equation.operands) != 2 or not isinstance(out, Tensor):
             return
         if {x for term in equation.terms for x in term} != set(result):
             return
         weights, values = equation.operands[own], equation.operands[1 - own]
         tracked: TrackedWeights = self._store.tracked[weights]
-        kept, terms = [], []
+        kept, terms, orders = [], [], []
         for n, value in ((own, tracked.values(weights)), (1 - own, values.detach())):
             term, axes = equation.terms[n], self._axes.axes(equation.operands[n])
             order = sorted(range(len(term)), key=lambda axis, term=term: result.index(term[axis]))  # type: ignore[misc]
+            orders.append(order)
             kept.append(value.permute(order))
             terms.append(tuple(result.index(term[axis]) for axis in order))
             is_constant = self._axes.is_constant(equation.operands[n])
             self._axes.relabel(kept[-1], tuple(axes[n] for n in order), is_constant=is_constant)
         if set(terms[1]) - set(terms[0]):
-            self._products[out] = PendingProduct(tracked, kept[0], kept[1], terms[0], terms[1])
+            multiplication = Multiplication(
+                call.without_result(), position, lambda x: x.permute(orders[0])
+            )
+            self._products[out] = PendingProduct(
+                tracked, kept[0], kept[1], terms[0], terms[1], multiplication
+            )
 
     def _without_broadcast(
         self, tensor: Tensor, labelled: Tensor, term: Letters, ndim: int
@@ -88,9 +102,7 @@ class PendingProducts:
         """Return an operand with those axes of the product that it has, and with their labels."""
         missing = ndim - tensor.ndim
         axes = ((),) * missing + self._axes.axes(labelled)
-        tensor = tensor[(None,) * missing]
-        for n in reversed(range(ndim)):
-            tensor = tensor if n in term else tensor.select(n, 0)
+        tensor = _without_broadcast(tensor, term, ndim)
         kept = tuple(axis for n, axis in enumerate(axes) if n in term)
         self._axes.relabel(tensor, kept, is_constant=self._axes.is_constant(labelled))
         return tensor
@@ -130,7 +142,16 @@ class PendingProducts:
             result=frozenset(result),
             position=0,
             to_operand=to_weights,
+            multiplication=pending.multiplication,
         )
+
+
+def _without_broadcast(tensor: Tensor, term: Letters, ndim: int) -> Tensor:
+    """Return an operand with those axes of a product of `ndim` axes that are in a term."""
+    tensor = tensor[(None,) * (ndim - tensor.ndim)]
+    for n in reversed(range(ndim)):
+        tensor = tensor if n in term else tensor.select(n, 0)
+    return tensor
 
 
 def _expand_to(tensor: Tensor, term: Letters, ndim: int) -> Tensor:

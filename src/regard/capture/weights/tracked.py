@@ -9,7 +9,7 @@ from torch import Tensor
 from regard.capture.axes import Origin
 from regard.capture.call_site import CallSite
 from regard.capture.calls import EdgeWeights, MaterializedWeights
-from regard.capture.functions import Letters, TensorMap
+from regard.capture.functions import FunctionCall, Letters, TensorMap
 from regard.capture.layout import CallAxes
 from regard.capture.weights.score_products import ScoreProduct
 
@@ -53,6 +53,24 @@ class TrackedWeights:
 
 
 @dataclass(frozen=True, slots=True)
+class Multiplication:
+    """The function that multiplied weights with values element by element, to run it again."""
+
+    function: FunctionCall
+    position: int  # of the weights among its tensors
+    arrange: Callable[[Tensor], Tensor]  # brings a tensor of their layout to another one
+
+    @property
+    def weights(self) -> Tensor:
+        """The weights, in the model's layout and autograd graph."""
+        return self.function.inputs[self.position]
+
+    def then(self, arrange: Callable[[Tensor], Tensor]) -> "Multiplication":
+        """Return it with a further rearrangement."""
+        return replace(self, arrange=lambda tensor: arrange(self.arrange(tensor)))
+
+
+@dataclass(frozen=True, slots=True)
 class PendingProduct:
     """Weights times values, element by element, that are yet to be summed over the keys."""
 
@@ -61,6 +79,7 @@ class PendingProduct:
     values: Tensor
     weights_term: Letters
     values_term: Letters
+    multiplication: Multiplication
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -94,6 +113,7 @@ class WeightProduct:
     result: frozenset[Hashable]
     position: int  # of the operand among the tensors of the function's arguments
     to_operand: Callable[[Tensor], Tensor] | None = None  # its gradient to that of the weights
+    multiplication: Multiplication | None = None  # that made the operand, if it is such a product
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +131,7 @@ class MatchedAttention:
     part: Literal["batch", "head"] | None  # of the softmax, that the weights are
     position: int  # of the operand among the tensors of the function's arguments
     site: CallSite | None = None  # of the softmax, where another module sums the products
+    multiplication: Multiplication | None = None  # whose result is summed, unless by index
 
 
 class WeightStore:

@@ -103,7 +103,7 @@ class WeightTracker:
             return None
         if (equation := call.equation()) is not None:
             return self._multiplied(call, equation, position)
-        if name == "mul" and isinstance(out, Tensor) and self._pending.add(inputs, position, out):
+        if name == "mul" and self._pending.add(call, position):
             return None
         self._propagation.propagate(call, position)
         return None
@@ -165,7 +165,7 @@ class WeightTracker:
             return None
         with_keys = [n for n in others if summed & set(equation.terms[n])]
         if not with_keys:
-            self._pending.add_equation(equation, own, call.out)
+            self._pending.add_equation(call, equation, own, position)
             return None
         values = next(
             (n for n in with_keys if not self._axes.is_constant(equation.operands[n])),

@@ -1,0 +1,115 @@
+"""Positions in their texts of the queries and keys of attention calls.
+
+A call of a generation step, or of a chunk of queries, knows its own rows alone. Which positions
+these are follows from the calls of the same module before it.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from torch import Tensor
+
+from regard.capture.calls import CapturedCall
+from regard.capture.layout import CallAxes, RowRange
+
+MAX_COMPARED_KEYS = 1024  # of a cache, to tell a sliding window from one that was cut
+
+
+class Positions(NamedTuple):
+    """Positions of the first query and of the first key of a call."""
+
+    query: int
+    key: int = 0
+
+
+@dataclass
+class _Latest:
+    """The latest call of a module."""
+
+    kind: str
+    positions: Positions
+    end: int  # position after its last query
+    keys: Tensor | None  # (key, width), the first keys of one head
+    storage: int | None  # address of its keys
+    span: RowRange | None  # of the rows that its queries are
+
+
+class PositionTracker:
+    """Finds positions from the calls of one thread, in their order."""
+
+    def __init__(self) -> None:
+        self._latest: dict[str, _Latest] = {}
+        self._decoder = (0, 0)  # first position and number of queries of the latest self-attention
+
+    def locate(self, name: str, call: CapturedCall, kind: str, axes: CallAxes) -> Positions:
+        """Return the positions of a module's next call."""
+        latest, queries = self._latest.get(name), call.shape[2]
+        if latest is not None and _continues(latest, call):
+            kind = "causal"
+        if kind == "causal":
+            found = _in_cache(latest, call)
+        elif latest is not None and _is_next_chunk(latest, call, axes):
+            found = Positions(latest.end)
+        else:
+            offset, num_queries = self._decoder
+            found = Positions(offset if kind == "cross" and queries == num_queries else 0)
+        if kind != "cross":
+            self._decoder = found.query, queries
+        self._latest[name] = _Latest(
+            kind,
+            found,
+            end=found.query + queries,
+            keys=_first_keys(call),
+            storage=_storage(call),
+            span=axes.span,
+        )
+        return found
+
+
+def _continues(latest: _Latest, call: CapturedCall) -> bool:
+    """Return whether the keys that a call sees are those of a cache before and its own.
+
+    Its queries and keys do not show that if a cache holds what keys are projected from.
+    """
+    is_step = call.shape[2] < call.shape[3] and call.offset == latest.end
+    return is_step and latest.kind != "cross"
+
+
+def _in_cache(latest: _Latest | None, call: CapturedCall) -> Positions:
+    """Return the positions of causal attention, also over a cache that has dropped its first keys.
+
+    Its keys then begin with a later one than before. Those of a cache that was cut at its end, as
+    in assisted generation, do not.
+    """
+    plain = Positions(call.offset)
+    if latest is None or not 0 < call.offset < latest.end:
+        return plain
+    dropped = latest.end - call.offset
+    before, now = latest.keys, _first_keys(call)
+    if before is None or now is None:
+        return Positions(latest.end, dropped)
+    later = before[dropped - latest.positions.key :][: call.offset]
+    has_slid = len(later) > 0 and now[: len(later)].equal(later)
+    is_cut = now[: call.offset].equal(before[: call.offset])
+    return plain if is_cut and not has_slid else Positions(latest.end, dropped)
+
+
+def _is_next_chunk(latest: _Latest, call: CapturedCall, axes: CallAxes) -> bool:
+    """Return whether a call has the next queries of the same rows, over the same keys."""
+    before, after = latest.span, axes.span
+    if before is None or latest.storage is None or _storage(call) != latest.storage:
+        return False
+    if after is None:  # a last chunk of one row has no label
+        return call.shape[2] == 1 and latest.end + 1 == call.shape[3]
+    return after.origin is before.origin and after.start == before.start + before.size
+
+
+def _storage(call: CapturedCall) -> int | None:
+    return None if call.raw_keys is None else call.raw_keys.untyped_storage().data_ptr()
+
+
+def _first_keys(call: CapturedCall) -> Tensor | None:
+    keys = call.raw_keys
+    if keys is None or not keys.shape[0]:
+        return None
+    return keys[0, 0, :MAX_COMPARED_KEYS].detach().clone()
