@@ -175,11 +175,12 @@ def test_generation_with_any_cache_equals_one_without(family, implementation, se
     mask = torch.tensor([[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0]])
     if family in ("gpt2", "llama"):  # which read padding on the left
         ids, mask = ids.flip(1), mask.flip(1)
+    queries = [2, 3, 7, 8] if family in ("gpt2", "llama") else [2, 3]
     generated = []
     for use_cache in (True, False):
         how = settings if use_cache else {k: v for k, v in settings.items() if "cache" not in k}
         with regard.edit(model) as edits:
-            edits[OUTPUTS[family][0]].heads([0, 2]).block(queries=[2, 3], keys=[1, 2])
+            edits[OUTPUTS[family][0]].heads([0, 2]).block(queries=queries, keys=[1, 2])
             edits[OUTPUTS[family][0]].heads([1]).set_weights("itself")
             generated.append(
                 model.generate(
