@@ -93,7 +93,7 @@ def resolve(name):
 
 
 # set in __init__, so that the classes do not have them
-INSTANCE_ATTRIBUTES = {"_buffers", "_modules", "_orig_mod"}
+INSTANCE_ATTRIBUTES = {"_buffers", "_modules", "_orig_mod", "_parameters"}
 
 
 @pytest.mark.parametrize("name", sorted({name for name, _ in TABLE}))

@@ -62,6 +62,8 @@ checks that this list is complete and that the installed torch has them.
       torch._dynamo.OptimizedModule._orig_mod               the module that was compiled
     call_site/module_names.py
       torch._dynamo.OptimizedModule._orig_mod               leave the wrapper out of names
+      torch.nn.Module._buffers                              which tensors are constants
+      torch.nn.Module._parameters
     call_site/frames.py
       torch.nn.Module._call_impl                            recognise the frame of a module's call
     calls/mask_analysis.py

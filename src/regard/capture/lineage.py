@@ -31,6 +31,7 @@ _APPENDS |= {"__setitem__", "copy_", "scatter", "scatter_"}
 _MAX_ORIGINS = 8  # latest origins remembered: cached keys gain one with every generation step
 
 Origins = frozenset[int]
+_NO_ORIGINS: Origins = frozenset()
 
 
 @dataclass(slots=True)
@@ -115,16 +116,20 @@ class Lineage:
         self._set(results, Provenance(origins=frozenset([row_id]), parents=provenance.origins))
 
     def _set_rearranged(self, rows: Tensor, results: list[Tensor]) -> None:
-        row_id, known = self._row_id(rows), self._provenance[rows]
-        sides, from_cache = known.score_origins, known.from_cache
-        self._set(results, Provenance(row_id, known.origins, known.parents, sides, from_cache))
+        self._row_id(rows)
+        known = self._provenance[rows]  # whose rows the results share
+        for tensor in results:
+            self._provenance[tensor] = known
 
     def _set_computed(self, name: str, inputs: list[Tensor], results: list[Tensor]) -> None:
-        known = [p for tensor in inputs if (p := self._provenance.get(tensor)) is not None]
-        origins = _latest([p.origins for p in known])
-        parents = _latest([p.parents for p in known])
-        sides = next((p.score_origins for p in known if p.score_origins is not None), None)
-        from_cache = any(p.from_cache for p in known) or _appends_rows(name, inputs, results)
+        origins, parents, sides, from_cache = _NO_ORIGINS, _NO_ORIGINS, None, False
+        for tensor in inputs:
+            if (known := self._provenance.get(tensor)) is not None:
+                origins = _latest(origins, known.origins)
+                parents = _latest(parents, known.parents)
+                sides = known.score_origins if sides is None else sides
+                from_cache = from_cache or known.from_cache
+        from_cache = from_cache or _appends_rows(name, inputs, results)
         # angles of rotary positions are products, too, but of rows without an origin
         if name in _PRODUCTS and len(inputs) >= 2 and not (sides and any(sides)):
             queries, keys = inputs[-2:]
@@ -170,12 +175,14 @@ def keeps_channels(inputs: list[Tensor]) -> bool:
     return kernel is not None and len(kernel) == kernel.shape[1] == kernel.numel() ** 0.5
 
 
-def _latest(sets: list[Origins]) -> Origins:
-    if not any(sets):
-        return frozenset()
-    if all(x == sets[0] for x in sets):
-        return sets[0]  # of a few origins already
-    return frozenset(sorted(frozenset().union(*sets))[-_MAX_ORIGINS:])
+def _latest(first: Origins, second: Origins) -> Origins:
+    """Return the latest of two sets of ids."""
+    if not second or first is second:
+        return first
+    union = first | second
+    if len(union) <= _MAX_ORIGINS:
+        return second if not first else union
+    return frozenset(sorted(union)[-_MAX_ORIGINS:])
 
 
 def _appends_rows(name: str, inputs: list[Tensor], results: list[Tensor]) -> bool:

@@ -59,6 +59,19 @@ def test_weights_agree_with_the_kernel(case):
     torch.testing.assert_close(block[0, 0], weights[1, 3, 2:4, : block.shape[-1]])
 
 
+@pytest.mark.parametrize("keys, key_heads", [(200, 4), (150, 4), (230, 2)])
+def test_causal_weights_of_many_rows_agree_with_the_kernel(keys, key_heads):
+    queries, vectors = random_vectors(queries=200, keys=keys, key_heads=key_heads)
+    settings = {"is_causal": True, "enable_gqa": key_heads < 4}
+    computed = SDPACall(queries, vectors, vectors, **settings).weights(ALL, [3, 1], ALL)
+    weights = torch.zeros(2, 2, 200, keys)
+    weights[..., : computed.shape[-1]] = computed
+    expected = kernel_weights(queries, vectors, **settings)[:, [3, 1]]
+    torch.testing.assert_close(weights, expected)
+    some = SDPACall(queries, vectors, vectors, **settings).weights(slice(1, 2), [3], slice(20, 190))
+    torch.testing.assert_close(some[0, 0], expected[1, 0, 20:190, : some.shape[-1]])
+
+
 def test_fully_masked_query_gets_zero_weights():
     mask = torch.ones(5, 7, dtype=torch.bool)
     mask[2] = False

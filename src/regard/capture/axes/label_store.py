@@ -35,15 +35,25 @@ class LabelStore:
 
     def labels(self, tensor: Tensor) -> Labels:
         """Return the labels of a tensor; an unknown one gets new origins."""
-        labels = self._labels.get(tensor)
-        if labels is None or len(labels.axes) != tensor.ndim:
+        labels = self._known(tensor)
+        if labels is None:
             axes = new_axes(tensor)
             for factor in axes[0] if axes else ():
                 factor.origin.is_leading = True
-            is_parameter = self._constants.get(id(tensor)) == _version_of(tensor)
+            is_parameter = self._is_in_model(tensor)
             labels = Labels(axes, is_parameter, is_parameter)
             self._labels[tensor] = labels
         return labels
+
+    def is_constant(self, tensor: Tensor) -> bool:
+        """Return whether a tensor depends on parameters and buffers alone; label nothing."""
+        labels = self._known(tensor)
+        return self._is_in_model(tensor) if labels is None else labels.is_constant
+
+    def is_parameter(self, tensor: Tensor) -> bool:
+        """Return whether a tensor is a parameter or buffer, or a view of one; label nothing."""
+        labels = self._known(tensor)
+        return self._is_in_model(tensor) if labels is None else labels.is_parameter
 
     def axes(self, tensor: Tensor) -> Axes:
         """Return the axes of a tensor."""
@@ -54,6 +64,14 @@ class LabelStore:
 
     def __contains__(self, tensor: Tensor) -> bool:
         return tensor in self._labels
+
+    def _known(self, tensor: Tensor) -> Labels | None:
+        labels = self._labels.get(tensor)
+        return None if labels is None or len(labels.axes) != tensor.ndim else labels
+
+    def _is_in_model(self, tensor: Tensor) -> bool:
+        version = self._constants.get(id(tensor))
+        return version is not None and version == _version_of(tensor)
 
 
 def _version_of(tensor: Tensor) -> int:

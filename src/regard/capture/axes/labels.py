@@ -9,6 +9,7 @@ from torch import Tensor
 
 from regard._support.torch_modes import in_functorch
 
+_NO_PARTS: "frozenset[Origin]" = frozenset()
 _MAX_PARTS = 8  # origins that a joined axis remembers
 
 
@@ -16,8 +17,6 @@ class Origin:
     """An axis as it first appeared: of an input, or made by a function.
 
     Attributes:
-        root: itself, or the origin that it is an alias of. Scores of a text with itself have its
-            rows twice, once as queries and once as keys; the latter are an alias.
         is_feature: made by a projection, or the width of vectors that were compared.
         is_projected: made by a projection.
         is_stack: made by stacking tensors.
@@ -33,8 +32,8 @@ class Origin:
     """
 
     __slots__ = (
-        *("gathers", "is_attended", "is_broadcast", "is_compared", "is_feature", "is_flat"),
-        *("is_leading", "is_projected", "is_stack", "parts", "root", "side", "size", "table"),
+        *("_other_root", "gathers", "is_attended", "is_broadcast", "is_compared", "is_feature"),
+        *("is_flat", "is_leading", "is_projected", "is_stack", "parts", "side", "size", "table"),
     )
 
     def __init__(
@@ -50,11 +49,21 @@ class Origin:
         self.size, self.is_projected, self.is_feature = size, is_projected, is_projected
         self.is_stack, self.is_broadcast = is_stack, is_broadcast
         self.is_attended = self.is_compared = self.is_flat = self.is_leading = False
-        self.root: Origin = self if root is None else root.root
+        # no reference to itself, so that it is freed with its last axis, not by the collector
+        self._other_root = None if root is None else root.root
         self.table = table
         self.side = 0
-        self.parts: frozenset[Origin] = frozenset()
+        self.parts: frozenset[Origin] = _NO_PARTS
         self.gathers: tuple[Gather, ...] = ()
+
+    @property
+    def root(self) -> "Origin":
+        """Itself, or the origin that it is an alias of.
+
+        Scores of a text with itself have its rows twice, once as queries and once as keys; the
+        latter are an alias.
+        """
+        return self if self._other_root is None else self._other_root
 
 
 class Gather(NamedTuple):
@@ -158,6 +167,9 @@ def aliased(axis: Axis, side: int = 0) -> Axis:
 
 def with_aliases(axes: Axes) -> Axes:
     """Give the later of two axes over the same rows an alias: they are queries and keys."""
+    all_keys = [(f.origin, f.stride, f.start) for axis in axes for f in axis]
+    if len(set(all_keys)) == len(all_keys):
+        return axes
     known: set[tuple[Origin, int, int]] = set()
     found: list[Axis] = []
     for axis in axes:
@@ -227,7 +239,7 @@ def axis_size(axis: Axis) -> int:
 
 def axis_sizes(axes: Axes) -> list[int]:
     """Return the shape of a tensor with these axes."""
-    return [axis_size(axis) for axis in axes]
+    return [axis[0].size if len(axis) == 1 else axis_size(axis) for axis in axes]
 
 
 def preferred_axis(known: Axis, other: Axis, other_axes: Axes) -> Axis:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from regard.capture.axes.label_store import AxesOfResults, LabelledCall, Labels
+from regard.capture.axes.label_store import AxesOfResults, LabelledCall, Labels, LabelStore
 from regard.capture.axes.labels import Axes, Axis, as_rows, axis_size, new_axis, preferred_axis
 from regard.capture.functions import Equation
 
@@ -40,10 +40,10 @@ def multiply(call: LabelledCall) -> AxesOfResults | None:
     """
     if (equation := call.call.equation()) is None:
         return None
-    operands = [call.store.labels(x) for x in equation.operands]
-    if _is_projection(equation, operands):
+    if _is_projection(equation, call.store):
         size = equation.operands[1].shape[equation.terms[1].index(equation.result[-1])]
-        return [(*operands[0].axes[:-1], new_axis(size, is_projected=True))]
+        return [(*call.axes(equation.operands[0])[:-1], new_axis(size, is_projected=True))]
+    operands = [call.store.labels(x) for x in equation.operands]
     return [_through_product(equation, operands, call.weights is None)]
 
 
@@ -107,10 +107,12 @@ def _mark_compared(equation: Equation, letters: dict[Any, Axis]) -> None:
     letters.update(compared)
 
 
-def _is_projection(equation: Equation, operands: list[Labels]) -> bool:
+def _is_projection(equation: Equation, store: LabelStore) -> bool:
     """Return whether a matrix of parameters is all that makes the last axis of a product."""
-    if len(operands) != 2 or len(equation.terms[1]) != 2:
+    if len(equation.terms) != 2 or len(equation.terms[1]) != 2:
         return False
     first, second = equation.terms
-    is_matmul = equation.result == (*first[:-1], *(x for x in second if x != first[-1]))
-    return is_matmul and operands[1].is_parameter and not operands[0].is_parameter
+    if equation.result != (*first[:-1], *(x for x in second if x != first[-1])):
+        return False
+    rows, matrix = equation.operands
+    return store.is_parameter(matrix) and not store.is_parameter(rows)

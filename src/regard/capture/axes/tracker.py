@@ -23,7 +23,7 @@ from regard.capture.axes.labels import (
     without_features,
 )
 from regard.capture.axes.rules import KEEP_PARAMETERS, RULES
-from regard.capture.functions import FunctionCall, tensors_in
+from regard.capture.functions import PRODUCTS, FunctionCall, tensors_in
 
 # functions that choose elements; the indices and the tokens that they return are no features
 _CHOICES = {"topk", "sort", "argsort", "gather", "take_along_dim", "multinomial"}
@@ -45,11 +45,11 @@ class AxisTracker:
 
     def is_constant(self, tensor: Tensor) -> bool:
         """Return whether a tensor depends on parameters and buffers alone."""
-        return self._store.labels(tensor).is_constant
+        return self._store.is_constant(tensor)
 
     def is_parameter(self, tensor: Tensor) -> bool:
         """Return whether a tensor is a parameter or buffer, or a view of one."""
-        return self._store.labels(tensor).is_parameter
+        return self._store.is_parameter(tensor)
 
     def relabel(self, tensor: Tensor, axes: Axes, *, is_constant: bool) -> None:
         """Replace the labels of a tensor."""
@@ -66,22 +66,22 @@ class AxisTracker:
         if not inputs or not results:
             return
         store, rule = self._store, RULES.get(call.name)
-        is_constant = True
-        for tensor in inputs:
-            if not store.labels(tensor).is_constant:
-                is_constant = False
-                break
-        first = store.labels(inputs[0])
-        is_parameter = first.is_parameter and call.name in KEEP_PARAMETERS
-        if rule is None and weights is None and _keeps_axes(inputs[0], results):
+        if call.name in PRODUCTS:  # where most parameters are, which then need no labels
+            first, is_constant = None, all(map(store.is_constant, inputs))
+        else:
+            first = store.labels(inputs[0])
+            others = inputs[1:]
+            is_constant = first.is_constant and all(store.labels(x).is_constant for x in others)
+        is_parameter = first is not None and first.is_parameter and call.name in KEEP_PARAMETERS
+        if first and rule is None and weights is None and _keeps_axes(inputs[0], results):
             if store.has_gathers:
                 share_gathers_of(store, inputs)
             store[results[0]] = Labels(first.axes, is_constant, is_parameter)
             return
         labelled = LabelledCall(call, inputs, results, weights, store)
-        axes = None if rule is None else rule(labelled)
-        axes = elementwise(labelled) if axes is None else axes
-        for result, found in zip(results, axes, strict=True):
+        found_axes = None if rule is None else rule(labelled)
+        found_axes = elementwise(labelled) if found_axes is None else found_axes
+        for result, found in zip(results, found_axes, strict=True):
             if found is not None and axis_sizes(found) == list(result.shape):
                 axes_of_result = with_aliases(found)
                 if call.name in _CHOICES and not result.is_floating_point():

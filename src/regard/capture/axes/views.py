@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from math import prod
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from regard.capture.axes.label_store import AxesOfResults, LabelledCall
-from regard.capture.axes.labels import Axes, Axis, Factor, axis_size, merged, new_axis
+from regard.capture.axes.labels import Axes, Axis, Factor, merged, new_axis
 from regard.capture.functions import FunctionCall
 
 VIEWS = {
@@ -76,6 +77,35 @@ class Strided(NamedTuple):
     offset: int
 
 
+class _Slice(NamedTuple):
+    """A slice, with a hash."""
+
+    start: int | None
+    stop: int | None
+    step: int | None
+
+
+class _Part(NamedTuple):
+    """A part of a factor that an axis of a view goes over."""
+
+    factor: int  # index among the factors of the tensor, outermost first
+    size: int
+    step: int  # in the index of the factor
+
+
+class _Reading(NamedTuple):
+    """What the axes of a view are made of.
+
+    Attributes:
+        order: the axes of the tensor, if the view only has them in another order; -1 for a new one
+            of size 1.
+        axes: otherwise the parts of each axis, outermost first; None for one that is new.
+    """
+
+    order: tuple[int, ...] | None
+    axes: tuple[tuple[_Part, ...] | None, ...] = ()
+
+
 def strided(view: Tensor, start: int = 0) -> Strided:
     """Return how a view goes over a tensor that starts at an index of its storage."""
     return Strided(tuple(view.shape), view.stride(), int(view.storage_offset()) - start)
@@ -88,8 +118,8 @@ def strides_of_views(
     dtype = torch.float32 if tensor.is_floating_point() else tensor.dtype
     shape, options = tuple(tensor.shape), tuple(kwargs.items())
     try:
-        return _run_on_stand_in(function, shape, dtype, tuple(args), options)
-    except TypeError:  # an argument such as a slice has no hash
+        return _run_on_stand_in(function, shape, dtype, _with_hash(tuple(args)), options)
+    except TypeError:  # other arguments without a hash
         return _run_on_stand_in.__wrapped__(function, shape, dtype, tuple(args), options)
 
 
@@ -103,74 +133,115 @@ def _run_on_stand_in(
 ) -> tuple[Strided, ...]:
     """Run a view function on a contiguous tensor without memory."""
     stand_in = torch.empty(shape, dtype=dtype, device="meta")
-    views = function(stand_in, *args, **dict(options))
+    views = function(stand_in, *_without_hash(args), **dict(options))
     return tuple(strided(x) for x in (views if isinstance(views, tuple | list) else (views,)))
 
 
-def read_strides(axes: Axes, view: Strided) -> Axes | None:
+def _with_hash(value: Any) -> Any:
+    """Replace slices by something with a hash; lists of sizes become tuples."""
+    if isinstance(value, slice):
+        bounds = (value.start, value.stop, value.step)
+        if not all(x is None or type(x) is int for x in bounds):
+            raise TypeError("a bound is a tensor, whose value may change")
+        return _Slice(*bounds)
+    return tuple(map(_with_hash, value)) if isinstance(value, tuple | list) else value
+
+
+def _without_hash(value: Any) -> Any:
+    if isinstance(value, _Slice):
+        return slice(*value)
+    return tuple(map(_without_hash, value)) if isinstance(value, tuple) else value
+
+
+def read_strides(axes: Axes, view: Strided) -> Axes:
     """Return the axes of a view of a contiguous tensor with the given axes, from its strides."""
-    if (permuted := _read_permutation(axes, view)) is not None:
-        return permuted
-    factors: list[tuple[Factor, int]] = []  # innermost first, with strides in the tensor
-    stride = 1
-    for axis in reversed(axes):
-        for factor in reversed(axis):
-            factors.append((factor, stride))
-            stride *= factor.size
+    sizes = tuple([tuple([f.size for f in axis]) for axis in axes])
+    try:
+        reading = _read(sizes, view)
+    except TypeError:  # symbolic sizes have no hash
+        reading = _read.__wrapped__(sizes, view)
+    if reading.order is not None:
+        return tuple([axes[n] if n >= 0 else () for n in reading.order])
+    factors = [factor for axis in axes for factor in axis]
     found: list[Axis] = []
-    for size, step in zip(view.shape, view.strides, strict=True):
-        if size == 1:
-            found.append(())
-        elif step == 0:
-            found.append(new_axis(size, is_broadcast=True))
+    for parts, size, step in zip(reading.axes, view.shape, view.strides, strict=True):
+        if parts is None:
+            found.append(new_axis(size, is_broadcast=step == 0))
         else:
-            read = _read_axis(factors, size, step)
-            found.append(new_axis(size) if read is None else read)
-    found = _with_starts(found, factors, view.offset)
-    return tuple(merged(axis) for axis in found)
+            found.append(tuple([_part_of(factors[n], size, step) for n, size, step in parts]))
+    if view.offset or [factor for factor in factors if factor.start]:
+        found = _with_starts(found, factors, view.offset)
+    return tuple([merged(axis) if len(axis) > 1 else axis for axis in found])
 
 
-def _read_permutation(axes: Axes, view: Strided) -> Axes | None:
-    """Return the axes of a view that only has them in another order; None if it is no such view."""
-    by_stride: dict[tuple[int, int], Axis] = {}
+def _part_of(factor: Factor, size: int, step: int) -> Factor:
+    return Factor(factor.origin, size, factor.stride * step)
+
+
+@lru_cache(maxsize=4096)
+def _read(sizes: tuple[tuple[int, ...], ...], view: Strided) -> _Reading:
+    """Read a view of a tensor whose axes have factors of the given sizes."""
+    if (order := _read_permutation(sizes, view)) is not None:
+        return _Reading(order)
+    strides: list[tuple[int, int, int]] = []  # of the factors, innermost first: index, size, stride
     stride = 1
-    for axis in reversed(axes):
-        if axis:
-            size = axis_size(axis)
-            by_stride[size, stride] = axis
-            stride *= size
+    flat = [size for axis in sizes for size in axis]
+    for n in reversed(range(len(flat))):
+        strides.append((n, flat[n], stride))
+        stride *= flat[n]
+    return _Reading(
+        None,
+        tuple(
+            () if size == 1 else None if step == 0 else _read_axis(strides, size, step)
+            for size, step in zip(view.shape, view.strides, strict=True)
+        ),
+    )
+
+
+def _read_permutation(sizes: tuple[tuple[int, ...], ...], view: Strided) -> tuple[int, ...] | None:
+    """Return the order of the axes in a view; None if the view is no permutation of them."""
+    by_stride: dict[tuple[int, int], int] = {}
+    stride = 1
+    for n in reversed(range(len(sizes))):
+        if sizes[n]:
+            by_stride[prod(sizes[n]), stride] = n
+            stride *= prod(sizes[n])
     found = [
-        by_stride.pop(key, None) if key[0] > 1 else ()
+        by_stride.pop(key, None) if key[0] > 1 else -1
         for key in zip(view.shape, view.strides, strict=True)
     ]
     if view.offset or by_stride or None in found:
         return None
-    return tuple(axis for axis in found if axis is not None)
+    return tuple(n for n in found if n is not None)
 
 
-def _read_axis(factors: list[tuple[Factor, int]], size: int, step: int) -> Axis | None:
-    """Return the factors, outermost first, that an axis of a size and stride goes over."""
-    pieces: list[Factor] = []
-    for factor, stride in factors:
-        if not stride <= step < stride * factor.size or step % stride:
+def _read_axis(
+    factors: list[tuple[int, int, int]], size: int, step: int
+) -> tuple[_Part, ...] | None:
+    """Return the parts, outermost first, that an axis of a size and stride goes over."""
+    parts: list[_Part] = []
+    for n, factor_size, stride in factors:
+        if not stride <= step < stride * factor_size or step % stride:
             continue
         times = step // stride
-        if (size - 1) * times < factor.size:
-            return (Factor(factor.origin, size, factor.stride * times), *pieces[::-1])
-        if factor.size % times or size % (factor.size // times):
+        if (size - 1) * times < factor_size:
+            return (_Part(n, size, times), *parts[::-1])
+        if factor_size % times or size % (factor_size // times):
             return None
-        inner = factor.size // times
-        pieces.append(Factor(factor.origin, inner, factor.stride * times))
-        size, step = size // inner, stride * factor.size
+        inner = factor_size // times
+        parts.append(_Part(n, inner, times))
+        size, step = size // inner, stride * factor_size
         if size == 1:
-            return tuple(pieces[::-1])
+            return tuple(parts[::-1])
     return None
 
 
-def _with_starts(axes: list[Axis], factors: list[tuple[Factor, int]], offset: int) -> list[Axis]:
+def _with_starts(axes: list[Axis], factors: list[Factor], offset: int) -> list[Axis]:
     """Add where a factor, and a slice of it, starts to the outermost part that is left of it."""
-    for factor, stride in factors:
+    stride = 1
+    for factor in reversed(factors):
         shift = factor.start + offset // stride % factor.size * factor.stride
+        stride *= factor.size
         if not shift:
             continue
         parts = [

@@ -56,21 +56,23 @@ class ModuleNames:
     """The modules of a model and their dotted names, without wrappers such as `_orig_mod`."""
 
     def __init__(self, model: nn.Module) -> None:
+        modules = dict(model.named_modules())
         self._names = {
             id(module): _without_wrappers(name) or type(module).__name__
-            for name, module in model.named_modules()
+            for name, module in modules.items()
         }
-        self._model = model
+        self._model, self._modules = model, list(modules.values())
         self._nodes = {  # of graphs: by node, the full name of the module that it comes from
             id(module): self._full_names(module, names)
-            for module in model.modules()
+            for module in self._modules
             if (names := names_of_nodes(module))
         }
 
     def constants(self) -> Iterator[Tensor]:
         """Yield the parameters and buffers of the model."""
-        yield from self._model.parameters()
-        yield from self._model.buffers()
+        for module in self._modules:  # `model.parameters()` would search for the modules again
+            for tensors in (module._parameters, module._buffers):
+                yield from (tensor for tensor in tensors.values() if tensor is not None)
 
     def all(self) -> list[str]:
         """Return all names."""
@@ -88,7 +90,7 @@ class ModuleNames:
     def scripted(self) -> Iterator[str]:
         """Yield the names of the outermost modules that are TorchScript."""
         outermost: list[nn.Module] = []
-        for module in self._model.modules():
+        for module in self._modules:
             inside = any(module is part for outer in outermost for part in outer.modules())
             if isinstance(module, ScriptModule) and not inside:
                 outermost.append(module)

@@ -13,7 +13,7 @@ class here and create it in `regard.capture.attention_mode`.
     SlidingWindowCall    any of them over a cache that has dropped its first keys
 """
 
-from regard.capture.calls.base import CapturedCall, to_four_axes
+from regard.capture.calls.base import CapturedCall, repeat_groups, to_four_axes
 from regard.capture.calls.edges import EdgeWeights
 from regard.capture.calls.edited import (
     EditedWeights,
@@ -47,6 +47,7 @@ __all__ = [
     "edited_weights",
     "is_causal",
     "register_edited_weights",
+    "repeat_groups",
     "side_effect_free_copy",
     "to_four_axes",
     "visible_keys",

@@ -68,3 +68,16 @@ def masked_softmax(scores: Tensor, has_mask: bool) -> Tensor:
     if scores.requires_grad:  # softmax of nothing but -inf has NaN as its gradient
         return scores.masked_fill(fully_masked, 0.0).softmax(-1).masked_fill(fully_masked, 0.0)
     return torch.softmax(scores, dim=-1, out=scores).masked_fill_(fully_masked, 0.0)
+
+
+def select_heads(rows: Tensor, heads: list[int]) -> Tensor:
+    """Select heads, without a copy if they are all or one."""
+    if heads == list(range(rows.shape[1])):
+        return rows
+    is_one = len(set(heads)) == 1
+    return rows[:, heads[0] : heads[0] + 1] if is_one else rows[:, heads]
+
+
+def repeat_groups(rows: Tensor, heads: list[int], num_heads: int) -> Tensor:
+    """Return for each head what belongs to its group, of rows (batch, key head, …)."""
+    return select_heads(rows, [head * rows.shape[1] // num_heads for head in heads])

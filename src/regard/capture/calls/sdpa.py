@@ -6,9 +6,17 @@ import torch
 from torch import Tensor
 
 from regard._support.torch_modes import upcast
-from regard.capture.calls.base import Shape, masked_softmax, round_like_autocast, to_four_axes
+from regard.capture.calls.base import (
+    Shape,
+    masked_softmax,
+    round_like_autocast,
+    select_heads,
+    to_four_axes,
+)
 from regard.capture.calls.mask_analysis import apply_mask, as_tensor, fully_masked_keys, is_causal
 from regard.capture.calls.vectors import QueryKeyVectors
+
+CAUSAL_ROWS = 64  # computed at once: later blocks see more keys, which halves the work
 
 
 class SDPACall:
@@ -38,11 +46,11 @@ class SDPACall:
         self.scale = queries.shape[-1] ** -0.5 if scale is None else scale
         self.values: Tensor | None = to_four_axes(values)
         self.raw_keys: Tensor | None = to_four_axes(keys)
-        leading = torch.broadcast_shapes(queries.shape[:-3], keys.shape[:-3])
+        leading = queries.shape[:-3], keys.shape[:-3]
         num_axes = queries.ndim
         self.queries = to_four_axes(round_like_autocast(queries))
         self.keys = to_four_axes(round_like_autocast(keys))
-        batch = torch.broadcast_shapes(self.queries.shape[:1], self.keys.shape[:1])[0]
+        batch = len(self.queries) if len(self.keys) == 1 else len(self.keys)
         heads = max(self.queries.shape[1], self.keys.shape[1])
         self.shape: Shape = (batch, heads, self.queries.shape[2], self.keys.shape[2])
         self.mask = None if attn_mask is None else self._expand_mask(attn_mask, num_axes, leading)
@@ -59,13 +67,44 @@ class SDPACall:
         start, stop, _ = rows.indices(self.shape[2])
         num_keys = self.visible_keys(stop)
         queries, keys = self._select(batch, heads, slice(start, stop), num_keys)
+        mask = None if self.mask is None else self.mask[batch, :, start:stop, :num_keys]
+        if mask is not None and mask.shape[1] > 1:
+            mask = mask[:, heads]
+        if not self._has_triangle(queries, keys):
+            return self._block(queries, keys, mask, heads, start)
+        num_items = len(range(*batch.indices(self.shape[0])))
+        weights = queries.new_zeros(num_items, len(heads), stop - start, num_keys)
+        keys = keys.contiguous()  # once, not for every block
+        for first in range(0, stop - start, CAUSAL_ROWS):
+            block = slice(first, first + CAUSAL_ROWS)
+            visible = self.visible_keys(min(start + block.stop, stop))
+            weights[:, :, block, :visible] = self._block(
+                queries[:, :, block],
+                keys[:, :, :visible],
+                None if mask is None else mask[:, :, block, :visible],
+                heads,
+                start + first,
+            )
+        return weights
+
+    def _has_triangle(self, queries: Tensor, keys: Tensor) -> bool:
+        """Return whether much of the weights is hidden, so that blocks of rows save work."""
+        if torch.is_grad_enabled() and (queries.requires_grad or keys.requires_grad):
+            return False
+        num_rows = queries.shape[2]
+        return self._causal_flag and num_rows > CAUSAL_ROWS and 2 * num_rows >= keys.shape[2]
+
+    def _block(
+        self, queries: Tensor, keys: Tensor, mask: Tensor | None, heads: list[int], start: int
+    ) -> Tensor:
+        """Compute the weights of rows from `start` on, over the first keys."""
         scores = self._score(queries, keys)
-        if self.mask is not None:
-            mask = self.mask[batch, :, start:stop, :num_keys]
-            scores = apply_mask(scores, mask if mask.shape[1] == 1 else mask[:, heads])
-        if self._causal_flag and num_keys > start + 1:
-            later = scores.new_ones(stop - start, num_keys, dtype=torch.bool).triu_(start + 1)
-            scores.masked_fill_(later, -torch.inf)
+        if mask is not None:
+            scores = apply_mask(scores, mask)
+        if self._causal_flag and keys.shape[2] > start + 1:
+            later = scores[..., start:]
+            hidden = later.new_ones(later.shape[2:], dtype=torch.bool).triu_(1)
+            later.masked_fill_(hidden, -torch.inf)
         return self._normalise(scores, heads)
 
     def fully_masked_keys(self) -> Tensor | None:
@@ -102,14 +141,16 @@ class SDPACall:
         queries = self.queries[batch] if len(self.queries) > 1 else self.queries
         keys = self.keys[batch] if len(self.keys) > 1 else self.keys
         queries, keys = queries[:, :, rows], keys[:, :, :num_keys]
-        return upcast(_select_heads(queries, query_heads)), upcast(_select_heads(keys, groups))
+        return upcast(select_heads(queries, query_heads)), upcast(select_heads(keys, groups))
 
-    def _expand_mask(self, mask: Tensor, num_axes: int, leading: torch.Size) -> Tensor:
+    def _expand_mask(
+        self, mask: Tensor, num_axes: int, leading: tuple[torch.Size, torch.Size]
+    ) -> Tensor:
         """Expand a mask to the axes that the queries had, and bring both to four alike."""
         mask = as_tensor(mask)
         mask = mask[(None,) * (num_axes - mask.ndim)]
-        if len(leading) > 1:
-            mask = mask.expand(*leading, -1, -1, -1)
+        if max(map(len, leading)) > 1:
+            mask = mask.expand(*torch.broadcast_shapes(*leading), -1, -1, -1)
         batch, _, queries, keys = self.shape
         return to_four_axes(mask).expand(batch, -1, queries, keys)
 
@@ -126,11 +167,3 @@ class SDPACall:
 
     def _has_causal_mask(self) -> bool:
         return self.mask is not None and is_causal(self.mask, self.offset, self.extra_keys)
-
-
-def _select_heads(rows: Tensor, heads: list[int]) -> Tensor:
-    """Select heads, without a copy if they are all or one."""
-    if heads == list(range(rows.shape[1])):
-        return rows
-    is_one = len(set(heads)) == 1
-    return rows[:, heads[0] : heads[0] + 1] if is_one else rows[:, heads]

@@ -1,6 +1,7 @@
 """Products of tensors as einsum equations, however they were written."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from functools import cache
 from string import ascii_letters
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ class Equation(NamedTuple):
     """A product: a letter per axis of each operand, and of the result."""
 
     operands: list[Tensor]
-    terms: list[Letters]
+    terms: Sequence[Letters]
     result: Letters
 
 
@@ -52,22 +53,27 @@ def equation_of(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Equ
 
 
 def _matmul(operands: list[Tensor]) -> Equation:
-    first, second = operands
-    leading = _aligned(first.ndim - 2, second.ndim - 2)
-    rows: Letters = ("rows",) if first.ndim > 1 else ()
-    columns: Letters = ("columns",) if second.ndim > 1 else ()
-    terms = [
-        (*_last(leading, first.ndim - 2), *rows, "inner"),
-        (*_last(leading, second.ndim - 2), "inner", *columns),
-    ]
-    return Equation(operands, terms, (*leading, *rows, *columns))
+    terms, result = _matmul_letters(operands[0].ndim, operands[1].ndim)
+    return Equation(operands, terms, result)
+
+
+@cache
+def _matmul_letters(first: int, second: int) -> tuple[tuple[Letters, Letters], Letters]:
+    """Return the terms and the result of a matmul of operands with so many axes."""
+    leading = _aligned(first - 2, second - 2)
+    rows: Letters = ("rows",) if first > 1 else ()
+    columns: Letters = ("columns",) if second > 1 else ()
+    left = (*_last(leading, first - 2), *rows, "inner")
+    right = (*_last(leading, second - 2), "inner", *columns)
+    return (left, right), (*leading, *rows, *columns)
 
 
 def _linear(operands: list[Tensor]) -> Equation | None:
     if operands[1].ndim != 2:
         return None
     leading = _aligned(operands[0].ndim - 1, 0)
-    return Equation(operands, [(*leading, "inner"), ("columns", "inner")], (*leading, "columns"))
+    terms = ((*leading, "inner"), ("columns", "inner"))
+    return Equation(operands, terms, (*leading, "columns"))
 
 
 def _inner(operands: list[Tensor]) -> Equation:

@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from regard.capture.call_site import ModelCall
-from regard.capture.calls import CapturedCall
+from regard.capture.calls import CapturedCall, repeat_groups
 
 
 class CachedKeys:
@@ -67,7 +67,7 @@ def _sample_keys(call: CapturedCall, positions: list[int]) -> Tensor | None:
     if keys is None or not positions or keys.shape[-2] <= positions[-1]:
         return None
     sample: Tensor = keys[:, :, positions]
-    return sample[:, [head * sample.shape[1] // num_heads for head in range(num_heads)]]
+    return repeat_groups(sample, list(range(num_heads)), num_heads)
 
 
 def _are_close(keys: Tensor, before: Tensor) -> bool:

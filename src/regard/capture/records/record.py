@@ -14,6 +14,7 @@ from regard.capture.calls import (
     QueryKeyVectors,
     SlidingWindowCall,
     is_causal,
+    repeat_groups,
 )
 from regard.capture.layout import PLAIN_AXES, CallAxes, RowRange
 from regard.capture.records.cached_keys import CachedKeys
@@ -300,8 +301,7 @@ def _value_norms(call: CapturedCall, heads: list[int]) -> Tensor | None:
         return None
     batch, num_heads, _, keys = call.shape
     norms = torch.linalg.vector_norm(call.values.float(), dim=-1)
-    per_head: Tensor = norms[:, [head * norms.shape[1] // num_heads for head in heads]]
-    return per_head.expand(batch, len(heads), keys).cpu()
+    return repeat_groups(norms, heads, num_heads).expand(batch, len(heads), keys).cpu()
 
 
 def _masked_keys(call: CapturedCall) -> Tensor:

@@ -17,6 +17,9 @@ class FeaturePools:
         self._axes = axes
         self._roots: dict[Origin, frozenset[int]] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._roots)
+
     def mark(
         self, equation: Equation, weights: int, values: int, roots: frozenset[int], out: Tensor
     ) -> None:

@@ -42,6 +42,8 @@ from regard.capture.weights.tracked import (
 appended_keys: ContextVar[int] = ContextVar("appended_keys", default=0)
 """Number of keys that nn.MultiheadAttention appends: `bias_k` and `add_zero_attn`."""
 
+_STARTS = SOFTMAX | MAY_START  # functions that matter even if nothing is tracked
+
 
 class WeightTracker:
     """Follows normalised scores to the product with values that makes them attention."""
@@ -85,10 +87,13 @@ class WeightTracker:
 
     def update(self, call: FunctionCall) -> MatchedAttention | None:
         """Track a function's result; return the attention that it completes, if it does."""
-        call = call.renamed(plain_name(call.name))
+        name = plain_name(call.name)
+        if name not in _STARTS and self._is_idle():
+            return None
+        call = call.renamed(name)
         if self._scores is not None:
             self._scores.update(call)
-        name, inputs, out = call.name, call.inputs, call.out
+        inputs, out = call.inputs, call.out
         if name in SOFTMAX and isinstance(out, Tensor):
             normaliser = name if name == "gumbel_softmax" else "softmax"
             self._normalisers.start(normaliser, inputs[0], call.argument("dim", 1, -1), out)
@@ -107,6 +112,13 @@ class WeightTracker:
             return None
         self._propagation.propagate(call, position)
         return None
+
+    def _is_idle(self) -> bool:
+        """Return whether nothing is tracked that a function could lead on."""
+        store = self._store
+        return not (
+            store.tracked or store.sums or self._pending or self._pools or self._scores is not None
+        )
 
     def _position(self, inputs: list[Tensor]) -> int | None:
         tracked = self._store.tracked
