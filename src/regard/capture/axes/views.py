@@ -39,14 +39,14 @@ def as_strided(call: LabelledCall) -> AxesOfResults | None:
 def _through_view(labelled: LabelledCall) -> AxesOfResults:
     """Read the strides of views, of a contiguous stand-in without memory if need be."""
     call = labelled.call
-    tensor, *rest = call.args
+    tensor = call.args[0]
     if not tensor.numel():
         return [None] * len(labelled.results)
     axes = labelled.axes(tensor)
     if tensor.is_contiguous() and _is_view_of_first(call):
         start = tensor.storage_offset()
         return [read_strides(axes, strided(x, start)) for x in call.results]
-    views = strides_of_views(call.function, tensor, rest, call.kwargs)
+    views = strides_of_views(call.function, tensor, call.args[1:], call.kwargs)
     return [read_strides(axes, x) for x in views]
 
 
@@ -112,15 +112,15 @@ def strided(view: Tensor, start: int = 0) -> Strided:
 
 
 def strides_of_views(
-    function: Callable[..., Any], tensor: Tensor, args: list[Any], kwargs: dict[str, Any]
+    function: Callable[..., Any], tensor: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Strided, ...]:
     """Return what the views would be if the tensor were contiguous; layers alike share them."""
     dtype = torch.float32 if tensor.is_floating_point() else tensor.dtype
     shape, options = tuple(tensor.shape), tuple(kwargs.items())
     try:
-        return _run_on_stand_in(function, shape, dtype, _with_hash(tuple(args)), options)
+        return _run_on_stand_in(function, shape, dtype, _with_hash(args), options)
     except TypeError:  # other arguments without a hash
-        return _run_on_stand_in.__wrapped__(function, shape, dtype, tuple(args), options)
+        return _run_on_stand_in.__wrapped__(function, shape, dtype, args, options)
 
 
 @lru_cache(maxsize=1024)

@@ -1,14 +1,24 @@
 """Reading one frame of the Python call stack, without a change that its function would notice."""
 
 import inspect
+import os
 import sys
+from pathlib import Path
 from types import FrameType
 
 from torch import nn
 
 MODULE_CALL = nn.Module._call_impl.__code__
+_CAPTURE_FOLDER = f"{Path(__file__).parents[1]}{os.sep}"
 
 _READS_LOCALS = {"locals", "vars", "eval", "exec", "f_locals"}  # names that give access to locals
+
+
+def outside_frame(frame: FrameType | None) -> FrameType | None:
+    """Return the first frame, from this one up, that is not one of the capture package."""
+    while frame is not None and frame.f_code.co_filename.startswith(_CAPTURE_FOLDER):
+        frame = frame.f_back
+    return frame
 
 
 def first_argument(frame: FrameType) -> object:

@@ -17,6 +17,7 @@ from regard.capture.call_site.frames import (
     is_method,
     is_method_name,
     local_variable,
+    outside_frame,
 )
 from regard.capture.call_site.graph_names import names_of_nodes, running_node
 
@@ -102,7 +103,7 @@ class ModuleNames:
         That frame may be a function that received the module; if one of the module's own methods
         called it, the location is in that method: that is the user's code.
         """
-        frame: FrameType | None = sys._getframe(1)
+        frame = outside_frame(sys._getframe(1))
         caller: FrameType | None = None
         owner: nn.Module | None = None  # of the frame that called
         is_other = False  # in a module that is not one of the model's

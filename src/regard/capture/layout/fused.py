@@ -74,7 +74,8 @@ class FusedLayout:
 
     def axes_of_call(self, keys: Tensor) -> CallAxes:
         """Return what is known about the axes of the call."""
-        return call_axes(self.weights, self._layout(keys, "key"))
+        has_windows = self.weights.size("window") > 1
+        return call_axes(self.weights, self._layout(keys, "key") if has_windows else None)
 
     def _layout(self, tensor: Tensor, role: Role) -> Layout:
         labels = self._axes.axes(tensor)
