@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import regard
+from regard.interventions import Inspection
 
 transformers = pytest.importorskip("transformers")
 
@@ -191,3 +192,41 @@ def test_generation_with_any_cache_equals_one_without(family, implementation, se
     assert torch.equal(generated[0].sequences, generated[1].sequences)
     cached, full = (torch.stack(x.logits, 1) for x in generated)
     torch.testing.assert_close(cached, full, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("window", [None, 4])
+def test_positions_are_known_where_an_assistant_is_wrong(window):
+    """The cache is cut where tokens of the assistant are rejected."""
+    models = []
+    for noise in (0.0, 0.05):
+        torch.manual_seed(7)
+        config = transformers.MistralConfig(
+            vocab_size=31, hidden_size=32, intermediate_size=40, num_hidden_layers=2,
+            num_attention_heads=4, num_key_value_heads=2, sliding_window=window,
+            eos_token_id=None, pad_token_id=0, initializer_range=0.2,
+        )  # fmt: skip
+        model = transformers.MistralForCausalLM(config).eval()
+        for parameter in model.parameters():
+            parameter.data += noise * torch.randn_like(parameter)
+        models.append(model)
+    model, assistant = models
+    texts, positions = [], []
+    for settings in ({}, {"assistant_model": assistant}):
+        seen = []
+
+        def note(attention, seen=seen):
+            seen.append((attention.location.offset, attention.shape[2]))
+
+        with torch.no_grad(), regard.edit(model) as edits:
+            edits["model.layers.1"].heads([0, 3]).block(queries=[5, 8, 9], keys=[3, 6, 7])
+            edits["model.layers.0"].apply(Inspection(note))
+            texts.append(
+                model.generate(
+                    torch.tensor([[5, 9, 3, 14]]), max_new_tokens=8, do_sample=False, **settings
+                )
+            )
+        positions.append(seen)
+    assert torch.equal(*texts)
+    ends = [first + count for first, count in positions[1]]
+    starts = [first for first, _ in positions[1]]
+    assert any(start < end for start, end in zip(starts[1:], ends, strict=False))  # it was wrong

@@ -78,20 +78,25 @@ def _continues(latest: _Latest, call: CapturedCall) -> bool:
 def _in_cache(latest: _Latest | None, call: CapturedCall) -> Positions:
     """Return the positions of causal attention, also over a cache that has dropped its first keys.
 
-    Its keys then begin with a later one than before. Those of a cache that was cut at its end, as
-    in assisted generation, do not.
+    Its keys then begin with a later one than before. A cache may be cut at its end, too, as in
+    assisted generation, so that they need not follow the latest query.
     """
-    plain = Positions(call.offset)
     if latest is None or not 0 < call.offset < latest.end:
-        return plain
+        return Positions(call.offset)
     dropped = latest.end - call.offset
     before, now = latest.keys, _first_keys(call)
-    if before is None or now is None:
-        return Positions(latest.end, dropped)
-    later = before[dropped - latest.positions.key :][: call.offset]
-    has_slid = len(later) > 0 and now[: len(later)].equal(later)
-    is_cut = now[: call.offset].equal(before[: call.offset])
-    return plain if is_cut and not has_slid else Positions(latest.end, dropped)
+    if before is not None and now is not None:
+        old, first = now[: call.offset], latest.positions.key
+        shifts = [dropped - first, *range(len(before))]  # repeated tokens may have several
+        matching = (n for n in shifts if n >= 0 and _begins_with(before[n:], old))
+        dropped = first + next(matching, dropped - first)
+    return Positions(dropped + call.offset, dropped)
+
+
+def _begins_with(keys: Tensor, others: Tensor) -> bool:
+    """Return whether keys are the same as others, as far as both go."""
+    count = min(len(keys), len(others))
+    return count > 0 and bool(keys[0].equal(others[0])) and keys[:count].equal(others[:count])
 
 
 def _is_next_chunk(latest: _Latest, call: CapturedCall, axes: CallAxes) -> bool:
