@@ -11,6 +11,7 @@ from threading import Lock
 from typing import TypeVar
 
 import torch
+from torch.overrides import has_torch_function
 
 from regard.errors import RegardError
 
@@ -93,6 +94,9 @@ def parallel_map(
     `torch.inference_mode` must be set inside the function. Items that were not started are
     dropped when the iterator is closed or an item raises.
 
+    Torch function modes, such as those of `regard.watch` and `regard.edit`, belong to one thread.
+    While any is active, all items are computed in this thread.
+
     Args:
         function: called once per item, in several threads at once.
         items: the items.
@@ -102,6 +106,10 @@ def parallel_map(
     if threads < 1:
         raise RegardError(f"threads must be 1 or more, but it is {threads}")
     with restore_num_threads():
+        if has_torch_function((torch.empty(0),)):  # true of any tensor while a mode is active
+            single_threaded()
+            yield from map(function, items)
+            return
         pool = ThreadPoolExecutor(threads, initializer=single_threaded)
         try:
             yield from pool.map(function, items)
