@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from regard.errors import RegardError
-from regard.viz import plot_head_map, plot_head_map_difference
+from regard.viz import font_families, plot_head_map, plot_head_map_difference
 
 
 def test_positive_values_are_coloured_from_zero_to_the_largest():
@@ -60,3 +60,17 @@ def test_two_maps_share_a_scale_and_the_third_is_their_difference():
 def test_wrong_values_are_refused(make, message):
     with pytest.raises(RegardError, match=message):
         make()
+
+
+def test_label_of_the_colour_bar_has_the_fonts_of_titles():
+    """Otherwise Chinese labels are boxes."""
+    label = plot_head_map([[1.0, 2.0]], label="损失 $x$").axes[-1].yaxis.label
+    assert label.get_text() == "损失 $x$" and not label.get_parse_math()
+    assert label.get_fontfamily() == list(font_families())
+
+
+def test_layers_are_named_once_next_to_two_maps_and_their_difference():
+    names = ["model.decoder.layers.0.encoder_attn", "model.decoder.layers.1.encoder_attn"]
+    figure = plot_head_map_difference([[1.0], [2.0]], [[2.0], [2.0]], layers=names)
+    shown = [[x.get_text() for x in axes.get_yticklabels()] for axes in figure.axes[:3]]
+    assert shown == [names, ["", ""], ["", ""]] or shown == [names, [], []]

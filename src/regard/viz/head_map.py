@@ -64,7 +64,7 @@ def plot_head_map(
     figure = _new_figure(array, 1)
     axes = figure.add_subplot()
     image = _plot(axes, array, scale, _layer_labels(array, layers))
-    figure.colorbar(image, ax=axes, label=escape_control(label), shrink=0.9)
+    _add_colour_bar(image, axes, label)
     set_titles(figure, title, None)
     return figure
 
@@ -114,10 +114,13 @@ def plot_head_map_difference(
     panel_titles = (*titles, f"{titles[1]} − {titles[0]}")
     images = [_plot(axes, x, scale, labels) for axes, x in zip(panels, arrays, strict=False)]
     images.append(_plot(panels[2], change, (-largest, largest), labels))
+    for axes in panels[1:]:
+        axes.set_yticklabels([])
+        axes.set_ylabel("")
     for axes, text in zip(panels, panel_titles, strict=True):
         axes.set_title(escape_control(text), fontfamily=font_families(), parse_math=False)
-    figure.colorbar(images[1], ax=panels[:2], label=escape_control(label), shrink=0.9)
-    figure.colorbar(images[2], ax=panels[2], label="difference", shrink=0.9)
+    _add_colour_bar(images[1], panels[:2], label)
+    _add_colour_bar(images[2], panels[2], "difference")
     set_titles(figure, title, None)
     return figure
 
@@ -181,6 +184,15 @@ def _plot(
     if step == 1:
         _add_numbers(axes, values, image)
     return image
+
+
+def _add_colour_bar(image: "matplotlib.image.AxesImage", axes: Any, label: str) -> None:
+    """Add a colour bar next to a map or several, labelled in the fonts of titles."""
+    figure = image.figure
+    assert figure is not None, "the map was drawn"
+    bar = figure.colorbar(image, ax=axes, shrink=0.9)
+    style: dict[str, Any] = {"parse_math": False, "fontfamily": font_families()}
+    bar.set_label(escape_control(label), **style)
 
 
 def _add_numbers(
