@@ -52,7 +52,7 @@ def test_draw_writes_each_format_or_returns_text(run, tmp_path, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     trace = trace_run(run, *TEXTS)
     text = draw(trace, HeadSelection("encoder", 1, 1), True, {})
-    assert "encoder, layer 1, head 1" in text and "cat" in text
+    assert "Encoder · layer 1, head 1" in text and "cat" in text
     paths = {kind: tmp_path / f"look.{kind}" for kind in STARTS}
     assert draw(trace, HeadSelection(), True, paths).count("wrote ") == len(STARTS)
     for kind, path in paths.items():
@@ -98,14 +98,15 @@ def test_look_reports_the_selected_head_and_why(run, kind, criterion):
     lines, trace = selected(run, "--kind", kind)
     maps = trace.layers("cross" if kind == "cross" else "self", None)
     best = select_head(trace, maps)
-    assert lines[0].startswith(f"{kind}, layer {best.layer}, head {best.head} has the ")
+    name = {"cross": "Cross-attention", "encoder": "Encoder"}[kind]
+    assert lines[0].startswith(f"{name} · layer {best.layer}, head {best.head} has the ")
     assert f"est {criterion} of 4 heads, {best.value:.2f}" in lines[0]
-    assert lines[2] == f"run · {kind}, layer {best.layer}, head {best.head}"
+    assert lines[2] == f"run · {name} · layer {best.layer}, head {best.head}"
 
 
 def test_look_explains_nothing_that_was_asked_for(run):
     lines, _ = selected(run, "--kind", "cross", "--layer", "-1", "--head", "1")
-    assert lines[:2] == ["", "run · cross, layer 1, head 1"]
+    assert lines[:2] == ["", "run · Cross-attention · layer 1, head 1"]
     lines, trace = selected(run, "--layer", "1")
     best = select_head(trace, layer=1)
     assert f"head {best.head} has the highest alignment score of 2 heads" in lines[0]

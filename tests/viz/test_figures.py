@@ -28,7 +28,7 @@ def test_head_has_labels_title_caption_and_gold_outlines(trace):
     assert labels(axes.yaxis) == ["猫", "坐", "着", "</s>"]
     assert drawn.get_suptitle() == 'a <script>"cat"</script>'
     assert drawn.get_supxlabel().replace("\n", " ") == (
-        "a hand-made translator · cross, layer 1, head 0 (outlined: gold alignment)"
+        "a hand-made translator · Cross-attention · layer 1, head 0 (outlined: gold alignment)"
     )
     outlined = {(patch.get_y() + 0.42, patch.get_x() + 0.42) for patch in axes.patches}
     assert outlined == {(0, 1), (1, 2), (1, 3), (2, 2), (2, 3)}
@@ -70,7 +70,7 @@ def test_maps_of_small_weights_have_their_own_scale_in_the_title():
 def test_attention_without_gold_has_no_outlines(trace):
     drawn = plot_head(trace, "encoder")
     assert not drawn.axes[0].patches
-    assert drawn.get_supxlabel() == "a hand-made translator · encoder, layer 0, head 0"
+    assert drawn.get_supxlabel() == "a hand-made translator · Encoder · layer 0, head 0"
 
 
 def test_heads_of_a_layer_are_in_order_on_one_scale(trace):
@@ -79,7 +79,7 @@ def test_heads_of_a_layer_are_in_order_on_one_scale(trace):
     assert {axes.images[0].get_clim() for axes in map_axes(drawn)} == {(0.0, 1.0)}
     assert {axes.images[0].get_cmap().name for axes in map_axes(drawn)} == {"cividis"}
     assert len(drawn.axes) == 2 + 1  # and one colour bar
-    assert drawn.get_supxlabel().startswith("a hand-made translator · cross, layer 2")
+    assert drawn.get_supxlabel().startswith("a hand-made translator · Cross-attention · layer 2")
 
 
 def test_five_heads_take_two_rows_and_leave_the_rest_empty():
@@ -94,13 +94,14 @@ def test_all_heads_have_one_row_per_layer(trace):
     drawn = plot_all_heads(trace, "cross")
     assert titles(drawn) == ["0.0", "0.1", "1.0", "1.1", "2.0", "2.3"]
     label = " ".join(drawn.get_supxlabel().split())
-    assert label == "a hand-made translator · cross: layer.head · writing ↓ reading →"
+    assert label == "a hand-made translator · Cross-attention: layer.head · writing ↓ reading →"
     assert all(not labels(axes.xaxis) for axes in map_axes(drawn))
 
 
 def test_translation_shows_three_attentions_side_by_side(trace):
     drawn = plot_translation(trace, 0, 1)
-    assert titles(drawn) == [f"{name}, layer 0, head 1" for name in ("encoder", "decoder", "cross")]
+    names = ("Encoder", "Decoder", "Cross-attention")
+    assert titles(drawn) == [f"{name} · layer 0, head 1" for name in names]
     shown = [axes.images[0].get_array().shape for axes in map_axes(drawn)]
     assert shown == [(5, 5), (4, 4), (4, 5)]
     assert len({axes.get_subplotspec().rowspan.start for axes in map_axes(drawn)}) == 1
@@ -109,7 +110,7 @@ def test_translation_shows_three_attentions_side_by_side(trace):
 
 def test_translation_with_one_attention_shows_that_one():
     trace = build_translation_trace("abc", "xy", cross=[np.full((1, 2, 3), 1 / 3)])
-    assert titles(plot_translation(trace)) == ["cross, layer 0, head 0"]
+    assert titles(plot_translation(trace)) == ["Cross-attention · layer 0, head 0"]
 
 
 def test_labels_of_a_large_panel_do_not_overlap():

@@ -50,12 +50,12 @@ def test_selected_head_has_weights_labels_and_caption(trace):
     np.testing.assert_array_equal(matrix.weights, trace.layers("cross")[1].weights[0])
     assert matrix.queries == ("猫", "坐", "着", "</s>")
     assert matrix.keys == ("The", "cat", "sit", "s", "</s>")
-    assert matrix.caption == "a hand-made translator · cross, layer 1, head 0"
+    assert matrix.caption == "a hand-made translator · Cross-attention · layer 1, head 0"
 
 
 def test_negative_layer_counts_from_the_end_and_a_head_goes_by_its_index(trace):
     matrix = label_head(trace, "cross", layer=-1, head=3)
-    assert matrix.caption.endswith("cross, layer 2, head 3")
+    assert matrix.caption.endswith("Cross-attention · layer 2, head 3")
     np.testing.assert_array_equal(matrix.weights, head_weights(trace.maps[-1], 1))
 
 

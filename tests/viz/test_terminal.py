@@ -195,7 +195,7 @@ def cross_trace(queries, keys):
 def test_head_of_a_small_trace_is_a_labelled_map(trace):
     lines = render_head(trace, "cross", 0, 0, colour="plain", width=80).splitlines()
     assert lines[0] == 'a <script>"cat"</script>'
-    assert lines[1] == "a hand-made translator · cross, layer 0, head 0"
+    assert lines[1] == "a hand-made translator · Cross-attention · layer 0, head 0"
     assert lines[3].split() == ["writing", "↓", "reading", "→"]
     assert lines[4].split() == ["The", "cat", "sit", "s", "</s>"]
     assert [line.split()[0] for line in lines[5:9]] == ["猫", "坐", "着", "</s>"]

@@ -12,7 +12,7 @@ ALIGNED, FLAT = np.eye(3), np.full((3, 3), 1 / 3)
 def test_every_head_is_drawn_and_the_selected_one_is_marked():
     trace = build_translation_trace("abc", "xyz", cross=[[FLAT, FLAT], [ALIGNED, FLAT]], model="m")
     assert render_all_heads(trace, colour="plain", width=40).splitlines() == [
-        "m · cross: layer.head, * selected",
+        "m · Cross-attention: layer.head, * selected",
         "writing ↓  reading →",
         "",
         "0.0        0.1",

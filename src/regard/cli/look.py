@@ -21,6 +21,7 @@ from regard.errors import RegardError
 from regard.runs import load
 from regard.trace import Rows, Trace, merge_subwords
 from regard.viz import (
+    describe_head,
     escape_control,
     find_group,
     plot_all_heads,
@@ -122,7 +123,7 @@ def _select(trace: Trace, selection: HeadSelection) -> tuple[HeadSelection, str]
     if chosen.candidates == 1:
         return complete, ""
     return complete, (
-        f"{group.name}, layer {layer}, head {head} has the {chosen.criterion} of "
+        f"{describe_head(group.name, layer, head)} has the {chosen.criterion} of "
         f"{chosen.candidates} heads, {chosen.value:.2f}; --all shows them all"
     )
 

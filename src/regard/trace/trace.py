@@ -240,7 +240,7 @@ class Trace:
             >>> from regard.trace import build_translation_trace
             >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
             >>> trace.show()
-            cross, layer 0, head 0
+            Cross-attention · layer 0, head 0
             <BLANKLINE>
             writing ↓  reading →
                     the      cat

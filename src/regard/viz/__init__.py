@@ -40,7 +40,7 @@ from regard.viz.matrix import (
 from regard.viz.neuron_view import plot_neuron_view
 from regard.viz.notebook import TraceView, show
 from regard.viz.page import STATIC_FOLDER, page_payload, render_page, save_page
-from regard.viz.selected_head import find_group, resolve_head
+from regard.viz.selected_head import describe_head, find_group, resolve_head
 from regard.viz.terminal import render_head, render_heatmap, render_links, render_strongest
 from regard.viz.text_layout import side_by_side
 from regard.viz.thumbnails import render_all_heads
@@ -55,6 +55,7 @@ __all__ = [
     "add_axis_titles",
     "bundle_modules",
     "contrast_colour",
+    "describe_head",
     "display_tokens",
     "escape_control",
     "find_group",

@@ -198,8 +198,8 @@ def plot_translation(
         ...     decoder=[[[[1.0]]]],
         ...     cross=[[[[0.25, 0.75]]]],
         ... )
-        >>> [axes.get_title() for axes in plot_translation(trace).axes[:3]]
-        ['encoder, layer 0, head 0', 'decoder, layer 0, head 0', 'cross, layer 0, head 0']
+        >>> [axes.get_title() for axes in plot_translation(trace).axes[:2]]
+        ['Encoder · layer 0, head 0', 'Decoder · layer 0, head 0']
     """
     groups = group_maps(trace)[:3]
     if not groups:

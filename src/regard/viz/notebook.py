@@ -71,7 +71,7 @@ def show(
     Example:
         >>> from regard.trace import build_translation_trace
         >>> show(build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]]))
-        cross, layer 0, head 0
+        Cross-attention · layer 0, head 0
         <BLANKLINE>
         writing ↓  reading →
                 the      cat

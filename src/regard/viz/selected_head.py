@@ -30,6 +30,16 @@ _GROUP_NAMES = {
 }
 
 
+# how captions name them, as the pages do
+_DISPLAY_NAMES = {
+    "encoder": "Encoder",
+    "decoder": "Decoder",
+    "cross": "Cross-attention",
+    "self": "Self-attention",
+    "causal": "Causal self-attention",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class MapGroup:
     """The layers of one attention: maps of one kind between the same two token lists."""
@@ -157,12 +167,19 @@ def resolve_layer(group: MapGroup, layer: int) -> int:
 
 def caption(trace: Trace, group: str, layer: int | None = None, head: int | None = None) -> str:
     """Name the model, attention, layer and head of a picture."""
-    parts = [group]
-    if layer is not None:
-        parts.append(f"layer {layer}")
-    if head is not None:
-        parts.append(f"head {head}")
-    return " · ".join(filter(None, (trace.model, ", ".join(parts))))
+    return " · ".join(filter(None, (trace.model, describe_head(group, layer, head))))
+
+
+def describe_head(group: str, layer: int | None = None, head: int | None = None) -> str:
+    """Name an attention, layer and head as pages do.
+
+    Example:
+        >>> describe_head("cross", 0, 3)
+        'Cross-attention · layer 0, head 3'
+    """
+    numbered = (("layer", layer), ("head", head))
+    position = ", ".join(f"{word} {number}" for word, number in numbered if number is not None)
+    return " · ".join(filter(None, (_DISPLAY_NAMES.get(group, group), position)))
 
 
 def head_weights(attention_map: AttentionMap, position: int) -> Array:

@@ -82,7 +82,7 @@ def render_head(
         >>> from regard.trace import build_translation_trace
         >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
         >>> print(render_head(trace, colour="plain"))
-        cross, layer 0, head 0
+        Cross-attention · layer 0, head 0
         <BLANKLINE>
         writing ↓  reading →
                 the      cat
