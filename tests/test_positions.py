@@ -73,17 +73,28 @@ def test_growing_table_agrees_with_the_function():
         assert positions(vectors, offset).equal(expected), (offset, length)
 
 
-def test_table_that_another_thread_replaces_is_not_read():
-    class Shortened(Sinusoidal):
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_growing_table_of_rotary_agrees_with_a_tensor_of_positions(interleaved):
+    rotary = Rotary(WIDTH - 2, interleaved=interleaved)
+    for offset, length in ((0, 0), (0, 3), (0, 5), (2, 1), (90, 7), (0, 2), (11, 0), (300, 4)):
+        vectors = torch.randn(BATCH, length, WIDTH, dtype=torch.float64)
+        expected = rotary(vectors, torch.arange(offset, offset + length))
+        assert rotary(vectors, offset).equal(expected), (offset, length)
+
+
+@pytest.mark.parametrize("kind", [Sinusoidal, Rotary])
+def test_table_that_another_thread_replaces_is_not_read(kind):
+    class Shortened(kind):
         def __setattr__(self, name, value):
             super().__setattr__(name, value[:1] if name == "table" else value)
 
-    waves = Shortened(WIDTH)(torch.zeros(LENGTH, WIDTH))
-    assert torch.equal(waves, sinusoidal(LENGTH, WIDTH))
+    vectors = torch.ones(LENGTH, WIDTH)
+    assert torch.equal(Shortened(WIDTH)(vectors), kind(WIDTH)(vectors))
 
 
-def test_thousand_steps_rebuild_the_table_a_few_times():
-    positions, tables = Sinusoidal(WIDTH), []
+@pytest.mark.parametrize("kind", [Sinusoidal, Rotary])
+def test_thousand_steps_rebuild_the_table_a_few_times(kind):
+    positions, tables = kind(WIDTH), []
     for step in range(1000):
         positions(torch.zeros(1, WIDTH), step)
         if not any(positions.table is table for table in tables):
@@ -100,8 +111,9 @@ def test_averaged_model_works_while_the_table_grows():
     assert torch.equal(mean.module[0].weight, model[0].weight)
 
 
-def test_table_of_inference_mode_is_no_inference_tensor():
-    positions = Sinusoidal(WIDTH)
+@pytest.mark.parametrize("kind", [Sinusoidal, Rotary])
+def test_table_of_inference_mode_is_no_inference_tensor(kind):
+    positions = kind(WIDTH)
     with torch.inference_mode():
         positions(torch.zeros(9, WIDTH))
     assert not positions.table.is_inference()

@@ -40,7 +40,31 @@ def sinusoidal(
     return waves[:, :width].to(torch.get_default_dtype())
 
 
-class Sinusoidal(nn.Module):
+class _PositionTable(nn.Module):
+    """Base of positions that are a function of the position: a table of it that grows.
+
+    The table is no buffer: buffers of a model's copies are assumed to have one size.
+    """
+
+    table: Tensor
+
+    def compute(self, length: int) -> Tensor:
+        """Return the table of the first positions, on any device."""
+        raise NotImplementedError
+
+    def rows(self, start: int, end: int, like: Tensor) -> Tensor:
+        """Return the rows of positions from `start` to before `end`, on the device of `like`."""
+        table = self.table  # read once: another thread may replace it by a shorter one
+        if len(table) < end or table.device != like.device:
+            # doubling: step-by-step decoding then rebuilds the table a few times, not every step
+            with torch.inference_mode(False):  # it outlives this call
+                table = self.compute(2 * end).to(like.device)
+            if not in_functorch():  # whose wrapper of the tensor would stay
+                self.table = table
+        return table[start:end].to(like.dtype)
+
+
+class Sinusoidal(_PositionTable):
     """Sinusoidal positions, added to vectors; any length and offset (Vaswani et al. 2017).
 
     Args:
@@ -56,21 +80,16 @@ class Sinusoidal(nn.Module):
         super().__init__()
         self.width = width
         self.base = base
-        # no buffer: it grows, and buffers of a model's copies are assumed to have one size
-        self.table = sinusoidal(0, width, base=base)
+        self.table = self.compute(0)
+
+    def compute(self, length: int) -> Float[Tensor, "position width"]:
+        """Return the waves of the first positions."""
+        return sinusoidal(length, self.width, base=self.base)
 
     def forward(self, vectors: Vectors, offset: int = 0) -> Vectors:
         """Add to each vector the waves of its position; `offset` is the first position."""
         _check(vectors, self.width, offset)
-        end = offset + vectors.shape[-2]
-        table = self.table  # read once: another thread may replace it by a shorter one
-        if len(table) < end or table.device != vectors.device:
-            # doubling: step-by-step decoding then rebuilds the table a few times, not every step
-            with torch.inference_mode(False):  # it outlives this call
-                table = sinusoidal(2 * end, self.width, base=self.base).to(vectors.device)
-            if not in_functorch():  # whose wrapper of the tensor would stay
-                self.table = table
-        return vectors + table[offset:end].to(vectors)
+        return vectors + self.rows(offset, offset + vectors.shape[-2], vectors)
 
 
 class Learned(nn.Module):
@@ -112,7 +131,7 @@ class Learned(nn.Module):
         return vectors + self.table[offset:end]
 
 
-class Rotary(nn.Module):
+class Rotary(_PositionTable):
     """Rotary position embedding, RoPE (Su et al. 2021): rotates queries and keys by position.
 
     The dot product of two rotated vectors then depends on their distance alone. Pairs of
@@ -138,6 +157,12 @@ class Rotary(nn.Module):
         self.width = width
         self.base = base
         self.interleaved = interleaved
+        self.table = self.compute(0)
+
+    def compute(self, length: int) -> Float[Tensor, "position column"]:
+        """Return the factors of the first positions: cosines, and after them signed sines."""
+        angles = _angles(torch.arange(length), self.width, self.base)
+        return torch.cat(_factors(angles.cos(), angles.sin(), self._pair_axis), dim=-1)
 
     def forward(self, vectors: Vectors, offset: int | Int[Tensor, " position"] = 0) -> Vectors:
         """Rotate each vector by the angles of its position.
@@ -147,11 +172,19 @@ class Rotary(nn.Module):
             offset: the first position, with the others following, or a tensor of all positions.
         """
         if isinstance(offset, Tensor):
-            positions = offset
-        else:
-            positions = torch.arange(offset, offset + vectors.shape[-2], device=vectors.device)
-        angles = _angles(positions, self.width, self.base)
-        return rotate(vectors, angles.cos(), angles.sin(), self.interleaved)
+            angles = _angles(offset, self.width, self.base)
+            return rotate(vectors, angles.cos(), angles.sin(), self.interleaved)
+        if torch.compiler.is_compiling():  # a table that grows would be compiled again and again
+            end = offset + vectors.shape[-2]
+            return self(vectors, torch.arange(offset, end, device=vectors.device))  # type: ignore[no-any-return]
+        _check_rotated_width(vectors, self.width)
+        factors = self.rows(offset, offset + vectors.shape[-2], vectors)
+        cosines, signed_sines = factors.chunk(2, dim=-1)
+        return _rotate(vectors, cosines, signed_sines, self._pair_axis)
+
+    @property
+    def _pair_axis(self) -> int:
+        return -1 if self.interleaved else -2
 
 
 def rotate(vectors: Vectors, cosines: Tensor, sines: Tensor, interleaved: bool = False) -> Vectors:
@@ -171,18 +204,36 @@ def rotate(vectors: Vectors, cosines: Tensor, sines: Tensor, interleaved: bool =
         >>> rotate(torch.tensor([[1.0, 0.0]]), *quarter_turn)
         tensor([[0., 1.]])
     """
-    rotated_width = 2 * cosines.shape[-1]
-    if rotated_width > vectors.shape[-1]:
-        raise RegardError(
-            f"cosines rotate {rotated_width} components, but vectors have a width of "
-            f"{vectors.shape[-1]}"
-        )
-    rotated, rest = vectors[..., :rotated_width], vectors[..., rotated_width:]
-    pair_axis = -1 if interleaved else -2
-    x, y = rotated.unflatten(-1, (-1, 2) if interleaved else (2, -1)).unbind(pair_axis)
+    _check_rotated_width(vectors, 2 * cosines.shape[-1])
     cosines, sines = cosines.to(vectors.dtype), sines.to(vectors.dtype)
-    pairs = torch.stack([x * cosines - y * sines, x * sines + y * cosines], dim=pair_axis)
-    return torch.cat([pairs.flatten(-2), rest], dim=-1)
+    pair_axis = -1 if interleaved else -2
+    cosines, signed_sines = _factors(cosines, sines, pair_axis)
+    return _rotate(vectors, cosines, signed_sines, pair_axis)
+
+
+def _check_rotated_width(vectors: Tensor, width: int) -> None:
+    if width > vectors.shape[-1]:
+        raise RegardError(
+            f"cosines rotate {width} components, but vectors have a width of {vectors.shape[-1]}"
+        )
+
+
+def _factors(cosines: Tensor, sines: Tensor, pair_axis: int) -> tuple[Tensor, Tensor]:
+    """Return what each component, and the other of its pair, is multiplied with."""
+    both = torch.stack([cosines, cosines], dim=pair_axis), torch.stack([-sines, sines], pair_axis)
+    return both[0].flatten(-2), both[1].flatten(-2)
+
+
+def _rotate(vectors: Tensor, cosines: Tensor, signed_sines: Tensor, pair_axis: int) -> Tensor:
+    width = cosines.shape[-1]
+    rotated, rest = vectors[..., :width], vectors[..., width:]
+    # the other component of each pair
+    if pair_axis == -1:
+        others = rotated.unflatten(-1, (-1, 2)).flip(-1).flatten(-2)
+    else:
+        others = rotated.roll(width // 2, dims=-1)
+    result = torch.addcmul(rotated * cosines, others, signed_sines)
+    return torch.cat([result, rest], dim=-1) if rest.shape[-1] else result
 
 
 class ALiBi(nn.Module):
