@@ -1,7 +1,9 @@
 """Captured attention calls, one class per way in which PyTorch code computes attention.
 
 All follow the `CapturedCall` protocol: they hold the call's inputs and recompute any block of its
-weights. `vectors.py` has the queries and keys of a call. To recognise another mechanism, add a
+weights. `vectors.py` has the queries and keys of a call, `mask_analysis.py` reads masks,
+`score_copy.py` copies scores that may change when they are called, and `edited.py` has the weights
+that `regard.edit` replaced. To recognise another mechanism, add a
 class here and create it in `regard.capture.attention_mode`.
 
     SDPACall             torch.nn.functional.scaled_dot_product_attention
