@@ -206,6 +206,15 @@ class SearchConfig:
                 f"{MAX_LENGTH_PENALTY}, but it is {self.length_penalty}"
             )
 
+    def with_n_best(self, n_best: int) -> "SearchConfig":
+        """Return a copy whose beam is at least as large as a number of hypotheses to return.
+
+        Example:
+            >>> SearchConfig(beam_size=5).with_n_best(8).beam_size
+            8
+        """
+        return replace(self, beam_size=max(self.beam_size, n_best))
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunConfig:

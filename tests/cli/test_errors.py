@@ -82,6 +82,10 @@ def test_other_system_errors_keep_their_traceback(monkeypatch, problem):
     [
         (["--beam-size", "0"], "--beam-size must be 1 or more, but it is 0"),
         (["--n-best", "0"], "--n-best must be 1 or more, but it is 0"),
+        (
+            ["--n-best", "8", "--beam-size", "3"],
+            "--n-best must be at most 3, the beam size, but it is 8; give --beam-size 8, too",
+        ),
         (["--length-penalty", "99"], "--length-penalty must be from "),
         (["--sample", "--top-p", "2"], "--top-p must be above 0 and at most 1, but it is 2.0"),
         (["--temperature", "0.5"], "--temperature belongs to sampling; give --sample, too"),

@@ -82,10 +82,16 @@ def test_n_best_translations_are_distinct_and_best_first(translator):
     assert [each.score for each in results] == sorted((t.score for t in results), reverse=True)
 
 
-def test_n_best_above_beam_size_enlarges_the_beam(translator):
-    (few,) = translate(*translator, SENTENCES[:1], SearchConfig(beam_size=2), n_best=4)
-    (many,) = translate(*translator, SENTENCES[:1], SearchConfig(beam_size=4), n_best=4)
-    assert few == many and len(few) == 4
+def test_n_best_above_the_default_beam_size_enlarges_the_beam(translator):
+    (default,) = translate(*translator, SENTENCES[:1], n_best=7)
+    (given,) = translate(*translator, SENTENCES[:1], SearchConfig(beam_size=7), n_best=7)
+    assert default == given and len(default) == 7
+
+
+def test_n_best_above_a_given_beam_size_is_refused(translator):
+    message = "n_best must be at most 2, the beam size, but it is 4; give beam_size=4, too"
+    with pytest.raises(RegardError, match=message):
+        translate(*translator, SENTENCES[:1], SearchConfig(beam_size=2), n_best=4)
 
 
 def test_empty_sentence_has_n_best_translations_as_others_do(translator):

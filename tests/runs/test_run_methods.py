@@ -33,6 +33,12 @@ def test_n_best_above_one_gives_lists(run):
     assert run.translate([SENTENCES[0]], n_best=3) == [several]
 
 
+def test_n_best_above_the_runs_beam_size_enlarges_the_beam(run):
+    assert run.settings.search.beam_size < 7
+    expected = run.translate(SENTENCES[0], n_best=7, beam_size=7)
+    assert run.translate(SENTENCES[0], n_best=7) == expected
+
+
 def test_any_iterable_of_sentences_is_translated_in_order(run):
     expected = run.translate(SENTENCES)
     assert run.translate(sentence for sentence in SENTENCES) == expected
@@ -78,6 +84,7 @@ def test_translation_begins_with_the_prefix_and_has_the_models_log_probs(run, pr
     [
         ({"beam_size": 0}, "^beam_size must be 1 or more, but it is 0"),
         ({"n_best": 0}, "n_best must be 1 or more"),
+        ({"n_best": 8, "beam_size": 3}, "n_best must be at most 3, the beam size, but it is 8"),
         ({"temperature": 0.5}, "temperature= belongs to sampling; give sample=, too"),
         ({"seed": 0}, "seed= belongs to sampling"),
         ({"sample": True, "beam_size": 5}, "beam_size= belongs to beam search; leave it out"),

@@ -44,6 +44,14 @@ def test_alternatives_are_the_next_best_translations(client, tiny_run):
     assert response == {"translatedText": [best[0]], "alternatives": [best[1:]]}
 
 
+def test_alternatives_beyond_the_beam_size_of_the_server_enlarge_the_beam(make_client, tiny_run):
+    run = load(tiny_run, engine="torch")
+    best = [str(each) for each in run.translate("a dog", n_best=4, beam_size=4)]
+    with make_client([ServedRun(tiny_run, EN_FR, "torch", beam_size=1)]) as client:
+        response = client.post("/translate", json={**REQUEST, "q": "a dog", "alternatives": 3})
+    assert response.json() == {"translatedText": best[0], "alternatives": best[1:]}
+
+
 def test_lines_are_translated_one_by_one(client):
     lines = ["the cat", "", "a dog"]
     separate = client.post("/translate", json={**REQUEST, "q": lines}).json()["translatedText"]

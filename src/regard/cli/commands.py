@@ -89,7 +89,9 @@ def translate(
         list[str] | None, typer.Argument(help="Sentences; lines of stdin if none are given.")
     ] = None,
     beam_size: BeamSize = None,
-    n_best: Annotated[int, typer.Option(help="Translations per sentence.")] = 1,
+    n_best: Annotated[
+        int, typer.Option(help="Translations per sentence; at most --beam-size, if that is given.")
+    ] = 1,
     length_penalty: LengthPenalty = None,
     prefix: Annotated[
         str | None, typer.Option(metavar="TEXT", help="What every translation begins with.")

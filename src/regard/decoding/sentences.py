@@ -1,7 +1,7 @@
 """What goes in and out of a translation: options, batches of sentences, and translations."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from regard.config import SearchConfig
@@ -108,8 +108,8 @@ class TranslationOptions:
     """How each sentence is translated.
 
     Attributes:
-        search: beam size and length penalty. A beam smaller than `n_best` is enlarged to it.
-        n_best: number of translations of each sentence.
+        search: beam size and length penalty.
+        n_best: number of translations of each sentence, at most the beam size.
         sampling: sample one translation instead of searching for the best.
         min_length: least number of tokens, EOS not counted.
         max_length: greatest number of tokens, EOS not counted; by default about twice as many as
@@ -119,10 +119,11 @@ class TranslationOptions:
         RegardError: if `n_best` or a length is out of range.
 
     Example:
-        >>> TranslationOptions(n_best=7).search.beam_size
-        7
         >>> TranslationOptions(min_length=3).length_limits(source_length=10).min_length
         3
+        >>> TranslationOptions(SearchConfig(beam_size=3), n_best=8)
+        Traceback (most recent call last):
+        regard.errors.RegardError: n_best must be at most 3, the beam size, but it is 8; give ...
     """
 
     search: SearchConfig = field(default_factory=SearchConfig)
@@ -148,8 +149,11 @@ class TranslationOptions:
                 f"n_best must be 1 with sampling, but it is {self.n_best}; "
                 "sample again with another seed"
             )
-        beam_size = max(self.search.beam_size, self.n_best)
-        object.__setattr__(self, "search", replace(self.search, beam_size=beam_size))
+        if self.n_best > self.search.beam_size:
+            raise RegardError(
+                f"n_best must be at most {self.search.beam_size}, the beam size, but it is "
+                f"{self.n_best}; give beam_size={self.n_best}, too"
+            )
 
     def length_limits(
         self, source_length: int, max_positions: int | None = None, prefix_length: int = 0

@@ -37,8 +37,9 @@ def translate(
         model: the model, in evaluation mode.
         tokenizers: of source and target.
         sentences: the sources, whitespace around which is ignored, or their token ids.
-        config: beam size and length penalty; the defaults of `SearchConfig` if None.
-        n_best: number of translations of each sentence; a smaller beam is enlarged to it.
+        config: beam size and length penalty; the defaults of `SearchConfig` if None, with a beam
+            of `n_best` if that is larger.
+        n_best: number of translations of each sentence, at most the beam size.
         sampling: sample one translation instead of searching for the best.
         min_length: least number of tokens of a translation.
         max_length: greatest number of tokens; by default it depends on the source.
@@ -69,7 +70,8 @@ def translate(
         >>> [len(translations) for translations in results]
         [2, 2]
     """
-    options = TranslationOptions(config or SearchConfig(), n_best, sampling, min_length, max_length)
+    config = SearchConfig().with_n_best(n_best) if config is None else config
+    options = TranslationOptions(config, n_best, sampling, min_length, max_length)
     batches = sentence_batches(model, tokenizers, sentences, options, prefixes)
     translations = [[Translation("")] * n_best for _ in sentences]
     if engine is None:

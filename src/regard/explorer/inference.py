@@ -28,7 +28,7 @@ def translate_text(
         run: the run whose model translates.
         text: the text; a blank one has no translations.
         beam_size: the run's own, or `n_best` if that is larger, when None.
-        n_best: number of translations.
+        n_best: number of translations, at most `beam_size`.
         token: cancels the search between two steps; a beam search of CTranslate2 cannot be
             interrupted, and is finished first.
         limits: largest values of the arguments.
@@ -38,9 +38,6 @@ def translate_text(
         return []
     if beam_size is None:
         beam_size = max(min(run.settings.search.beam_size, limits.max_beam_size), n_best)
-    if n_best > beam_size:
-        message = f"n_best must be at most beam_size, {beam_size}, but it is {n_best}"
-        raise HTTPException(422, message)
     config = replace(run.settings.search, beam_size=beam_size)
     (translations,) = translate(
         run.model,

@@ -109,8 +109,9 @@ class Run:
 
         Args:
             text: a sentence, or any iterable of sentences. White space around one is ignored.
-            beam_size: number of beams, 1 is greedy search; default: the run's own.
-            n_best: number of translations of each sentence; a smaller beam is enlarged to it.
+            beam_size: number of beams, 1 is greedy search; default: the run's own, or `n_best` if
+                that is larger.
+            n_best: number of translations of each sentence, at most `beam_size`.
             length_penalty: exponent of the length that divides the log-probability; larger values
                 favour longer translations. Default: the run's own.
             sample: sample a translation instead of searching for the best one.
@@ -209,6 +210,8 @@ class Run:
         """
         check_integers(n_best=n_best, min_length=min_length, max_length=max_length)
         search = search_config(self.settings.search, beam_size, length_penalty, sample)
+        if beam_size is None:
+            search = search.with_n_best(n_best)
         sampling = sampling_config(sample, temperature, top_k, top_p, seed)
         return TranslationOptions(search, n_best, sampling, min_length, max_length)
 

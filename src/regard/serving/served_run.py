@@ -21,7 +21,8 @@ class LoadedRun:
 
     Attributes:
         run: the run.
-        beam_size: number of beams; the run's own if None.
+        beam_size: number of beams; the run's own if None. A request for more translations enlarges
+            the beam to their number.
     """
 
     run: Run
@@ -39,7 +40,8 @@ class LoadedRun:
     ) -> list[list[str]]:
         """Return the best translations of each source, in batches of similar length."""
         run = self.run
-        options = run.translation_options(beam_size=self.beam_size, n_best=n_best)
+        beam_size = None if self.beam_size is None else max(self.beam_size, n_best)
+        options = run.translation_options(beam_size=beam_size, n_best=n_best)
         texts = [[""] * n_best for _ in sources]
         for batch in sentence_batches(run.model, run.tokenizers, sources, options):
             translations = run.engine.translate_batch(batch, options, should_stop)
