@@ -155,7 +155,7 @@ def measure(run: Path, clients: int, seconds: float, rounds: int, options: Seque
     with ExitStack() as stack:
         servers = {
             "dynamic batching": stack.enter_context(Server(run, *options)),
-            "no batching": stack.enter_context(Server(run, *options, "--max-batch", "1")),
+            "no batching": stack.enter_context(Server(run, *options, "--max-batch-size", "1")),
         }
         run_loop(loaded, beam_size, WARMUP_SECONDS)
         for server in servers.values():

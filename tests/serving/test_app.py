@@ -5,8 +5,16 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from helpers.explorer import error_message
 from regard.errors import RegardError
+from regard.models import Transformer
 from regard.runs import load
-from regard.serving import LanguagePair, ServedRun, ServingLimits, TranslationService
+from regard.serving import (
+    DynamicBatcher,
+    LanguagePair,
+    QueueFullError,
+    ServedRun,
+    ServingLimits,
+    TranslationService,
+)
 from regard.serving.schemas import MAX_ALTERNATIVES
 from regard.serving.served_run import LoadedRun
 
@@ -122,7 +130,7 @@ def test_two_runs_of_the_same_languages_are_refused(tiny_run):
         ({"q": [["nested"]]}, "q must be a text or a list of texts."),
         ({"q": ["a", 7]}, "q must be a text or a list of texts."),
         ({"q": 7}, "q must be a text or a list of texts."),
-        ({"format": "html"}, "format must be 'text', since markup is not supported."),
+        ({"format": "html"}, "format must be 'text': HTML cannot be translated, so send q as"),
         ({"alternatives": True}, "alternatives must be a valid integer"),
         ({"alternatives": -1}, "alternatives must be greater than or equal to 0"),
         ({"alternatives": MAX_ALTERNATIVES + 1}, "alternatives must be less than or equal to 10"),
@@ -226,12 +234,29 @@ def test_other_host_and_origin_are_403(client):
     assert "evil" in error_message(client.post("/translate", json=REQUEST, headers=headers), 403)
 
 
-def test_full_queue_is_503_with_retry_after(make_client):
-    with make_client(max_queued=3) as client:
-        response = client.post("/translate", json={**REQUEST, "q": ["a"] * 4})
-        assert "queue is full" in error_message(response, 503)
-        assert response.headers["retry-after"] == "1"
+def test_full_queue_is_503_with_retry_after(client, monkeypatch):
+    async def refuse(self, key, items):
+        raise QueueFullError
+
+    monkeypatch.setattr(DynamicBatcher, "submit", refuse)
+    response = client.post("/translate", json=REQUEST)
+    assert "queue is full" in error_message(response, 503)
+    assert response.headers["retry-after"] == "1"
+
+
+def test_more_lines_than_the_queue_ever_holds_are_400(make_client):
+    with make_client(max_queue_size=3) as client:
+        for q in (["a"] * 4, "a\na\n\na"):
+            response = client.post("/translate", json={**REQUEST, "q": q})
+            message = "q must have at most 3 lines, but it has 4."
+            assert error_message(response, 400) == message
         assert client.post("/translate", json={**REQUEST, "q": ["a"] * 3}).status_code == 200
+
+
+def test_line_of_more_tokens_than_the_model_has_positions_is_400(client, monkeypatch):
+    monkeypatch.setattr(Transformer, "max_length", 5)
+    response = client.post("/translate", json={**REQUEST, "q": "the cat sees the dog" * 2})
+    assert "at most 5 tokens, but one has" in error_message(response, 400)
 
 
 def test_missed_deadline_is_503_with_retry_after(make_client):

@@ -83,7 +83,7 @@ async def test_keys_are_never_mixed_and_take_turns():
 async def test_items_beyond_the_queue_are_refused_and_the_others_served():
     process = Recorder()
     process.proceed.clear()
-    async with running(process, max_queued_items=3) as batcher:
+    async with running(process, max_queue_size=3) as batcher:
         first = asyncio.create_task(batcher.submit("a", [1]))
         await until(lambda: process.batches)
         waiting = asyncio.create_task(batcher.submit("a", [2, 3]))

@@ -19,8 +19,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
 from regard.cli import app
+from regard.errors import RegardError
 from regard.runs import RunFolder, load, parameters
-from regard.serving import LanguagePair, ServedRun
+from regard.serving import LanguagePair, ServedRun, serve
 from regard.serving.served_run import LoadedRun
 
 pytestmark = pytest.mark.server
@@ -100,6 +101,24 @@ def test_concurrent_requests_are_translated_in_one_batch(serve_in_thread, tiny_r
         answers = [each.result() for each in (first, *others)]
     assert answers == [(200, {"translatedText": text}) for text in expected]
     assert sizes == [1, 8]
+
+
+def test_requests_beyond_the_queue_are_refused_and_the_others_answered(
+    serve_in_thread, tiny_run, blocked
+):
+    proceed, sizes = blocked
+    options = {"engine": "torch", "max_batch_size": 1, "max_queue_size": 2}
+    with serve_in_thread(tiny_run, **options) as (url, _), ThreadPoolExecutor(5) as pool:
+        first = pool.submit(post, url, "a cat")
+        until(lambda: sizes)
+        others = [pool.submit(post, url, "a cat") for _ in range(4)]
+        until(lambda: sum(each.done() for each in others) == 2)
+        refused = [each.result() for each in others if each.done()]
+        proceed.set()
+        statuses = [each.result()[0] for each in (first, *others)]
+    message = {"error": "the queue is full; try again in a moment."}
+    assert refused == [(503, message)] * 2
+    assert sorted(statuses) == [200] * 3 + [503] * 2
 
 
 def test_shutdown_finishes_requests_in_progress(serve_in_thread, tiny_run, blocked):
@@ -222,6 +241,7 @@ def test_worker_processes_share_the_port_and_their_metrics(start_command, tiny_r
         (["RUN", "--token", "short"], "token must have at least 16 ASCII characters"),
         (["RUN", "--token", TOKEN, "--no-token"], "leave one of the two out"),
         (["RUN", "RUN"], "each run must have other languages, but two have en:fr"),
+        (["RUN", "RUN", "--workers", "2"], "each run must have other languages, but two have en:"),
         (["RUN", "--engine", "ctranslate3"], "Did you mean 'ctranslate2'?"),
         (["RUN", "--quantization", "int9"], "Did you mean 'int8'?"),
     ],
@@ -231,3 +251,9 @@ def test_command_refuses_bad_arguments_in_one_line(tiny_run, arguments, message)
     result = CliRunner().invoke(app, ["serve", *arguments, "--port", "0"])
     assert result.exit_code == 1, result.output
     assert message in result.stderr and result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["max_batch_size", "max_queue_size"])
+def test_sizes_below_one_are_refused(name):
+    with pytest.raises(RegardError, match=f"{name} must be 1 or more, but it is 0"):
+        serve(["demo-model"], port=0, engine="torch", **{name: 0})

@@ -95,10 +95,10 @@ def serve(
     engine: EngineOption = "auto",
     quantization: Quantization = None,
     beam_size: BeamSize = None,
-    max_batch: Annotated[
+    max_batch_size: Annotated[
         int, typer.Option(min=1, help="Lines that are translated together; 1 disables batching.")
     ] = 64,
-    max_queue: Annotated[
+    max_queue_size: Annotated[
         int, typer.Option(min=1, help="Lines that may wait in a process; more get 503.")
     ] = 1024,
     verbose: Verbose = False,
@@ -118,8 +118,8 @@ def serve(
             engine=engine,
             quantization=quantization,
             beam_size=beam_size,
-            max_batch_size=max_batch,
-            max_queued=max_queue,
+            max_batch_size=max_batch_size,
+            max_queue_size=max_queue_size,
             verbose=verbose,
             echo=echo,
         )

@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 MAX_BATCH_SIZE = 64
 MAX_WAIT_SECONDS = 0.004  # for more items, when a thread is free
-MAX_QUEUED_ITEMS = 1024
+MAX_QUEUE_SIZE = 1024
 
 
 class QueueFullError(Exception):
@@ -40,7 +40,7 @@ class DynamicBatcher(Generic[Key, Item, Result]):
         threads: how many batches run at the same time.
         max_batch_size: items of a batch.
         max_wait_seconds: time that the first item of a batch waits for others.
-        max_queued_items: items that may wait.
+        max_queue_size: items that may wait.
         on_batch: called with the size of every batch.
 
     Example:
@@ -67,14 +67,14 @@ class DynamicBatcher(Generic[Key, Item, Result]):
         *,
         max_batch_size: int = MAX_BATCH_SIZE,
         max_wait_seconds: float = MAX_WAIT_SECONDS,
-        max_queued_items: int = MAX_QUEUED_ITEMS,
+        max_queue_size: int = MAX_QUEUE_SIZE,
         on_batch: Callable[[int], object] = lambda size: None,
     ) -> None:
         self._process = process
         self._executor = executor
         self._max_batch_size = max_batch_size
         self._max_wait_seconds = max_wait_seconds
-        self._max_queued_items = max_queued_items
+        self._max_queued_items = max_queue_size
         self._on_batch = on_batch
         self._free_threads = asyncio.Semaphore(threads)
         self._queues: OrderedDict[Key, deque[_Pending[Item, Result]]] = OrderedDict()

@@ -1,6 +1,7 @@
 """Languages of a run: from its settings, its file names, or the command line."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -109,6 +110,16 @@ def parse_run(argument: str) -> tuple[Path, LanguagePair]:
             f"say which; name them, as in {path}=en:fr"
         )
     return path, known
+
+
+def check_languages(pairs: Sequence[LanguagePair]) -> None:
+    """Raise RegardError if two of the pairs are equal: a request could mean either run."""
+    for pair in pairs:
+        if pairs.count(pair) > 1:
+            raise RegardError(
+                f"each run must have other languages, but two have {pair}; "
+                "RUN=en:fr names those of a run"
+            )
 
 
 def infer_languages(folder: RunFolder) -> LanguagePair | None:

@@ -51,7 +51,8 @@ def _refuse_boolean(value: Any) -> Any:
 
 Texts = Annotated[str | list[str], _with_message("be a text or a list of texts")]
 Format = Annotated[
-    Literal["text", ""] | None, _with_message("be 'text', since markup is not supported")
+    Literal["text", ""] | None,
+    _with_message("be 'text': HTML cannot be translated, so send q as plain text"),
 ]
 Count = Annotated[int, BeforeValidator(_refuse_boolean)]
 Code = Annotated[str, Field(max_length=16, examples=["en"])]

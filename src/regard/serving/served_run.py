@@ -28,6 +28,11 @@ class LoadedRun:
     run: Run
     beam_size: int | None = None
 
+    @property
+    def max_length(self) -> int | None:
+        """Greatest number of tokens of a sentence; None if the model has no limit."""
+        return self.run.model.max_length
+
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
         """Return the token ids of sentences, white space around which is ignored."""
         return self.run.tokenizers.source.encode_batch([each.strip() for each in sentences])

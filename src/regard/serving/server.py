@@ -21,8 +21,8 @@ from regard._support.resources import usable_cores
 from regard.errors import RegardError
 from regard.runs import check_engine, describe_engine
 from regard.serving.app import create_app
-from regard.serving.dynamic_batching import MAX_BATCH_SIZE, MAX_QUEUED_ITEMS
-from regard.serving.languages import LanguagePair, parse_run
+from regard.serving.dynamic_batching import MAX_BATCH_SIZE, MAX_QUEUE_SIZE
+from regard.serving.languages import LanguagePair, check_languages, parse_run
 from regard.serving.middleware import secure_app
 from regard.serving.prometheus import MULTIPROCESS_FOLDER, Metrics, forget_dead_workers
 from regard.serving.schemas import LIMITS, ServingLimits
@@ -55,10 +55,13 @@ class ServingConfig:
         beam_size: number of beams; the runs' own if None.
         threads: how many batches a process translates at the same time.
         max_batch_size: lines of a batch; 1 disables dynamic batching.
-        max_queued: lines that may wait in a process.
+        max_queue_size: lines that may wait in a process.
         reload_seconds: interval in which run folders are checked for changes.
         verbose: whether to print which engine translates with each run, and why.
         limits: largest values of a request.
+
+    Raises:
+        RegardError: if a number is out of range, or two runs have the same languages.
     """
 
     runs: tuple[tuple[Path, LanguagePair], ...]
@@ -68,10 +71,16 @@ class ServingConfig:
     beam_size: int | None = None
     threads: int = 1
     max_batch_size: int = MAX_BATCH_SIZE
-    max_queued: int = MAX_QUEUED_ITEMS
+    max_queue_size: int = MAX_QUEUE_SIZE
     reload_seconds: float = RELOAD_INTERVAL_SECONDS
     verbose: bool = False
     limits: ServingLimits = LIMITS
+
+    def __post_init__(self) -> None:
+        for name in ("threads", "max_batch_size", "max_queue_size"):
+            if getattr(self, name) < 1:
+                raise RegardError(f"{name} must be 1 or more, but it is {getattr(self, name)}")
+        check_languages([languages for _, languages in self.runs])
 
 
 def serve(
@@ -87,7 +96,7 @@ def serve(
     quantization: str | None = None,
     beam_size: int | None = None,
     max_batch_size: int = MAX_BATCH_SIZE,
-    max_queued: int = MAX_QUEUED_ITEMS,
+    max_queue_size: int = MAX_QUEUE_SIZE,
     verbose: bool = False,
     echo: Callable[[str], None] = print,
 ) -> None:
@@ -106,7 +115,7 @@ def serve(
         quantization: of CTranslate2; see `regard.load`.
         beam_size: number of beams; the runs' own if None.
         max_batch_size: lines that are translated together; 1 disables dynamic batching.
-        max_queued: lines that may wait in a process; requests beyond them get 503.
+        max_queue_size: lines that may wait in a process; requests beyond them get 503.
         verbose: whether to print which engine translates with each run, and why.
         echo: prints messages for the user.
 
@@ -132,7 +141,7 @@ def serve(
         beam_size,
         threads=max(usable_cores() // workers, 1),
         max_batch_size=max_batch_size,
-        max_queued=max_queued,
+        max_queue_size=max_queue_size,
         verbose=verbose,
     )
     with bind_socket(host, port) as listener:
@@ -185,7 +194,7 @@ def build_server(
         config.limits,
         threads=config.threads,
         max_batch_size=config.max_batch_size,
-        max_queued=config.max_queued,
+        max_queue_size=config.max_queue_size,
         reload_seconds=config.reload_seconds,
     )
     max_requests = min(MAX_CONCURRENT_REQUESTS, connection_limit() // 2)

@@ -9,14 +9,13 @@ from contextlib import asynccontextmanager
 from starlette.exceptions import HTTPException
 
 from regard._support.resources import single_threaded, usable_cores
-from regard.errors import RegardError
 from regard.serving.dynamic_batching import (
     MAX_BATCH_SIZE,
-    MAX_QUEUED_ITEMS,
+    MAX_QUEUE_SIZE,
     DynamicBatcher,
     QueueFullError,
 )
-from regard.serving.languages import LanguagePair, language_name
+from regard.serving.languages import LanguagePair, check_languages, language_name
 from regard.serving.prometheus import Metrics
 from regard.serving.schemas import LIMITS, ServingLimits, SupportedLanguage
 from regard.serving.served_run import LoadedRun, ServedRun
@@ -35,7 +34,7 @@ class TranslationService:
         limits: largest values of a request.
         threads: how many batches are translated at the same time.
         max_batch_size: lines of a batch; 1 disables dynamic batching.
-        max_queued: lines that may wait; a request beyond them gets 503.
+        max_queue_size: lines that may wait; a request beyond them gets 503.
         reload_seconds: interval in which run folders are checked for changes.
 
     Raises:
@@ -50,12 +49,14 @@ class TranslationService:
         *,
         threads: int | None = None,
         max_batch_size: int = MAX_BATCH_SIZE,
-        max_queued: int = MAX_QUEUED_ITEMS,
+        max_queue_size: int = MAX_QUEUE_SIZE,
         reload_seconds: float = RELOAD_INTERVAL_SECONDS,
     ) -> None:
         self.metrics = metrics or Metrics()
         self.limits = limits
-        self._runs = _by_languages(runs)
+        self._max_lines = max_queue_size
+        check_languages([run.languages for run in runs])
+        self._runs = {run.languages: run for run in runs}
         self._reload_seconds = reload_seconds
         threads = threads or usable_cores()
         self._executor = ThreadPoolExecutor(threads, initializer=single_threaded)
@@ -64,7 +65,7 @@ class TranslationService:
             self._executor,
             threads,
             max_batch_size=max_batch_size,
-            max_queued_items=max_queued,
+            max_queue_size=max_queue_size,
             on_batch=self.metrics.batch_size.observe,
         )
 
@@ -98,15 +99,16 @@ class TranslationService:
         """Return the best translations of each text; each line of a text is a sentence.
 
         Raises:
-            HTTPException: 400 if a text is too long or the languages are not served, 503 with
-                Retry-After if the queue is full or the deadline has passed.
+            HTTPException: 400 if the texts are too long or too many, or the languages are not
+                served; 503 with Retry-After if the queue is full or the deadline has passed.
         """
         self._check_size(texts)
         loaded = self._find(pair).current
         lines = [text.split("\n") for text in texts]
         flat = [line for each in lines for line in each]
+        self._check_lines(len(flat))
         sources = loaded.encode(flat)
-        self._check_lengths(sources)
+        self._check_lengths(sources, loaded.max_length)
         self.metrics.in_progress.inc(len(flat))
         try:
             results = iter(await self._submit(loaded, sources, n_best))
@@ -140,13 +142,22 @@ class TranslationService:
                 f"q must have at most {self.limits.max_characters} characters, but it has {size}",
             )
 
-    def _check_lengths(self, sources: Sequence[Sequence[int]]) -> None:
+    def _check_lines(self, lines: int) -> None:
+        """Refuse more lines than the queue can ever hold: trying again would not help."""
+        if lines > self._max_lines:
+            message = f"q must have at most {self._max_lines} lines, but it has {lines}"
+            raise HTTPException(400, message)
+
+    def _check_lengths(self, sources: Sequence[Sequence[int]], max_length: int | None) -> None:
+        limit = self.limits.max_tokens
+        if max_length is not None:
+            limit = min(limit, max_length)  # the run would translate only so many of them
         longest = max(map(len, sources), default=0)
-        if longest > self.limits.max_tokens:
+        if longest > limit:
             raise HTTPException(
                 400,
-                f"a line must have at most {self.limits.max_tokens} tokens, but one has {longest}; "
-                "send a sentence per line",
+                f"a line must have at most {limit} tokens, but one has {longest}; send a sentence "
+                "per line",
             )
 
     def _find(self, pair: LanguagePair) -> ServedRun:
@@ -175,18 +186,6 @@ class TranslationService:
                     logger.exception("cannot reload the model of %s", run.languages)
                 else:
                     self.metrics.reloads.inc(int(is_replaced))
-
-
-def _by_languages(runs: Sequence[ServedRun]) -> dict[LanguagePair, ServedRun]:
-    pairs: dict[LanguagePair, ServedRun] = {}
-    for run in runs:
-        if run.languages in pairs:
-            raise RegardError(
-                f"each run must have other languages, but two have {run.languages}; "
-                "RUN=en:fr names those of a run"
-            )
-        pairs[run.languages] = run
-    return pairs
 
 
 def _translate_batch(
