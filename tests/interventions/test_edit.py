@@ -10,7 +10,9 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
 import regard
+from regard.config import ModelConfig
 from regard.interventions import reference_means
+from regard.models import build
 
 HEADS, WIDTH = 3, 12
 
@@ -473,3 +475,20 @@ def test_wrong_types_are_refused(change, message, x):
     with pytest.raises(TypeError, match=message), regard.edit(model) as edits:
         change(edits["*"])
         model(x)
+
+
+@pytest.mark.parametrize("score", ["additive", "scaled dot"])
+def test_steps_of_a_recurrent_decoder_have_positions(score):
+    settings = ModelConfig(width=12, layers=1, kind="recurrent", score=score)
+    model = build(settings, 9).eval()
+    source, target = torch.randint(4, 9, (2, 6)), torch.randint(4, 9, (2, 5))
+    with regard.watch(model) as before:
+        model(source, torch.tensor([6, 6]), target)
+    with regard.watch(model) as after, regard.edit(model) as edits:
+        edits["*"].block(queries=[2, 4], keys=[0, 3])
+        for _ in range(2):
+            model(source, torch.tensor([6, 6]), target)
+    for record in after:
+        assert not record.weights[:, :, [2, 4]][..., [0, 3]].any()
+        assert torch.equal(record.weights[:, :, :2], before[0].weights[:, :, :2])
+        assert (record.weights[:, :, 3] > 0).all()

@@ -32,6 +32,7 @@ class _Latest:
     keys: Tensor | None  # (key, width), the first keys of one head
     storage: int | None  # address of its keys
     span: RowRange | None  # of the rows that its queries are
+    held: Tensor | None  # its keys, which keeps their address from being used again
 
 
 class PositionTracker:
@@ -51,8 +52,7 @@ class PositionTracker:
         elif latest is not None and _is_next_chunk(latest, call, axes):
             found = Positions(latest.end)
         else:
-            offset, num_queries = self._decoder
-            found = Positions(offset if kind == "cross" and queries == num_queries else 0)
+            found = Positions(self._of_decoder(latest, call) if kind == "cross" else 0)
         if kind != "cross":
             self._decoder = found.query, queries
         self._latest[name] = _Latest(
@@ -62,8 +62,20 @@ class PositionTracker:
             keys=_first_keys(call),
             storage=_storage(call),
             span=axes.span,
+            held=call.raw_keys if kind == "cross" and queries == 1 else None,
         )
         return found
+
+    def _of_decoder(self, latest: _Latest | None, call: CapturedCall) -> int:
+        """Return the position of cross-attention: of the self-attention before it, or by counting.
+
+        A recurrent decoder has none, and reads the same keys step by step.
+        """
+        offset, num_queries = self._decoder
+        if call.shape[2] == num_queries:
+            return offset
+        is_step = latest is not None and latest.held is not None and call.shape[2] == 1
+        return latest.end if is_step and latest and _storage(call) == latest.storage else 0
 
 
 def _continues(latest: _Latest, call: CapturedCall) -> bool:
