@@ -127,6 +127,20 @@ def test_lists_that_do_not_match_are_refused(run, arguments, message):
         run.evaluate(source, reference, gold=gold[0] if gold else None)
 
 
+@pytest.mark.parametrize("links", [0, [0], [(0,)], [(0, 0, 0)]])
+def test_gold_links_that_are_no_pairs_are_refused(run, unchecked, links):
+    message = "^gold must be lines such as 0-0 1-2, or pairs of word numbers, but one is "
+    with pytest.raises(RegardError, match=message):
+        run.evaluate(["a", "b"], ["c", "d"], gold=[[(0, 0)], links])
+
+
+@pytest.mark.parametrize("name", ["source", "reference"])
+def test_sentence_that_is_no_string_is_a_type_error(run, unchecked, name):
+    texts = {"source": ["a"], "reference": ["b"], name: [["a", "b"]]}
+    with pytest.raises(TypeError, match=f"^each {name} must be a string, but it is of type list"):
+        run.evaluate(**texts)
+
+
 def test_empty_file_is_refused(run, tmp_path):
     empty, other = tmp_path / "empty.txt", tmp_path / "other.txt"
     for path in (empty, other):

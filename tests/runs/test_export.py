@@ -79,6 +79,13 @@ def test_export_to_a_folder_with_files_is_refused(tiny_run, tmp_path, unchecked,
     assert (tmp_path / "note.txt").read_text() == "mine"
 
 
+@pytest.mark.parametrize("to", ["ctranslate2", "onnx", "html"])
+def test_export_to_an_impossible_path_is_refused_in_one_line(tiny_run, tmp_path, unchecked, to):
+    out = tmp_path / f"{'a' * 300}.html"
+    with pytest.raises(regard.RegardError, match="^cannot write .*: File name too long$"):
+        export_run(regard.load(tiny_run), out, to)
+
+
 def test_alignment_head_of_the_shipped_run_is_chosen_on_the_phrasebook(monkeypatch):
     run = regard.load("demo-model", engine="torch")
     assert not run.folder.data.exists()

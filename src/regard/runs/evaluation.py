@@ -11,6 +11,7 @@ import numpy as np
 
 from regard._support.progress import track
 from regard._support.resources import parallel_map
+from regard._support.text import shorten
 from regard.analysis import Link, symmetrise
 from regard.config import DataConfig, RunConfig
 from regard.data import (
@@ -59,21 +60,34 @@ def read_test_set(source: Lines, reference: Lines, gold: GoldLinks | None = None
     if len(paths) == len(given):
         pairs = list(read_pairs(paths[:2], *paths[2:]))
     else:
-        links = None if gold is None else _lines(gold)
-        pairs = list(pair_lines(_lines(source), _lines(reference), links))
+        links = None if gold is None else _lines("gold", gold)
+        sides = _lines("source", source), _lines("reference", reference)
+        pairs = list(pair_lines(*sides, links))
     if not pairs:
         name = paths[0] if isinstance(source, str | PathLike) else "source"
         raise RegardError(f"{name} must have sentences, but it is empty")
     return pairs
 
 
-def _lines(given: GoldLinks) -> list[str]:
+def _lines(name: str, given: GoldLinks) -> list[str]:
     if isinstance(given, str | PathLike):
         return list(read_lines(Path(given)))
-    return [
-        line if isinstance(line, str) else " ".join(f"{left}-{right}" for left, right in line)
-        for line in given
-    ]
+    return [_to_line(name, each) for each in given]
+
+
+def _to_line(name: str, given: Any) -> str:
+    """Return a sentence, or the links of one in Pharaoh format."""
+    if isinstance(given, str):
+        return given
+    if name != "gold":
+        raise wrong_type(f"each {name}", "a string", given)
+    try:
+        return " ".join(f"{left}-{right}" for left, right in given)
+    except (TypeError, ValueError) as error:
+        raise RegardError(
+            "gold must be lines such as 0-0 1-2, or pairs of word numbers, but one is "
+            f"{shorten(given)}"
+        ) from error
 
 
 def evaluate_pairs(

@@ -210,9 +210,9 @@ def export_html(run: Run, out: Path, quantization: str = "float16") -> str:
 @contextmanager
 def _new_folder(out: Path) -> Iterator[None]:
     """Create a folder, which must be new or empty; remove it if what follows fails."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise RegardError(f"{out} must be a new or empty folder, but it has files")
     with files.wrap_os_errors(out):
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise RegardError(f"{out} must be a new or empty folder, but it has files")
         out.mkdir(parents=True, exist_ok=True)
     try:
         yield
