@@ -264,9 +264,11 @@ def test_cpu_decodes_and_scores_small_batches_together(
 def test_sentence_with_more_positions_than_converted_is_left_to_torch(
     tokenizers, tmp_path, monkeypatch
 ):
-    from regard.decoding.engines import conversion
+    from regard.decoding.engines import ctranslate2_conversion
 
-    monkeypatch.setattr(conversion, "MAX_POSITIONS", 60)  # the translations have up to 84
+    monkeypatch.setattr(
+        ctranslate2_conversion, "MAX_POSITIONS", 60
+    )  # the translations have up to 84
     model = make_model(tokenizers)
     engine = make_engine(model, tokenizers, tmp_path)
     searched = []

@@ -2,7 +2,8 @@
 
 - `TorchEngine` searches with the model itself. It has every option, and is the reference.
 - `CTranslate2Engine` searches with CTranslate2, in float32 or int8, for models that CTranslate2 can
-  represent (`unsupported_part` says which part it cannot). `conversion` writes its model files.
+  represent (`unsupported_part` says which part it cannot). `ctranslate2_conversion` writes its
+  model files.
 
 `onnx_conversion` writes a model as ONNX graphs, for programs that do not use regard.
 
@@ -11,8 +12,8 @@ torch model over the translation.
 """
 
 from regard.decoding.engines.base import Engine as Engine
-from regard.decoding.engines.conversion import save_ctranslate2 as save_ctranslate2
-from regard.decoding.engines.conversion import unsupported_part as unsupported_part
+from regard.decoding.engines.ctranslate2_conversion import save_ctranslate2 as save_ctranslate2
+from regard.decoding.engines.ctranslate2_conversion import unsupported_part as unsupported_part
 from regard.decoding.engines.ctranslate2_engine import CTranslate2Engine as CTranslate2Engine
 from regard.decoding.engines.onnx_conversion import save_onnx as save_onnx
 from regard.decoding.engines.quantization import QUANTIZATIONS as QUANTIZATIONS

@@ -8,7 +8,7 @@ import torch
 
 from regard._support.resources import available_threads
 from regard.data import BOS, PAD, Tokenizers
-from regard.decoding.engines.conversion import max_positions
+from regard.decoding.engines.ctranslate2_conversion import max_positions
 from regard.decoding.engines.quantization import check_quantization, max_batch_size
 from regard.decoding.engines.torch_engine import TorchEngine
 from regard.decoding.hypothesis import DecodingCancelled
