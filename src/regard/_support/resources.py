@@ -168,4 +168,5 @@ def restore_num_threads() -> Iterator[None]:
 
 
 def single_threaded() -> None:
+    """Let torch compute in the calling thread alone; initializer of a pool's threads."""
     torch.set_num_threads(1)

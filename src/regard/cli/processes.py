@@ -26,7 +26,7 @@ from regard import __version__
 from regard._support.resources import available_threads, single_threaded
 from regard._support.worker_pool import WorkerPool
 from regard.errors import RegardError
-from regard.runs import Run, RunTasks, load
+from regard.runs import Run, RunTasks, load, parameters
 from regard.training.distributed import connect_processes, launched_processes
 
 JOIN_TIMEOUT = timedelta(minutes=10)  # for all processes to start
@@ -204,14 +204,10 @@ def _exit(code: int, message: str = "") -> None:
 
 def _fingerprint(run: Run) -> str:
     """Return a hash of the version, the settings, the tokenizers and the parameters."""
-    digest = sha256(__version__.encode())
-    digest.update(json.dumps(run.settings.to_dict(), sort_keys=True, default=str).encode())
-    for tokenizer in run.tokenizers:
-        digest.update(json.dumps(tokenizer.to_dict(), sort_keys=True).encode())
-    for name, tensor in sorted(run.model.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    return digest.hexdigest()
+    settings = json.dumps(run.settings.to_dict(), sort_keys=True)
+    model = parameters.digest(run.model.state_dict())
+    parts = (__version__, settings, run.tokenizers.digest, model)
+    return sha256("\n".join(parts).encode()).hexdigest()
 
 
 def _interruptible(function: Callable[[], Result]) -> Result:

@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -15,9 +14,11 @@ import torch
 from starlette.exceptions import HTTPException
 from starlette.types import Receive
 
+from regard._support.resources import usable_cores
+
 Result = TypeVar("Result")
 
-NUM_WORKERS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2, 4)
+NUM_WORKERS = min(usable_cores(), 4)
 MAX_QUEUED_REQUESTS = 16
 REQUEST_TIMEOUT_SECONDS = 30.0  # from arrival to response, time in the queue included
 

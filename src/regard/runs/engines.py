@@ -27,6 +27,7 @@ from regard.decoding.engines import (
 )
 from regard.errors import RegardError, unknown_name
 from regard.models import Seq2SeqModel, Transformer
+from regard.runs import parameters
 
 ENGINES = ("auto", "torch", "ctranslate2")
 MANIFEST = "manifest.txt"  # a signature, and a JSON object of the other files
@@ -265,14 +266,9 @@ def _identity(model: Transformer, tokenizers: Tokenizers) -> str:
     """Return a hash of all that the converted model depends on."""
     import ctranslate2
 
-    digest = sha256(f"{CONVERSION_VERSION} {ctranslate2.__version__}".encode())
-    for tokenizer in tokenizers:
-        digest.update(json.dumps(tokenizer.to_dict(), sort_keys=True).encode())
-    digest.update(repr(model).encode())
-    for name, tensor in sorted(model.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    return digest.hexdigest()
+    versions = f"{CONVERSION_VERSION} {ctranslate2.__version__}"
+    parts = (versions, tokenizers.digest, repr(model), parameters.digest(model.state_dict()))
+    return _digest("\n".join(parts).encode())
 
 
 def _digest(data: bytes) -> str:

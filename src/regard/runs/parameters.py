@@ -47,7 +47,7 @@ def save(
     header = {
         "metadata": dict(metadata or {}),
         "identity": dict(identity or {}),
-        "tensors": _digest(ready),
+        "tensors": digest(ready),
     }
     # one entry only: safetensors writes several in random order
     entries = {HEADER: checksums.dumps(header)}
@@ -74,7 +74,7 @@ def load(path: Path, identity: Identity | None = None) -> tuple[dict[str, Tensor
     with _wrap_errors(path), safe_open(path, framework="pt") as file:
         header = _parse_header(path, file.metadata())
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    if header["tensors"] != _digest(tensors):
+    if header["tensors"] != digest(tensors):
         raise RegardError(f"{path} is damaged: its checksum is wrong")
     checksums.check_identity(path, header["identity"], identity or {})
     return tensors, header["metadata"]
@@ -164,8 +164,8 @@ def identify(run_id: str, tokenizers: Tokenizers) -> dict[str, str | int]:
         >>> identify("7f", Tokenizers(tokenizer, tokenizer))
         {'run': '7f', 'tokenizer': '...'}
     """
-    digest = tokenizers.digest[:TOKENIZER_DIGITS]
-    return {"run": run_id, "tokenizer": digest} if run_id else {"tokenizer": digest}
+    tokenizer = tokenizers.digest[:TOKENIZER_DIGITS]
+    return {"run": run_id, "tokenizer": tokenizer} if run_id else {"tokenizer": tokenizer}
 
 
 def state_of(model: nn.Module) -> dict[str, Tensor]:
@@ -229,10 +229,16 @@ def average(paths: Iterable[Path], identity: Identity | None = None) -> dict[str
     return {n: (t / len(paths)).float() if t.is_floating_point() else t for n, t in total.items()}
 
 
-def _digest(tensors: Mapping[str, Tensor]) -> str:
-    digest = sha256()
+def digest(tensors: Mapping[str, Tensor]) -> str:
+    """Return the SHA-256 of names, types, shapes and values of tensors on any device.
+
+    Example:
+        >>> digest({"a": torch.zeros(2)}) == digest({"a": torch.zeros(2, 1)})
+        False
+    """
+    result = sha256()
     for name in sorted(tensors):
-        tensor = tensors[name]
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.flatten().view(torch.uint8).numpy().data)
-    return digest.hexdigest()
+        tensor = tensors[name].detach().cpu()
+        result.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        result.update(tensor.contiguous().flatten().view(torch.uint8).numpy().data)
+    return result.hexdigest()

@@ -20,7 +20,7 @@ from torch import distributed
 
 from regard._support.resources import usable_cores
 from regard.config import RunConfig
-from regard.models import build
+from regard.models import count_parameters
 from regard.training.distributed import Distributed, join_processes
 from regard.training.network import LostProcessError
 
@@ -70,10 +70,7 @@ def training_flops(config: RunConfig) -> float:
     Each token takes a multiplication and an addition with every parameter forward, and twice as
     many backward.
     """
-    vocab_size = config.data.vocab_size
-    with torch.device("meta"):
-        model = build(config.model, (vocab_size, vocab_size))
-    parameters = sum(parameter.numel() for parameter in model.parameters())
+    parameters = count_parameters(config.model, config.data.vocab_size)
     train = config.train
     tokens = train.steps * train.accumulation_steps * train.batch_tokens
     return 6.0 * parameters * tokens

@@ -11,6 +11,7 @@ from torch.distributed.fsdp import FSDPModule
 from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import clip_grad_norm_
 
+from regard._support.text import count
 from regard.config import MAX_SEED, TrainConfig
 from regard.data import Batch, EncodedPairs, Indices, batch_by_length, collate, shard
 from regard.errors import RegardError
@@ -256,8 +257,7 @@ class TrainingLoop:
 def _end_reason(config: TrainConfig) -> str:
     if config.minutes is None:
         return "the last step was reached"
-    unit = "minute" if config.minutes == 1 else "minutes"
-    return f"the time limit of {config.minutes:g} {unit} was reached"
+    return f"the time limit of {count(config.minutes, 'minute')} was reached"
 
 
 def _divergence(what: str) -> RegardError:

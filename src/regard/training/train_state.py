@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from regard._support.text import count
 from regard.config import TrainConfig
 from regard.training.plan import TimePlan
 
@@ -67,8 +68,7 @@ class TrainState:
             and self.step - self.best_step < MIN_PATIENCE_SHARE * self.max_steps
         )
         if patience and self.bad_validations >= patience and not is_too_early:
-            count = self.bad_validations
-            validations = "1 validation" if count == 1 else f"{count} validations"
+            validations = count(self.bad_validations, "validation")
             self.stop_reason = f"early stopping: no improvement in {validations}"
 
     def replan(self, config: TrainConfig) -> None:
