@@ -253,6 +253,18 @@ def test_command_refuses_bad_arguments_in_one_line(tiny_run, arguments, message)
     assert message in result.stderr and result.stderr.count("\n") == 1
 
 
+def test_run_that_workers_cannot_load_is_reported_without_a_traceback(run_copy):
+    RunFolder(run_copy).model.unlink()
+    command = [sys.executable, "-m", "regard", "serve", str(run_copy), "--workers", "2"]
+    result = subprocess.run(
+        [*command, "--port", "0"], capture_output=True, text=True, timeout=WAIT_SECONDS, check=False
+    )
+    assert result.returncode == 1
+    assert "has no parameters yet" in result.stderr
+    assert "a worker ended with exit code 1 before it could serve" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
 @pytest.mark.parametrize("name", ["max_batch_size", "max_queue_size"])
 def test_sizes_below_one_are_refused(name):
     with pytest.raises(RegardError, match=f"{name} must be 1 or more, but it is 0"):

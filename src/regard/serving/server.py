@@ -291,4 +291,7 @@ def _run_worker(
 ) -> None:
     """Serve in a worker process."""
     forget_dead_workers(Path(os.environ[MULTIPROCESS_FOLDER]))
-    serve_socket(config, address, listener, ready.set)
+    try:
+        serve_socket(config, address, listener, ready.set)
+    except RegardError as error:  # a run that cannot be loaded
+        sys.exit(f"regard: {error}")
