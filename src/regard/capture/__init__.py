@@ -78,8 +78,14 @@ checks that this list is complete and that the installed torch has them.
       torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
     weights/pending.py
       torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
+    weights/normalisers.py
+      torch._masked_softmax                                 recognised as a softmax
+      torch.ops.aten._sparse_softmax                        noted as a softmax
+    weights/tracker.py
+      torch._masked_softmax                                 where its argument dim is
     functions/arguments.py
       torch._softmax                                        recognised as a softmax
+      torch.ops.aten._safe_softmax                          the same
       torch._segment_reduce                                 recognised as a sum by index
     calls/flex.py
       torch.nn.attention.flex_attention._vmap_for_bhqkv     evaluate score_mod and mask_mod for all

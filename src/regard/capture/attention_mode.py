@@ -43,6 +43,8 @@ from regard.capture.weights import MatchedAttention, ScoreTracker, WeightTracker
 
 FUSED_FUNCTIONS = {"scaled_dot_product_attention", "flex_attention"}
 
+# functions that make constants of a shape and numbers
+_FILLED = {"arange", "eye", "full", "linspace", "logspace", "ones", "zeros"}
 # called constantly and irrelevant: skipped for speed
 _IGNORED = {"", "dim", "size", "is_floating_point", "stride", "numel", "__set__"}
 _IGNORED |= {"_set_grad_enabled", "__len__", "__bool__", "item", "is_contiguous"}
@@ -158,6 +160,8 @@ class AttentionMode(TorchFunctionMode):
 
     def _examine(self, call: FunctionCall) -> RecognisedAttention | None:
         """Recognise attention, or follow the tensors that may become part of it."""
+        if call.name in _FILLED and self._names.find_call_site() is not None:
+            self._axes.add_filled(call.results)  # elsewhere it may be an input of the model
         self._axes.update(call, self._weight_tracker.find(call.args))
         if call.name in FUSED_FUNCTIONS:
             return self._of_fused_function(call)

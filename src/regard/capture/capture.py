@@ -56,7 +56,8 @@ class Capture:
         # by module and line: records that a step may continue, latest first, and their number
         self._open: dict[tuple[str, str], deque[CapturedAttention]] = {}
         self._num_calls: dict[tuple[str, str], int] = {}
-        self._multiplied: set[tuple[str, frozenset[int]]] = set()
+        # by module, softmaxes and keys: what was applied to weights that were recorded
+        self._multiplied: dict[tuple[object, ...], list[tuple[str, ...]]] = {}
 
     def add(self, attention: RecognisedAttention, model_call: ModelCall | None = None) -> None:
         """Record a call, as the next step or chunk of an earlier one or on its own.
@@ -70,9 +71,10 @@ class Capture:
             self.omissions.excluded[name] = None
             return
         if axes.roots and axes.part is None:
-            if (name, axes.roots) in self._multiplied:
+            known = self._multiplied.setdefault((name, axes.roots, axes.key_range), [])
+            if any(set(applied) <= set(axes.applied) for applied in known):
                 return  # the module multiplied these very weights with other values before
-            self._multiplied.add((name, axes.roots))
+            known.append(axes.applied)
         candidates = self._open.setdefault(_key(attention), deque(maxlen=MAX_OPEN_RECORDS))
         if not _continue_record(candidates, attention, model_call):
             record = self._new_record(attention)

@@ -106,9 +106,9 @@ class Lineage:
         provenance = self._provenance.get(scores)
         if provenance is None:
             return None
-        if provenance.score_origins is not None and all(provenance.score_origins):
+        if provenance.score_origins is not None and any(provenance.score_origins):
             queries, keys = provenance.score_origins
-            return bool(queries & keys)
+            return bool(queries & keys) if queries and keys else None
         return len(provenance.origins) == 1 if provenance.origins else None
 
     def _set_projection(self, rows: Tensor, results: list[Tensor]) -> None:
@@ -131,7 +131,10 @@ class Lineage:
                 from_cache = from_cache or known.from_cache
         from_cache = from_cache or _appends_rows(name, inputs, results)
         # angles of rotary positions are products, too, but of rows without an origin
-        if name in _PRODUCTS and len(inputs) >= 2 and not (sides and any(sides)):
+        is_product = name in _PRODUCTS and len(inputs) >= 2
+        if is_product and self._is_parameter(inputs[1]):
+            sides = None  # a learned vector scores what was compared or summed before
+        elif is_product and not (sides and any(sides)):
             queries, keys = inputs[-2:]
             sides = (self.origins(queries), self.origins(keys))
             from_cache = self.from_cache(queries) != self.from_cache(keys)
@@ -141,14 +144,16 @@ class Lineage:
     def _projected_rows(self, name: str, inputs: list[Tensor]) -> Tensor | None:
         """Return the rows that a function projects with parameters, None if it is no projection.
 
-        A projection to width 1 scores a pair of rows, and what is scored has both origins.
+        A projection to width 1 scores a pair of rows, and what is scored has both origins; so
+        does a product with a single vector.
         """
         if name == "linear" and len(inputs) >= 2:
             return inputs[0] if inputs[1].shape[0] > 1 else None
         if name == "addmm" and len(inputs) == 3:
             return inputs[1] if inputs[2].shape[-1] > 1 else None
         if name in _PRODUCTS and len(inputs) == 2 and self._is_parameter(inputs[1]):
-            return inputs[0] if inputs[1].shape[-1] > 1 else None
+            is_matrix = inputs[1].ndim > 1 and inputs[1].shape[-1] > 1
+            return inputs[0] if is_matrix else None
         return None
 
     def _row_id(self, rows: Tensor) -> int:

@@ -11,7 +11,8 @@ from capture.patterns.base import PATTERNS, Attention, Pattern, Sizes
 
 THEMES = (
     *("layouts", "products", "heads", "sdpa", "normalisers", "after_softmax", "windows", "cross"),
-    *("pooling", "assembled", "graphs", "not_attention", "unresolved", "running"),
+    *("pooling", "assembled", "graphs", "selected", "pairs", "not_attention", "mixtures"),
+    *("unresolved", "running"),
 )
 
 for _theme in THEMES:

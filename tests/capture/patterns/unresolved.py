@@ -19,6 +19,10 @@ def image(sizes: Sizes) -> tuple[Tensor, ...]:
     return (torch.randn(sizes.batch, sizes.heads, 4, sizes.keys),)
 
 
+def sparse_graph(sizes: Sizes) -> tuple[Tensor, ...]:
+    return (torch.randn(7, sizes.width), torch.randint(0, 7, (2, 17)).unique(dim=1))
+
+
 @pattern(inputs=two_texts, values_not_found=("PointerNetwork",))
 class PointerNetwork(Bare):
     """Vinyals et al. 2015: the softmax over positions is the output itself."""
@@ -192,3 +196,19 @@ class OnlineSoftmax(Attention):
             out = out * factor + weights @ v[:, :, start : start + 2]
             largest = new
         return self.to_out((out / total).transpose(1, 2).flatten(2))
+
+
+@pattern(values_not_found=("SparseMatrixProduct",), inputs=sparse_graph)
+class SparseMatrixProduct(Bare):
+    """A graph layer that normalises a sparse matrix and multiplies with it."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes)
+        self.layer, self.score = nn.Linear(sizes.width, 8), nn.Linear(16, 1)
+
+    def forward(self, x, edges):
+        rows, number = self.layer(x), len(x)
+        scores = self.score(torch.cat([rows[edges[0]], rows[edges[1]]], dim=1)).squeeze(-1)
+        size = (number, number)
+        matrix = torch.sparse_coo_tensor(edges, scores, size, check_invariants=True)
+        return torch.sparse.mm(torch.sparse.softmax(matrix, dim=1), rows)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from regard.capture.axes.label_store import AxesOfResults, LabelledCall, LabelStore
-from regard.capture.axes.labels import Axes, Axis, axis_size, new_axis, share_gathers
+from regard.capture.axes.labels import Axes, Axis, axis_size, is_repeated, new_axis, share_gathers
 
 
 def elementwise(call: LabelledCall) -> AxesOfResults:
@@ -15,18 +15,27 @@ def elementwise(call: LabelledCall) -> AxesOfResults:
     inputs = call.inputs
     if call.weights is not None:
         inputs = [call.weights, *(x for x in inputs if x is not call.weights)]
-    return [broadcast_axes(call.store, inputs, x.shape) for x in call.results]
+    return [broadcast_axes(call.store, inputs, x.shape, call.weights) for x in call.results]
 
 
-def broadcast_axes(store: LabelStore, inputs: list[Tensor], out: torch.Size) -> Axes:
+def broadcast_axes(
+    store: LabelStore, inputs: list[Tensor], out: torch.Size, weights: Tensor | None = None
+) -> Axes:
     """Return the axes of a result with the axes of its inputs, broadcast against each other.
 
-    Also for any other function whose first input has as many axes: those of equal size stay.
+    Also for any other function whose first input has as many axes: those of equal size stay. Axes
+    of constants say least, since nothing of them is known but their size.
     """
     num_axes = len(out)
     known = [x for x in inputs if x in store and x.ndim <= num_axes]
     known = known or [x for x in inputs[:1] if x.ndim <= num_axes]
-    known.sort(key=lambda x: (not x.is_floating_point(), -_num_equal(x.shape, out)))
+    known.sort(
+        key=lambda x: (
+            not x.is_floating_point(),
+            x is not weights and store.labels(x).is_filled,
+            -_num_equal(x.shape, out),
+        )
+    )
     known = [
         x for x in known if (x is inputs[0] and x.ndim == num_axes) or _broadcasts(x.shape, out)
     ]
@@ -38,7 +47,10 @@ def broadcast_axes(store: LabelStore, inputs: list[Tensor], out: torch.Size) -> 
                 break
             is_feature[-n] |= any(f.origin.is_feature for f in axis)
             if axis_size(axis) == out[-n]:
-                known_axis = found[-n] = found[-n] or axis
+                known_axis = found[-n] or axis
+                if is_repeated(known_axis) and axis and not is_repeated(axis):
+                    known_axis = axis
+                found[-n] = known_axis
                 share_gathers(known_axis, axis)
     return tuple(
         new_axis(size, is_projected=feature) if axis is None or (size > 1 and not axis) else axis

@@ -11,6 +11,7 @@ from regard.capture.axes.labels import (
     Axes,
     Factor,
     Origin,
+    axis_size,
     gathered_axis,
     index_at,
     new_axis,
@@ -37,6 +38,32 @@ def gather(call: LabelledCall) -> AxesOfResults | None:
         shape = torch.broadcast_shapes(*(index.shape for index in indices))
         new = broadcast_axes(call.store, indices, shape)
     return [(*axes[:dim], *new, *axes[dim + len(indices) :])]
+
+
+def gather_along(call: LabelledCall) -> AxesOfResults | None:
+    """Label elements that were picked along one axis, at indices of their own everywhere else.
+
+    An axis along which the tensor is repeated, but not the indices, is that of the indices. As many
+    elements as there are were put in another order.
+    """
+    function, out = call.call, call.results[0]
+    tensor = function.args[0]
+    if function.name == "gather":
+        dim, index = function.argument("dim", 1), function.argument("index", 2)
+    else:
+        index, dim = function.argument("indices", 1), function.argument("dim", 2)
+    if not isinstance(index, Tensor) or dim is None or tensor.ndim != out.ndim:
+        return None
+    if not tensor.is_floating_point():
+        return None  # tokens and indices that are chosen: see `tracker.py`
+    axes = []
+    for axis, other, size in zip(call.axes(tensor), call.axes(index), out.shape, strict=True):
+        is_copy = any(f.origin.is_broadcast for f in axis)
+        is_row = bool(other) and not any(f.origin.is_feature for f in other)
+        axes.append(other if axis_size(axis) != size or (is_copy and is_row) else axis)
+    if tensor.shape[dim] != out.shape[dim]:
+        axes[dim] = new_axis(out.shape[dim])
+    return [tuple(axes)]
 
 
 def share_gathers_of(store: LabelStore, inputs: list[Tensor]) -> None:

@@ -15,6 +15,7 @@ class Labels(NamedTuple):
     axes: Axes
     is_constant: bool = False  # computed from parameters and buffers alone
     is_parameter: bool = False  # a parameter or buffer, or a view of one
+    is_filled: bool = False  # made by the model of a shape and numbers, as zeros and ranges are
 
 
 class LabelStore:
@@ -37,10 +38,8 @@ class LabelStore:
         """Return the labels of a tensor; an unknown one gets new origins."""
         labels = self._known(tensor)
         if labels is None:
-            axes = new_axes(tensor)
-            for factor in axes[0] if axes else ():
-                factor.origin.is_leading = True
             is_parameter = self._is_in_model(tensor)
+            axes = new_axes(tensor) if is_parameter else _axes_of_input(tensor)
             labels = Labels(axes, is_parameter, is_parameter)
             self._labels[tensor] = labels
         return labels
@@ -59,6 +58,10 @@ class LabelStore:
         """Return the axes of a tensor."""
         return self.labels(tensor).axes
 
+    def add_filled(self, tensor: Tensor) -> None:
+        """Label a constant that the model made of a shape and numbers."""
+        self._labels[tensor] = Labels(new_axes(tensor), is_constant=True, is_filled=True)
+
     def __setitem__(self, tensor: Tensor, labels: Labels) -> None:
         self._labels[tensor] = labels
 
@@ -72,6 +75,17 @@ class LabelStore:
     def _is_in_model(self, tensor: Tensor) -> bool:
         version = self._constants.get(id(tensor))
         return version is not None and version == _version_of(tensor)
+
+
+def _axes_of_input(tensor: Tensor) -> Axes:
+    """Return new axes of a tensor that no function made."""
+    axes = new_axes(tensor)
+    is_single = tensor.ndim > 3 and len(tensor) == 1
+    for n, axis in enumerate(axes):
+        for factor in axis:
+            factor.origin.is_input = True
+            factor.origin.is_leading, factor.origin.is_inner = n == 0, is_single
+    return axes
 
 
 def _version_of(tensor: Tensor) -> int:

@@ -20,11 +20,15 @@ class Origin:
         is_feature: made by a projection, or the width of vectors that were compared.
         is_projected: made by a projection.
         is_stack: made by stacking tensors.
+        has_branches: made by stacking what different parameters made, as of experts.
         is_broadcast: made by repeating a tensor, or by choosing items of it.
         is_compared: the queries or the keys of scores.
         side: of the product that compared them: 1 or 2, or 0 if it was not compared.
         is_attended: rows that were compared before, which are therefore no batch.
         is_leading: the first axis of a tensor that no function made.
+        is_input: an axis of a tensor that no function made.
+        is_inner: such an axis of an image or the like, of a single item.
+        maker: id of the parameter that made it, if it is a projection by one.
         is_flat: the first axis of a matrix, as of the tokens of all texts of a batch.
         table: for a rolled axis, the index of each element in the origin `root`.
         parts: the origins of axes that were joined to this one.
@@ -32,8 +36,9 @@ class Origin:
     """
 
     __slots__ = (
-        *("_other_root", "gathers", "is_attended", "is_broadcast", "is_compared", "is_feature"),
-        *("is_flat", "is_leading", "is_projected", "is_stack", "parts", "side", "size", "table"),
+        *("_other_root", "gathers", "has_branches", "is_attended", "is_broadcast", "is_compared"),
+        *("is_feature", "is_flat", "is_inner", "is_input", "is_leading", "is_projected"),
+        *("is_stack", "maker", "parts", "side", "size", "table"),
     )
 
     def __init__(
@@ -49,6 +54,8 @@ class Origin:
         self.size, self.is_projected, self.is_feature = size, is_projected, is_projected
         self.is_stack, self.is_broadcast = is_stack, is_broadcast
         self.is_attended = self.is_compared = self.is_flat = self.is_leading = False
+        self.is_input = self.is_inner = self.has_branches = False
+        self.maker: int | None = None
         # no reference to itself, so that it is freed with its last axis, not by the collector
         self._other_root = None if root is None else root.root
         self.table = table
@@ -154,6 +161,7 @@ def aliased(axis: Axis, side: int = 0) -> Axis:
         if origin not in aliases:
             alias = Origin(origin.size, root=origin, table=origin.table)
             alias.is_stack, alias.is_broadcast = origin.is_stack, origin.is_broadcast
+            alias.has_branches, alias.maker = origin.has_branches, origin.maker
             alias.gathers = origin.gathers
             alias.side = side or origin.side
             if side:
@@ -237,6 +245,11 @@ def axis_size(axis: Axis) -> int:
     return size
 
 
+def is_repeated(axis: Axis) -> bool:
+    """Return whether any part of an axis are copies."""
+    return any(factor.origin.is_broadcast for factor in axis)
+
+
 def axis_sizes(axes: Axes) -> list[int]:
     """Return the shape of a tensor with these axes."""
     return [axis[0].size if len(axis) == 1 else axis_size(axis) for axis in axes]
@@ -250,8 +263,8 @@ def preferred_axis(known: Axis, other: Axis, other_axes: Axes) -> Axis:
     """
     if not other or not known:
         return other or known
-    if any(f.origin.is_broadcast for f in known):
-        return known if any(f.origin.is_broadcast for f in other) else other
+    if is_repeated(known):
+        return known if is_repeated(other) else other
     rest = {f.origin.root for axis in other_axes if axis is not other for f in axis}
     is_split = any(f.origin.root in rest or f.origin.is_feature for f in other)
     return other if any(f.origin.is_flat for f in known) and not is_split else known

@@ -9,7 +9,7 @@ from regard.capture.functions import Equation
 
 def project(call: LabelledCall) -> AxesOfResults:
     """Label the result of a linear layer, whose last axis it makes."""
-    return [(*call.axes(call.first)[:-1], new_axis(call.results[0].shape[-1], is_projected=True))]
+    return [(*call.axes(call.first)[:-1], _made_axis(call, call.results[0].shape[-1]))]
 
 
 def embed(call: LabelledCall) -> AxesOfResults:
@@ -28,8 +28,16 @@ def convolve(call: LabelledCall) -> AxesOfResults:
         for axis, size in zip(call.axes(tensor), out.shape, strict=True)
     ]
     channel = 1 if out.ndim > 2 else 0
-    kept[channel] = new_axis(out.shape[channel], is_projected=True)
+    kept[channel] = _made_axis(call, out.shape[channel])
     return [tuple(kept)]
+
+
+def _made_axis(call: LabelledCall, size: int) -> Axis:
+    """Return an axis that the second argument makes."""
+    axis, maker = new_axis(size, is_projected=True), call.inputs[1]
+    for factor in axis:
+        factor.origin.maker = id(maker) if call.store.is_parameter(maker) else None
+    return axis
 
 
 def multiply(call: LabelledCall) -> AxesOfResults | None:

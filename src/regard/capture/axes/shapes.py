@@ -73,10 +73,12 @@ def _joined(labelled: LabelledCall) -> Axes | None:
         return parts[0]
     split = split_factor(parts)
     if name == "stack":
-        new = new_axis(out.shape[dim], is_stack=True) if split is None else (split,)
+        new = _stack_axis(parts) if split is None else (split,)
         parts = [(*axes[:dim], (), *axes[dim:]) for axes in parts]
     elif split is not None:
         new = merged((split, *parts[0][dim]))
+    elif not any(axes[dim] for axes in parts):
+        new = _stack_axis(parts)
     else:
         new = joined_axis([axes[dim] for axes in parts], out.shape[dim])
     axes = parts[0]
@@ -89,6 +91,20 @@ def _joined(labelled: LabelledCall) -> Axes | None:
             for axis in parts[0]
         )
     return (*axes[:dim], new, *axes[dim + 1 :])
+
+
+def _stack_axis(parts: list[Axes]) -> Axis:
+    """Return the axis along which tensors are stacked.
+
+    Its elements are branches if each was made by parameters of its own, as experts are. The states
+    of a recurrent network were made by the same parameters at each step.
+    """
+    axis = new_axis(len(parts), is_stack=True)
+    makers = [{f.origin.maker for axis in axes for f in axis} - {None} for axes in parts]
+    for factor in axis:
+        is_disjoint = len(frozenset().union(*makers)) == sum(map(len, makers))
+        factor.origin.has_branches = all(makers) and is_disjoint
+    return axis
 
 
 def _resized(labelled: LabelledCall) -> Axes | None:

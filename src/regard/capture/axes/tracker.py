@@ -55,6 +55,11 @@ class AxisTracker:
         """Replace the labels of a tensor."""
         self._store[tensor] = Labels(axes, is_constant)
 
+    def add_filled(self, tensors: Iterable[Tensor]) -> None:
+        """Label constants that the model made of a shape and numbers, as zeros and ranges are."""
+        for tensor in tensors:
+            self._store.add_filled(tensor)
+
     def update(self, call: FunctionCall, weights: Tensor | None = None) -> None:
         """Derive the labels of a function's result from those of its arguments.
 
@@ -73,7 +78,8 @@ class AxisTracker:
             others = inputs[1:]
             is_constant = first.is_constant and all(store.labels(x).is_constant for x in others)
         is_parameter = first is not None and first.is_parameter and call.name in KEEP_PARAMETERS
-        if first and rule is None and weights is None and _keeps_axes(inputs[0], results):
+        is_simple = rule is None and weights is None and _keeps_axes(inputs[0], results)
+        if first and is_simple and not first.is_filled:
             if store.has_gathers:
                 share_gathers_of(store, inputs)
             store[results[0]] = Labels(first.axes, is_constant, is_parameter)

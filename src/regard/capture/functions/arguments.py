@@ -19,7 +19,10 @@ _PLAIN_NAMES = {
     "__rmatmul__": "__rmatmul__",
     "multiply": "mul",
     "_segment_reduce": "segment_reduce",
+    "_safe_softmax": "softmax",
     "_softmax": "softmax",
+    "linalg_matmul": "matmul",
+    "nansum": "sum",
 }
 
 

@@ -11,7 +11,7 @@ from regard.capture.functions.arguments import tensors_in
 
 Letters = tuple[Hashable, ...]
 
-_MATMULS = {"matmul", "__matmul__", "bmm", "mm", "mv", "dot"}
+_MATMULS = {"matmul", "__matmul__", "linalg_matmul", "bmm", "mm", "mv", "dot"}
 _ADDED_MATMULS = {"addmm", "baddbmm", "addmv"}  # the first operand is added to the product
 _OTHER_PRODUCTS = {"einsum", "__rmatmul__", "inner", "linear", "tensordot", "cdist"}
 PRODUCTS = frozenset(_MATMULS | _ADDED_MATMULS | _OTHER_PRODUCTS)

@@ -50,6 +50,7 @@ class CallAxes:
         uncertain: axes whose role is a convention rather than known.
         normaliser: the function that made weights of scores.
         applied: names of what was applied to the weights after it.
+        key_range: number of keys and the first of them, for each axis that they are from.
         roots: the softmaxes that the weights come from, by number.
         part: "batch" or "head" if these are the weights of one item or head of the softmax.
     """
@@ -63,6 +64,7 @@ class CallAxes:
     uncertain: tuple[str, ...] = ()
     normaliser: str = "softmax"
     applied: tuple[str, ...] = ()
+    key_range: tuple[tuple[int, int], ...] = ()
     roots: frozenset[int] = frozenset()
     part: Literal["batch", "head"] | None = None
 
@@ -77,6 +79,7 @@ def call_axes(
     applied: tuple[str, ...] = (),
 ) -> CallAxes:
     """Derive the axes of a call from the layouts of its weights and values."""
+    keys = [p for p in layout.pieces if p.role == "key"]
     axes = CallAxes(
         layout.size("window"),
         is_over_same_rows=bool(_roots(layout, "query") & _roots(layout, "key")),
@@ -84,18 +87,19 @@ def call_axes(
         uncertain=layout.uncertain,
         normaliser=normaliser,
         applied=applied,
+        key_range=tuple((p.factor.size, p.factor.start) for p in keys if p.factor),
     )
     if axes.num_windows == 1:
         return axes
     queries = row_positions(layout, "query")
-    keys = None if values is None else row_positions(values, "key")
-    if queries is None or keys is None or len(keys[0]) != len(queries[0]):
+    columns = None if values is None else row_positions(values, "key")
+    if queries is None or columns is None or len(columns[0]) != len(queries[0]):
         return axes
     return replace(
         axes,
         query_positions=queries[0],
-        key_positions=keys[0],
-        num_positions=(queries[1], keys[1]),
+        key_positions=columns[0],
+        num_positions=(queries[1], columns[1]),
     )
 
 

@@ -168,11 +168,14 @@ def _settle_shared(pieces: list[Piece], known: bool) -> list[str]:
         roots = [p.factor.origin.root for p in pieces if p.role == "batch" and p.factor]
         batch = min(roots, key=lambda x: (x.is_attended, not x.is_leading), default=None)
         is_first = any(root.is_leading for root in roots)
-        if not is_first and pieces[0].role == "batch" and pieces[0].factor is None:
+        is_single = pieces[0].role == "batch" and pieces[0].factor is None
+        if not is_first and (is_single or (batch is not None and batch.is_inner)):
             batch = None  # of a single item
-        for piece in pieces:
+        first = next((p.letter for p in pieces if _is_of(p, batch)), None)
+        for piece in pieces:  # of rows that were split into several axes, the first is the batch
             origin = piece.factor.origin if piece.role == "batch" and piece.factor else None
-            if origin is not None and origin.root is not batch and not origin.is_broadcast:
+            is_batch = _is_of(piece, batch) and piece.letter == first
+            if origin is not None and not is_batch and not origin.is_broadcast:
                 piece.role = "window"
         return []
     unknown = [p for p in pieces if p.role == "batch" and p.factor]
@@ -188,6 +191,11 @@ def _settle_shared(pieces: list[Piece], known: bool) -> list[str]:
         elif piece.role == "batch" and piece.letter in letters[2:]:
             piece.role = "window"
     return ["head", "window"] if len(letters) > 2 else []
+
+
+def _is_of(piece: Piece, root: Origin | None) -> bool:
+    is_batch = piece.role == "batch" and piece.factor is not None
+    return is_batch and piece.factor is not None and piece.factor.origin.root is root
 
 
 def values_layout(term: Letters, axes: Axes, tensor: Tensor, weights: Layout) -> Layout | None:

@@ -8,17 +8,18 @@ from regard.trace import Kind
 def classify(call: CapturedCall, same_rows: bool | None, from_cache: bool = False) -> Kind:
     """Return the kind of attention: by where queries and keys come from, else by their numbers.
 
-    Fewer queries than keys of the same text are at its end if the keys came from a cache. Otherwise
-    they may be anywhere in it, as a class token is, and count as a text of their own.
+    A single query of the same text as the keys is at its end if these came from a cache. Several
+    are if their mask is causal. Otherwise queries may be anywhere in it, as a class token is, and
+    count as a text of their own; so do summaries of its rows that serve as keys.
     """
     queries, keys = call.shape[2], call.shape[3] - call.extra_keys
     if same_rows is None:
         same_rows = queries == keys or call.is_causal
     if not same_rows:
         return "cross"
-    if call.is_causal or (queries < keys and from_cache):
+    if call.is_causal or (queries == 1 < keys and from_cache):
         return "causal"
-    return "cross" if queries < keys else "self"
+    return "self" if queries == keys else "cross"
 
 
 def classify_windows(call: CapturedCall, axes: CallAxes, same_rows: bool | None) -> Kind:

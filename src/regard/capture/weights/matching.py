@@ -1,5 +1,6 @@
 """Whether a product of weights is attention over positions, and which axis of it is which."""
 
+from collections.abc import Hashable
 from typing import Any, Literal
 
 from torch import Tensor
@@ -7,7 +8,13 @@ from torch import Tensor
 from regard.capture.axes import Axes, Axis, AxisTracker, Factor, Origin, origins_of
 from regard.capture.calls import MaterializedWeights
 from regard.capture.functions import Letters
-from regard.capture.layout import arrange_values, call_axes, values_layout, weights_layout
+from regard.capture.layout import (
+    Layout,
+    arrange_values,
+    call_axes,
+    values_layout,
+    weights_layout,
+)
 from regard.capture.weights.score_products import vectors_of
 from regard.capture.weights.tracked import MatchedAttention, TrackedWeights, WeightProduct
 
@@ -35,7 +42,8 @@ class ProductMatcher:
         """
         term, values, values_term = product.term, product.values, product.values_term
         labelled = product.operand if product.to_operand is None else product.weights
-        axes = self._with_heads_of(values, values_term, self._axes.axes(labelled), term)
+        own = self._axes.axes(labelled)
+        axes = self._with_heads_of(values, values_term, own, term, set(product.result))
         by_letter = dict(zip(term, axes, strict=True))
         keys = _key_letters(product, by_letter)
         values_axes = dict(zip(values_term, self._axes.axes(values), strict=True))
@@ -44,15 +52,23 @@ class ProductMatcher:
         is_constant = self._axes.is_constant(values) and not self._axes.is_constant(product.operand)
         if not keys or is_constant or _is_mixture(tracked, weight_keys, value_keys):
             return None
+        if not tracked.is_product and _weighs_versions(term, by_letter, keys, value_keys):
+            return None
+        own_by_letter = dict(zip(term, own, strict=True))
+        if _is_over_heads(tracked, own_by_letter, by_letter, keys):
+            return None
         if not tracked.is_product and _weighs_features(term, by_letter, set(values_term), keys):
             return None
-        width = [f for x in values_term if x not in term for f in values_axes[x]]
+        if tracked.normaliser == "exp" and not _has_width(product):
+            return None  # a kernel times a vector, as iterations of Sinkhorn's
+        width = tuple(f for x in values_term if x not in term for f in values_axes[x])
         known = any(f.origin.is_projected for f in width)
         layout = weights_layout(term, axes, keys, set(values_term), known)
         of_values = values_layout(values_term, self._axes.axes(values), values, layout)
         found = None if of_values is None else arrange_values(values.detach(), of_values, layout)
         name = tracked.normaliser
-        if tracked.normalised and not tracked.normalised & {f.origin for f in weight_keys}:
+        own_keys = origins_of(own_by_letter[x] for x in keys)
+        if tracked.normalised and not tracked.normalised & own_keys:
             name += " over queries"
         to_operand = product.to_operand
         return MatchedAttention(
@@ -64,7 +80,7 @@ class ProductMatcher:
                 vectors=None if tracked.scores is None else vectors_of(tracked.scores, layout),
             ),
             axes=call_axes(layout, of_values, name, tracked.applied),
-            same_rows=tracked.same_rows,
+            same_rows=_same_rows(tracked, layout),
             from_cache=tracked.from_cache,
             operand=product.operand,
             to_weights=layout.arrange
@@ -72,28 +88,44 @@ class ProductMatcher:
             else lambda gradient: layout.arrange(to_operand(gradient)),
             is_sum=to_operand is not None,
             roots=tracked.roots,
-            part=_selected_part(tracked, softmax_origins, axes),
+            part=_selected_part(tracked, softmax_origins, axes, width),
             position=product.position,
             multiplication=product.multiplication and product.multiplication.then(layout.arrange),
         )
 
     def _with_heads_of(
-        self, values: Tensor, values_term: Letters, axes: Axes, term: Letters
+        self,
+        values: Tensor,
+        values_term: Letters,
+        axes: Axes,
+        term: Letters,
+        result: set[Hashable],
     ) -> Axes:
         """Return the axes of weights, with the heads of the values where theirs are unknown.
 
-        They are if a function that no mode sees, such as a scripted one, computed the scores.
+        They are if a function that no mode sees, such as a scripted one, computed the scores. Other
+        axes are unknown, too, if several of the weights' were split from one.
         """
         theirs = dict(zip(values_term, self._axes.axes(values), strict=True))
         known = {f.origin.root for axis in theirs.values() for f in axis}
         found: list[Axis] = []
         for letter, axis in zip(term, axes, strict=True):
             other = theirs.get(letter, ())
+            if other and letter in result and _is_split(axis, letter, axes, term):
+                found.append(other)
+                continue
             is_unknown = bool(axis) and not any(f.origin.root in known for f in axis)
             has_heads = any(f.origin.is_feature for f in other)
             is_head = any(f.origin.is_feature or f.origin.is_compared for f in axis)
             found.append(other if is_unknown and has_heads and not is_head else axis)
         return tuple(found)
+
+
+def _is_split(axis: Axis, letter: Any, axes: Axes, term: Letters) -> bool:
+    """Return whether an axis was split from one of which the weights have another part."""
+    own = {f.origin.root for f in axis if not f.origin.is_feature and not f.origin.is_compared}
+    others = {f.origin for x, a in zip(term, axes, strict=True) if x != letter for f in a}
+    return bool(own & others)
 
 
 def _key_letters(product: WeightProduct, by_letter: dict[Any, Axis]) -> set[Any]:
@@ -107,6 +139,8 @@ def _is_mixture(
     tracked: TrackedWeights, weight_keys: list[Factor], value_keys: list[Factor]
 ) -> bool:
     """Return whether the sum is over experts, features or layers rather than positions."""
+    if not (tracked.is_product or tracked.normalised or weight_keys):
+        return True  # a single one
     is_compared = bool(weight_keys) and all(f.origin.is_compared for f in weight_keys)
     is_made = [f.origin.is_feature or f.origin.is_broadcast for f in value_keys]
     if value_keys and all(is_made) and not is_compared:
@@ -118,6 +152,50 @@ def _is_mixture(
     own = {f.origin for f in weight_keys}
     elsewhere = tracked.normalised and not tracked.normalised & own
     return bool(elsewhere) and all(origin.is_feature for origin in tracked.normalised)
+
+
+def _is_over_heads(
+    tracked: TrackedWeights, own: dict[Any, Axis], by_letter: dict[Any, Axis], keys: set[Any]
+) -> bool:
+    """Return whether scores were normalised over features that the values have, as capsules."""
+    letters = [x for x, axis in own.items() if origins_of([axis]) & tracked.normalised]
+    normalised = [f for x in letters for f in by_letter[x]]
+    return (
+        not keys & set(letters)
+        and bool(normalised)
+        and all(f.origin.is_feature for f in normalised)
+    )
+
+
+def _has_width(product: WeightProduct) -> bool:
+    """Return whether values are vectors rather than numbers."""
+    sizes = zip(product.values_term, product.values.shape, strict=True)
+    return any(size > 1 for letter, size in sizes if letter not in product.term)
+
+
+def _weighs_versions(
+    term: Letters, by_letter: dict[Any, Axis], keys: set[Any], value_keys: list[Factor]
+) -> bool:
+    """Return whether the sum is over versions of the same rows, such as branches of a network.
+
+    They are stacked, and either were made by different parameters or have positions themselves.
+    """
+    stacks = [f.origin for f in value_keys if f.origin.is_stack]
+    others = [by_letter[x] for x in term if x not in keys and by_letter[x]]
+    rows = [axis for axis in others if not any(f.origin.is_feature for f in axis)]
+    return any(origin.has_branches or len(rows) > 1 for origin in stacks)
+
+
+def _same_rows(tracked: TrackedWeights, layout: Layout) -> bool | None:
+    """Return whether queries and keys are the same rows; those of two inputs are not."""
+    if tracked.same_rows is not None or not tracked.is_product:
+        return tracked.same_rows
+    roots = [
+        [p.factor.origin.root for p in layout.pieces if p.role == role and p.factor]
+        for role in ("query", "key")
+    ]
+    are_inputs = all(roots) and all(root.is_input for side in roots for root in side)
+    return False if are_inputs and not set(roots[0]) & set(roots[1]) else None
 
 
 def _weighs_features(
@@ -134,10 +212,16 @@ def _weighs_features(
 
 
 def _selected_part(
-    tracked: TrackedWeights, softmax_origins: frozenset[Origin], axes: Axes
+    tracked: TrackedWeights, softmax_origins: frozenset[Origin], axes: Axes, width: Axis
 ) -> Literal["batch", "head"] | None:
-    """Return which axis of the softmax an index was selected of, if one was."""
+    """Return which axis of the softmax an index was selected of, if one was.
+
+    Heads may also be stacked; they multiply a part each of the width of the values.
+    """
     missing = softmax_origins - origins_of(axes)
     if tracked.applied or not missing or not origins_of(axes) <= softmax_origins:
         return None
-    return "head" if all(origin.is_feature for origin in missing) else "batch"
+    is_stack = all(origin.is_stack for origin in missing)
+    is_part = any(f.origin.is_feature and f.size < f.origin.size for f in width)
+    is_head = all(origin.is_feature for origin in missing) or (is_stack and is_part)
+    return "head" if is_head else "batch"

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from regard.capture.axes import Axis, AxisTracker, Origin, origins_of
@@ -15,11 +16,16 @@ from regard.capture.weights.tracked import SCATTERED, Root, TrackedWeights, Weig
 
 MASKED_BELOW = -9e3  # scores below are masked: some models add no more than -10000
 
-SOFTMAX = {"softmax", "special_softmax", "gumbel_softmax"}
+SOFTMAX = {"softmax", "special_softmax", "softmin", "gumbel_softmax", "_masked_softmax"}
+SOFTMAX |= {"_sparse_softmax"}
 NORMALISERS = {"exp", "sigmoid", "relu", "clamp", "clamp_min", "square", "softplus", "elu"}
 NORMALISERS |= {"hardsigmoid", "relu6", "threshold", "special_expit", "expm1"}
 SUMS = {"sum", "cumsum", "logsumexp", *SCATTER_SUMS}
-MAY_START = {"log_softmax", "logsumexp", "sub", "exp", "div", *SUMS, *NORMALISERS}
+_OVER_SUM = {"pow", "abs"}  # normalisers only if their results are divided by a sum
+# functions that leave exponentials what they are
+_SAME_ELEMENTS = {"view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "transpose"}
+_SAME_ELEMENTS |= {"permute", "t", "contiguous", "clone", "to", "float", "type_as", "double"}
+MAY_START = {"log_softmax", "logsumexp", "sub", "exp", "div", *SUMS, *NORMALISERS, *_OVER_SUM}
 
 
 class NormaliserTracker:
@@ -35,13 +41,24 @@ class NormaliserTracker:
     ) -> None:
         self._store, self._lineage, self._axes = store, lineage, axes
         self._find_site, self._scores = find_site, scores
-        self._exponentials = TensorMap[bool]()  # of scores that are no product
+        # exponentials of scores that are no product, and other functions that a sum may divide
+        self._exponentials = TensorMap[str]()
         self._log_weights = TensorMap[tuple[str, Any]]()  # logarithms: normaliser and its axis
         self._log_sums = TensorMap[Any]()
         self._ids = count()
 
+    def __bool__(self) -> bool:
+        """Return whether exponentials are followed that may be normalised later."""
+        return bool(self._exponentials)
+
     def start(self, normaliser: str, scores: Tensor, dim: Any, out: Tensor) -> None:
-        """Start a track at scores that are normalised over an axis."""
+        """Start a track at scores that are normalised over an axis.
+
+        Sparse weights are not followed, but noted.
+        """
+        if out.layout != torch.strided:
+            self._store.roots[next(self._ids)] = Root(self._find_site(), False, True, frozenset())
+            return
         axis = self._axes.axes(out)[dim if isinstance(dim, int) else -1] if out.ndim else ()
         self._add(normaliser, scores, out, axis, is_softmax=True)
 
@@ -49,6 +66,7 @@ class NormaliserTracker:
         self, normaliser: str, scores: Tensor, out: Tensor, axis: Axis, *, is_softmax: bool
     ) -> None:
         number, lineage = next(self._ids), self._lineage
+        has_scores = self._scores is not None and normaliser != "softmin"  # of the other sign
         is_feature = bool(axis) and all(f.origin.is_feature or f.origin.is_stack for f in axis)
         is_feature = is_feature or self._axes.is_constant(out)
         site = self._find_site() if is_softmax or normaliser == "exp" else None
@@ -62,7 +80,7 @@ class NormaliserTracker:
             lineage.from_cache(scores),
             has_mask=bool((scores.detach() < MASKED_BELOW).any()),
             is_product=lineage.is_product(scores),
-            scores=None if self._scores is None else self._scores.product(scores),
+            scores=self._scores.product(scores) if self._scores and has_scores else None,
         )
 
     def update(self, call: FunctionCall) -> None:
@@ -71,6 +89,9 @@ class NormaliserTracker:
         if not inputs or not isinstance(out, Tensor):
             return
         scores, dim = inputs[0], call.argument("dim", 1, -1)
+        if name in _SAME_ELEMENTS and scores in self._exponentials:
+            self._exponentials[out] = self._exponentials[scores]
+            return
         if name == "log_softmax":
             self._log_weights[out] = "softmax", dim
         elif name == "logsumexp":
@@ -82,10 +103,13 @@ class NormaliserTracker:
             self.start(normaliser, scores, dim, out)
         elif name == "div" and scores in self._exponentials and self._is_sum_of(inputs):
             is_scattered = bool(self._store.sums[inputs[1]].scattered)
-            normaliser = SCATTERED if is_scattered else "exp / sum"
+            by_sum = f"{self._exponentials[scores]} / sum"
+            normaliser = SCATTERED if is_scattered else by_sum
             self.start(normaliser, scores, self._divided_axis(inputs), out)
-        elif name == "exp" and not self._may_be_scores(scores):
-            self._exponentials[out] = True
+        elif (name == "exp" and not self._may_be_scores(scores)) or (
+            name in _OVER_SUM and self._may_be_scores(scores)
+        ):
+            self._exponentials[out] = name
         elif name in SUMS and any(x in self._exponentials for x in inputs):
             self._store.sums[out] = WeightSum(scattered=summed_origins(call, self._axes))
         elif name in NORMALISERS and self._may_be_scores(scores):
@@ -93,7 +117,7 @@ class NormaliserTracker:
             if not (axis and all(f.origin.is_feature for f in axis)):
                 self._add(name, scores, out, axis, is_softmax=False)
             elif name == "exp":  # heads or features are last: which axis is divided by?
-                self._exponentials[out] = True
+                self._exponentials[out] = name
         else:
             sums = [self._store.sums[x] for x in inputs if x in self._store.sums]
             if sums and out not in self._store.sums:
@@ -101,6 +125,18 @@ class NormaliserTracker:
                 self._store.sums[out] = WeightSum(
                     frozenset().union(*roots), frozenset().union(*scattered)
                 )
+
+    @staticmethod
+    def is_over_features(tracked: TrackedWeights) -> bool:
+        """Return whether the features of each vector were normalised, rather than its keys."""
+        origins = tracked.normalised
+        is_feature = bool(origins) and all(x.is_feature and not x.is_compared for x in origins)
+        return is_feature and not tracked.is_product
+
+    def may_concern(self, name: str) -> bool:
+        """Return whether a function may start weights, or continue what they are made of."""
+        is_followed = name in _SAME_ELEMENTS and bool(self._exponentials)
+        return name in MAY_START or is_followed or bool(self._store.sums)
 
     def _may_be_scores(self, tensor: Tensor) -> bool:
         """Return whether a tensor is computed from a product, and still has both of its sides."""

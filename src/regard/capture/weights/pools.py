@@ -44,25 +44,30 @@ class FeaturePools:
             self._axes.relabel(out, marked, is_constant=self._axes.is_constant(out))
             self._roots |= {f.origin: roots for n in pools for f in marked[n]}
 
-    def multiplied(self, call: FunctionCall) -> list[frozenset[int]]:
-        """Return, once, the softmaxes whose pools a call multiplies with computed vectors."""
+    def multiplied(self, call: FunctionCall, queries: Tensor | None = None) -> list[frozenset[int]]:
+        """Return, once, the softmaxes whose pools a call multiplies with computed vectors.
+
+        `queries` are vectors among the arguments whose features were normalised: no parameters.
+        """
         if not self._roots or (equation := call.equation()) is None:
             return []
         found = {
             roots
             for n, (tensor, term) in enumerate(zip(equation.operands, equation.terms, strict=True))
             for letter, axis in zip(term, self._axes.axes(tensor), strict=True)
-            if letter not in equation.result and letter in self._computed(equation, n)
+            if letter not in equation.result and letter in self._computed(equation, n, queries)
             for roots in self._roots_of(axis)
         }
         self._roots = {origin: x for origin, x in self._roots.items() if x not in found}
         return list(found)
 
-    def _computed(self, equation: Equation, operand: int) -> set[object]:
+    def _computed(self, equation: Equation, operand: int, queries: Tensor | None) -> set[object]:
         """Return the letters of all operands but one that are no parameters."""
         pairs = enumerate(zip(equation.operands, equation.terms, strict=True))
         others: list[Letters] = [
-            term for n, (x, term) in pairs if n != operand and not self._axes.is_constant(x)
+            term
+            for n, (x, term) in pairs
+            if n != operand and (x is queries or not self._axes.is_constant(x))
         ]
         return {letter for term in others for letter in term}
 

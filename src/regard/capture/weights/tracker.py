@@ -95,8 +95,9 @@ class WeightTracker:
             self._scores.update(call)
         inputs, out = call.inputs, call.out
         if name in SOFTMAX and isinstance(out, Tensor):
-            normaliser = name if name == "gumbel_softmax" else "softmax"
-            self._normalisers.start(normaliser, inputs[0], call.argument("dim", 1, -1), out)
+            normaliser = name if name in ("gumbel_softmax", "softmin") else "softmax"
+            dim = call.argument("dim", 2 if name == "_masked_softmax" else 1, -1)
+            self._normalisers.start(normaliser, inputs[0], dim, out)
             return None
         if name == "sum" and inputs and inputs[0] in self._pending:
             return self._match_sum(call)
@@ -107,6 +108,8 @@ class WeightTracker:
             self._follow_others(call)
             return None
         if (equation := call.equation()) is not None:
+            if self._normalisers.is_over_features(self._store.tracked[inputs[position]]):
+                self._retract_pools(call, inputs[position])
             return self._multiplied(call, equation, position)
         if name == "mul" and self._pending.add(call, position):
             return None
@@ -115,10 +118,8 @@ class WeightTracker:
 
     def _is_idle(self) -> bool:
         """Return whether nothing is tracked that a function could lead on."""
-        store = self._store
-        return not (
-            store.tracked or store.sums or self._pending or self._pools or self._scores is not None
-        )
+        store, others = self._store, (self._pending, self._pools, self._normalisers)
+        return not (store.tracked or store.sums or any(others) or self._scores is not None)
 
     def _position(self, inputs: list[Tensor]) -> int | None:
         tracked = self._store.tracked
@@ -126,13 +127,20 @@ class WeightTracker:
 
     def _follow_others(self, call: FunctionCall) -> None:
         """Follow what may become weights, or show that weights were no attention."""
-        for roots in self._pools.multiplied(call):
+        self._retract_pools(call)
+        self._pending.follow(call)
+        if self._normalisers.may_concern(call.name):
+            self._normalisers.update(call)
+
+    def _retract_pools(self, call: FunctionCall, queries: Tensor | None = None) -> None:
+        """Retract the pools of features that a call multiplies: they are linear attention.
+
+        Its queries may have been normalised over their features, too.
+        """
+        for roots in self._pools.multiplied(call, queries):
             self._retracted.append(roots)
             for number in roots:
                 self._store.roots[number].state = "not attention"
-        self._pending.follow(call)
-        if call.name in MAY_START or self._store.sums:
-            self._normalisers.update(call)
 
     def _match_scattered(self, call: FunctionCall) -> MatchedAttention | None:
         """Read index_add(weights * values): attention over edges."""
