@@ -5,7 +5,8 @@
   represent (`unsupported_part` says which part it cannot). `ctranslate2_conversion` writes its
   model files.
 
-`onnx_conversion` writes a model as ONNX graphs, for programs that do not use regard.
+`onnx_conversion` writes a model as ONNX graphs, for programs that do not use regard; it traces the
+modules of `onnx_modules`.
 
 Both implement `Engine`. Attention weights do not depend on the engine: a trace is one pass of the
 torch model over the translation.
