@@ -161,6 +161,67 @@ def test_texts_of_several_lengths_have_separate_lists():
     assert capture.trace(list("abcd"), call=1).maps[0].shape == (3, 4, 4)
 
 
+class Stages(nn.Module):
+    """An encoder of an image, perhaps in stages: each has half the positions of the one before."""
+
+    def __init__(self, has_class_token=False):
+        super().__init__()
+        self.has_class_token = has_class_token
+        self.first, self.down, self.second, self.last = (
+            MultiHeadAttention(12, 3) for _ in range(4)
+        )
+
+    def forward(self, rows):
+        rows = self.first(rows)
+        if self.has_class_token:
+            rows = torch.cat([rows.mean(1, keepdim=True), rows], dim=1)
+            return self.last(rows[:, :1].clone(), rows)
+        rows = self.second(self.down(rows[:, ::2].clone(), rows))
+        return self.last(rows[:, ::2].clone(), rows)
+
+
+def lists_of_maps(trace):
+    return [(x.queries, x.keys) for x in trace.maps]
+
+
+def test_stages_of_several_lengths_have_separate_lists():
+    trace = run_watched(Stages(), torch.randn(2, 12, 12)).trace()
+    assert lists_of_maps(trace) == [
+        ("text", "text"),
+        ("text of 6", "text"),
+        ("text of 6", "text of 6"),
+        ("text of 3", "text of 6"),
+    ]
+    assert {name: len(tokens) for name, tokens in trace.tokens.items()} == {
+        "text": 12,
+        "text of 6": 6,
+        "text of 3": 3,
+    }
+
+
+def test_keys_with_a_class_token_have_a_list_of_their_own():
+    trace = run_watched(Stages(has_class_token=True), torch.randn(2, 4, 12)).trace()
+    assert lists_of_maps(trace) == [("source", "source"), ("target", "source of 5")]
+    assert [len(trace.tokens[x]) for x in ("source", "target", "source of 5")] == [4, 1, 5]
+
+
+def test_tokens_that_fit_some_layers_only_are_refused_by_naming_both():
+    capture = run_watched(Stages(), torch.randn(2, 12, 12))
+    with pytest.raises(
+        RegardError,
+        match=r"12 text tokens fit first, but not down \(6 queries\), second \(6 queries\) and 1 "
+        "more; select layers with modules=, or omit the tokens",
+    ):
+        capture.trace(list("abcdefghijkl"))
+    with pytest.raises(RegardError, match=r"7 text tokens do not fit first \(12 queries\), down"):
+        capture.trace(list("abcdefg"))
+    trace = capture.trace(list("abcdef"), modules="second")
+    assert [x.name for x in trace.maps] == ["second"]
+    assert trace.tokens["text"].pieces == tuple("abcdef")
+    with pytest.raises(RegardError, match="captured module"):
+        capture.trace(modules="third")
+
+
 class SharpAttention(nn.Module):
     """Attention without projections, in which large inputs make weights exactly 0."""
 

@@ -102,3 +102,55 @@ def test_table_names_windows():
     with watch(model) as capture:
         model(torch.randn(2, HEIGHT, WIDTH, CHANNELS))
     assert "4 × 4 in 6 windows" in str(capture)
+
+
+@torch.no_grad()
+def test_value_norms_of_windows_are_put_back_to_positions():
+    model, image = WindowAttention(shift=1), torch.randn(2, HEIGHT, WIDTH, CHANNELS)
+    with watch(model) as capture:
+        model(image)
+    shown = capture.trace(batch_index=1).maps[0].value_norms
+    values = model.qkv(image[1].flatten(0, 1)).unflatten(-1, (3, HEADS, -1))[:, 2]
+    np.testing.assert_allclose(shown, values.norm(dim=-1).T.numpy(), atol=1e-6)
+
+
+@torch.no_grad()
+def test_value_norms_of_overlapping_windows_ignore_padding():
+    model, rows = LocalAttention(), torch.randn(2, 7, CHANNELS)
+    with watch(model) as capture:
+        model(rows)
+    shown = capture.trace().maps[0].value_norms
+    np.testing.assert_allclose(shown[0], model.v(rows)[0].norm(dim=-1).numpy(), atol=1e-6)
+
+
+class GlobalQueryAttention(nn.Module):
+    """GC ViT: all windows of rows have the same queries, convolved from the whole input."""
+
+    def __init__(self):
+        super().__init__()
+        self.q = nn.Conv1d(CHANNELS, CHANNELS, 3, stride=3, bias=False)
+        self.kv = nn.Linear(CHANNELS, 2 * CHANNELS)
+
+    def forward(self, x):
+        batch, length, _ = x.shape
+        q = self.q(x.mT).flatten(2).mT
+        windows = x.view(batch, length // 4, 4, CHANNELS).flatten(0, 1)
+        k, v = self.kv(windows).view(len(windows), 4, 2, HEADS, -1).permute(2, 0, 3, 1, 4)
+        q = q.repeat(len(windows) // len(q), 1, 1)
+        q = q.view(len(windows), 4, HEADS, -1).transpose(1, 2)
+        return (q @ k.mT).softmax(-1) @ v
+
+
+@torch.no_grad()
+def test_queries_that_windows_share_have_a_row_in_each_window():
+    model = GlobalQueryAttention()
+    with watch(model) as capture:
+        model(torch.randn(2, 12, CHANNELS))
+    (record,) = capture
+    assert record.weights.shape == (2, 3, HEADS, 4, 4)
+    shown = capture.trace(batch_index=1).maps[0].weights
+    assert shown.shape == (HEADS, 12, 12)
+    np.testing.assert_allclose(shown.sum(-1), 1, atol=1e-6)
+    for window in range(3):
+        rows = slice(4 * window, 4 * window + 4)
+        np.testing.assert_array_equal(shown[:, rows, rows], record.weights[1, window].numpy())

@@ -190,13 +190,15 @@ class Capture:
         inputs: Any = None,
         batch_index: int = 0,
         call: int | None = None,
+        modules: str | Sequence[str] | None = None,
         title: str = "",
         gold: Sequence[tuple[int, int]] | None = None,
     ) -> Trace:
         """Return one batch item as a trace, which can be drawn, analysed and saved.
 
         Axes are labelled with tokens: given as lists, or taken from the inputs of a Hugging Face
-        model and its tokenizer. Without them, with positions.
+        model and its tokenizer. Without them, with positions: layers of other lengths than the
+        first have lists of their own, such as "text of 49".
 
         Args:
             source: its tokens as the model received them; the text, if there is only one. Tokens
@@ -211,6 +213,7 @@ class Capture:
                 `decoder_input_ids` or `labels` of a decoder; `labels` are the tokens written.
             batch_index: which item of the batch.
             call: index of the call of each module; all by default.
+            modules: names or patterns such as "decoder.*"; all by default.
             title: for pictures.
             gold: reference alignment, as (source word, target word).
 
@@ -218,8 +221,8 @@ class Capture:
             The trace.
 
         Raises:
-            RegardError: if nothing was captured, the tokens are not as many as the model's, or
-                `tokenizer` and `inputs` are not given together.
+            RegardError: if nothing was captured, the tokens are not as many as the model's in all
+                layers, or `tokenizer` and `inputs` are not given together.
 
         Example:
             >>> import torch, regard
@@ -236,7 +239,8 @@ class Capture:
             if source is not None or target is not None or written is not None:
                 raise RegardError("give either tokens, or a tokenizer and inputs")
             source, target, written = tokens_of_inputs(tokenizer, inputs, batch_index)
-        records = [record for record in self if call in (None, record.call)]
+        selected = self._named(modules)
+        records = [record for record in selected if call in (None, record.call)]
         if not records:
             raise RegardError(f"no module has a call {call}")
         return build_trace(records, source, target, written, batch_index, title, self.model, gold)
@@ -266,6 +270,16 @@ class Capture:
     def _explain_nothing(self) -> str:
         patterns = ", ".join(self._patterns)
         return self.omissions.explain_nothing(self.model, patterns, has_run=self.num_functions > 0)
+
+    def _named(self, modules: str | Sequence[str] | None) -> list[CapturedAttention]:
+        """Return the records of some modules, by name or pattern."""
+        patterns = (modules,) if isinstance(modules, str) else modules
+        if patterns is None:
+            return self._records
+        for pattern in patterns:
+            if not any(fnmatchcase(name, pattern) for name in self.module_names):
+                raise unknown_name("captured module", pattern, self.module_names)
+        return [x for x in self if any(fnmatchcase(x.name, pattern) for pattern in patterns)]
 
     def _selects(self, name: str) -> bool:
         """Return whether a module is to be captured."""

@@ -51,7 +51,7 @@ def build_trace(
                 f"{record.name}, but it is {batch_index}"
             )
     given = name_given(records, source, target, written is not None)
-    axes = [choose_lists(record, records, given) for record in records]
+    axes = choose_lists(records, given)
     users_own = [tokens for tokens in (source, target) if isinstance(tokens, TokenList)]
     maps = [
         _build_map(record, batch_index, names, given.query_inputs)
@@ -81,8 +81,13 @@ def _without_windows(record: CapturedAttention, batch_index: int) -> CapturedAtt
             "back to positions; watch with keep='all'"
         )
     batch_size = len(weights)
-    whole = windows_to_positions(record, weights[min(batch_index, batch_size - 1)])
-    return record.with_weights(whole[None].expand(batch_size, -1, -1, -1))
+    item = min(batch_index, batch_size - 1)
+    whole = windows_to_positions(record, weights[item])
+    norms = _norms_at_positions(record, item)
+    return record.with_weights(
+        whole[None].expand(batch_size, -1, -1, -1),
+        value_norms=None if norms is None else norms[None].expand(batch_size, -1, -1),
+    )
 
 
 def windows_to_positions(record: CapturedAttention, item: Tensor) -> Tensor:
@@ -99,11 +104,33 @@ def _window_positions(
 ) -> tuple[Tensor, Tensor, tuple[int, int]]:
     """Return positions (window, row) of queries and keys; window after window if unknown."""
     axes = record.axes
+    windows, _, *sizes = item.shape
     if axes.query_positions is None or axes.key_positions is None or axes.num_positions is None:
-        windows, _, *sizes = item.shape
         queries, keys = (torch.arange(windows * n, device="cpu").view(windows, n) for n in sizes)
         return queries, keys, (windows * sizes[0], windows * sizes[1])
-    return axes.query_positions, axes.key_positions, axes.num_positions
+    queries, keys, counts = axes.query_positions, axes.key_positions, axes.num_positions
+    real = queries[queries >= 0]
+    if len(real.unique()) == len(real):
+        return queries, keys, counts
+    # each window has the same queries, and a context of its own for each of them
+    if record.kind != "cross" and queries.shape == keys.shape:
+        return keys, keys, (counts[1], counts[1])
+    queries = torch.arange(windows * sizes[0], device="cpu").view(windows, sizes[0])
+    return queries, keys, (windows * sizes[0], counts[1])
+
+
+def _norms_at_positions(record: CapturedAttention, index: int) -> Tensor | None:
+    """Return the norms (head, key) of one item's values; None if windows differ in them."""
+    if record.value_norms is None:
+        return None
+    item: Tensor = record.value_norms.unflatten(0, (-1, record.num_windows))[index]
+    _, keys, lengths = _window_positions(record, item[:, :, None])
+    whole = item.new_zeros(item.shape[1], lengths[1] + 1)  # the last is padding
+    for own_keys, norms in zip(keys, item, strict=True):
+        whole[:, own_keys] = norms
+    is_real = (keys >= 0)[:, None].expand_as(item)
+    again = whole[:, keys].transpose(0, 1)
+    return whole[:, :-1] if torch.allclose(again[is_real], item[is_real]) else None
 
 
 def _build_map(
@@ -125,7 +152,7 @@ def _build_map(
         call=record.call,
         call_site=record.call_site,
         value_norms=_value_norms(record, batch_index),
-        query_inputs=query_inputs if record.kind == "cross" else None,
+        query_inputs=query_inputs if names.queries == "target" else None,
     )
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from regard.capture.records import CapturedAttention
-from regard.errors import wrong_type
+from regard.errors import RegardError, wrong_type
 from regard.trace import TokenList
 
 Tokens = TokenList | Sequence[str] | None
@@ -41,7 +41,8 @@ class GivenTokens(NamedTuple):
 
 def name_given(records: Records, source: Tokens, target: Tokens, has_written: bool) -> GivenTokens:
     """Name the given lists "source" and "target", or "text" if there is one text only."""
-    has_two_texts = target is not None or _has_cross(records)
+    is_pair = _has_cross(records) and not _are_stages(records)
+    has_two_texts = target is not None or is_pair
     is_causal = any(record.kind == "causal" for record in records)  # not seen in a single step
     predicts_next = _has_cross(records) and (is_causal or has_written)
     decoder = "decoder_input" if target is not None and predicts_next else "target"
@@ -93,20 +94,76 @@ def _has_cross(records: Records) -> bool:
     return any(record.kind == "cross" for record in records)
 
 
-def choose_lists(record: CapturedAttention, records: Records, given: GivenTokens) -> TokenLists:
-    """Choose the token lists of a map; lists that are not given are matched by length."""
+def choose_lists(records: Records, given: GivenTokens) -> list[TokenLists]:
+    """Choose the token lists of every map; lists that are not given are matched by length.
+
+    Raises:
+        RegardError: if given tokens fit some of the maps only.
+    """
+    axes = [_sides(record, records, given) for record in records]
+    lengths: dict[str, list[int]] = {}
+    for record, names in zip(records, axes, strict=True):
+        for name, length in zip(names, num_tokens(record), strict=True):
+            lengths.setdefault(name, []).append(length)
+    for name, tokens in given.lists.items():
+        if len(set(lengths.get(name, ()))) > 1:
+            _check_fit(name, len(tokens), records, axes)
+    return [
+        TokenLists(*(_with_length(x, n, lengths[x]) for x, n in zip(names, counts, strict=True)))
+        for names, counts in zip(axes, map(num_tokens, records), strict=True)
+    ]
+
+
+def _sides(record: CapturedAttention, records: Records, given: GivenTokens) -> TokenLists:
+    """Return which text the queries and the keys of a map are from."""
+    if _are_stages(records) and given.decoder not in given.lists:
+        return TokenLists("text", "text")
     if record.kind == "cross":
-        names = TokenLists("target", "source")
-    elif given.decoder in given.lists or _has_cross(records):
+        return TokenLists("target", "source")
+    if given.decoder in given.lists or _has_cross(records):
         name = "source" if _is_over_source(record, records) else given.decoder
-        names = TokenLists(name, name)
-    else:
-        names = TokenLists("text", "text")
-    counts = num_tokens(record)
-    sized = (
-        _with_length(name, n, records, given.lists) for name, n in zip(names, counts, strict=True)
+        return TokenLists(name, name)
+    return TokenLists("text", "text")
+
+
+def _are_stages(records: Records) -> bool:
+    """Return whether cross-attention is between stages of one input, which differ in length.
+
+    The queries of one stage are then the keys of another, as in a pyramid of downsampled images or
+    where latent vectors read an input and write an output.
+    """
+    sizes = [num_tokens(record) for record in records if record.kind == "cross"]
+    if any(queries == keys for queries, keys in sizes):
+        return False
+    return not {queries for queries, _ in sizes}.isdisjoint(keys for _, keys in sizes)
+
+
+def _with_length(name: str, length: int, lengths: Sequence[int]) -> str:
+    """Add the length to a name, unless it is the first of this name."""
+    return name if length == lengths[0] else f"{name} of {length}"
+
+
+def _check_fit(name: str, count: int, records: Records, axes: Sequence[TokenLists]) -> None:
+    """Raise a `RegardError` that lists the maps of several lengths that a given list fits."""
+    fitting, others = [], []
+    for record, names in zip(records, axes, strict=True):
+        own = zip(("keys", "queries"), names[::-1], num_tokens(record)[::-1], strict=True)
+        sizes = {n: axis for axis, list_name, n in own if list_name == name}
+        wrong = [f"{n} {axis}" for n, axis in sizes.items() if n != count]
+        if wrong:
+            others.append(f"{record.name} ({wrong[-1]})")
+        elif sizes:
+            fitting.append(record.name)
+    fits = f"fit {_shortened(fitting)}, but not" if fitting else "do not fit"
+    raise RegardError(
+        f"{count} {name} tokens {fits} {_shortened(others)}; select layers with modules=, or omit "
+        "the tokens to number all positions"
     )
-    return TokenLists(*sized)
+
+
+def _shortened(names: Sequence[str]) -> str:
+    rest = f" and {len(names) - 2} more" if len(names) > 2 else ""
+    return ", ".join(names[:2]) + rest
 
 
 def _is_over_source(record: CapturedAttention, records: Records) -> bool:
@@ -133,17 +190,6 @@ def num_tokens(record: CapturedAttention) -> tuple[int, int]:
         end = record.offset + record.num_queries
         return end, min(keys, end)
     return record.num_queries, keys
-
-
-def _with_length(
-    name: str, length: int, records: Records, given_lists: dict[str, TokenList]
-) -> str:
-    """Add the length to the name "text" where there are texts of several lengths."""
-    if name in given_lists or name != "text":
-        return name
-    usual = next((num_tokens(x)[0] for x in records if x.kind != "cross"), length)
-    is_only = {n for record in records for n in num_tokens(record)} == {length}
-    return name if is_only or length == usual else f"text of {length}"
 
 
 def build_lists(

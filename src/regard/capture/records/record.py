@@ -150,7 +150,9 @@ class CapturedAttention:
             is_lower = weights is not None and is_causal(weights != 0, 0, self.extra_keys)
             self.kind, self.offset = ("causal" if is_lower else "self"), 0
 
-    def with_weights(self, weights: Tensor) -> "CapturedAttention":
+    def with_weights(
+        self, weights: Tensor, value_norms: Tensor | None = None
+    ) -> "CapturedAttention":
         """Return a record of the same module with other weights (batch, head, query, key)."""
         return replace(
             self,
@@ -160,7 +162,7 @@ class CapturedAttention:
             batch_size=weights.shape[0],
             num_queries=weights.shape[2],
             num_keys=weights.shape[3],
-            value_norms=None,
+            value_norms=value_norms,
             fully_masked_keys=None,
             vectors=None,
             _parts=[weights],
