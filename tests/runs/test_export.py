@@ -1,5 +1,6 @@
 """Exported runs work without regard."""
 
+import ast
 import json
 import re
 import subprocess
@@ -14,6 +15,7 @@ from regard.data import Tokenizer, train_tokenizer
 from regard.data.vocabulary import to_library_tokenizer
 from regard.models import build
 from regard.runs import Run, export_ctranslate2, export_run
+from regard.runs import export as export_module
 from regard.runs.export import alignment_head
 
 TEXT = "The old cat sees the dog."
@@ -77,6 +79,36 @@ def test_export_to_a_folder_with_files_is_refused(tiny_run, tmp_path, unchecked,
     with pytest.raises(regard.RegardError, match="must be a new or empty folder"):
         export_run(regard.load(tiny_run), tmp_path, to)
     assert (tmp_path / "note.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_failed_export_leaves_a_folder_as_it_was(tiny_run, tmp_path, monkeypatch, exists):
+    out = tmp_path / "out"
+    if exists:
+        out.mkdir(mode=0o750)
+    save = export_module.save_onnx
+
+    def fail(model, folder):
+        save(model, folder)
+        (folder / "part").mkdir()
+        raise regard.RegardError("the disk is full")
+
+    monkeypatch.setattr(export_module, "save_onnx", fail)
+    with pytest.raises(regard.RegardError, match="the disk is full"):
+        export_run(regard.load(tiny_run), out, "onnx")
+    assert out.exists() == exists
+    if exists:
+        assert not list(out.iterdir()) and out.stat().st_mode & 0o777 == 0o750
+
+
+@pytest.mark.parametrize("to", ["ctranslate2", "onnx"])
+def test_folder_name_is_no_code_in_the_readme(tiny_run, tmp_path, unchecked, to):
+    out = tmp_path / 'a"); print("b'
+    export_run(regard.load(tiny_run), out, to)
+    readme = (out / "README.md").read_text("utf-8")
+    code = readme.partition("```python\n")[2].partition("```")[0]
+    names = [node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)]
+    assert out.name in names
 
 
 @pytest.mark.parametrize("to", ["ctranslate2", "onnx", "html"])

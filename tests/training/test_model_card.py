@@ -35,3 +35,14 @@ def test_markup_in_translations_is_escaped(folder):
     card = write_card(folder, translations, translations)
     assert " on 1 pair |" in card
     assert "| \\<script\\>\\|\\*bold\\* |" in card
+
+
+def test_markup_and_spaces_in_names_are_escaped(tmp_path):
+    folder = RunFolder(tmp_path / "a <b>|*run*\n# x")
+    origin = {"texts": ["<script>.tsv"], "fingerprints": ["f"], "pairs": 2}
+    folder.write_settings(RunConfig(), origin)
+    card = write_card(folder, ["a"], ["b"])
+    assert card.startswith("# a \\<b\\>\\|\\*run\\*\\\\n\\# x\n")
+    assert " on \\<script\\>.tsv (2 pairs)" in card.replace("with regard", "")
+    (command,) = [line for line in card.splitlines() if line.startswith("    regard translate")]
+    assert command == f"    regard translate '{tmp_path}/a <b>|*run*\\n# x' \"a sentence\""

@@ -3,6 +3,7 @@
 import re
 from unicodedata import category
 
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>|#])")
 # Zero-width (non-)joiners shape Persian and Indic words and emoji, and are harmless.
 _JOINERS = "\u200c\u200d"
 _COLOUR = r"[34]8;(?:5;\d{1,3}|2(?:;\d{1,3}){3})"
@@ -49,6 +50,16 @@ def escape_drawing(text: str) -> str:
     return "".join(
         part if n % 2 else escape_control(part, keep="\n") for n, part in enumerate(parts)
     )
+
+
+def escape_markdown(text: str) -> str:
+    r"""Escape Markdown, HTML and control characters, in a heading or a cell of a table.
+
+    Example:
+        >>> escape_markdown("*<b>|\\n")
+        '\\*\\<b\\>\\|\\\\n'
+    """
+    return _MARKDOWN.sub(r"\\\1", escape_control(text))
 
 
 def shorten(value: object, limit: int = 60) -> str:

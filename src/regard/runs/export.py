@@ -1,11 +1,13 @@
 """Export of a run for programs that do not use regard."""
 
+import json
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from regard._support import files
+from regard._support.text import escape_markdown
 from regard.analysis import best_alignment_head
 from regard.data import BOS, EOS, PAD, EncodedPairs, to_library_tokenizer
 from regard.data.phrasebook import AlignedPair, load_phrasebook
@@ -25,8 +27,8 @@ A translation model for [CTranslate2](https://opennmt.net/CTranslate2/), exporte
 
 ```python
 import ctranslate2, tokenizers
-translator = ctranslate2.Translator("{folder}")
-source, target = (tokenizers.Tokenizer.from_file("{folder}/" + name) for name in {files})
+translator = ctranslate2.Translator({folder})
+source, target = (tokenizers.Tokenizer.from_file({folder} + "/" + name) for name in {files})
 result = translator.translate_batch([source.encode("{example}").tokens], beam_size={beam_size}, \
 length_penalty={length_penalty})
 print(target.decode([target.token_to_id(token) for token in result[0].hypotheses[0]]))
@@ -42,8 +44,8 @@ A translation model in [ONNX](https://onnx.ai), exported by regard: `encoder.onn
 
 ```python
 import numpy, onnxruntime, tokenizers
-encoder, decoder = (onnxruntime.InferenceSession("{folder}/" + name) for name in {graphs})
-source, target = (tokenizers.Tokenizer.from_file("{folder}/" + name) for name in {files})
+encoder, decoder = (onnxruntime.InferenceSession({folder} + "/" + name) for name in {graphs})
+source, target = (tokenizers.Tokenizer.from_file({folder} + "/" + name) for name in {files})
 ids = source.encode("{example}").ids
 lengths = numpy.array([len(ids)])
 outputs = encoder.run(None, {{"source": numpy.array([ids]), "lengths": lengths}})
@@ -209,16 +211,27 @@ def export_html(run: Run, out: Path, quantization: str = "float16") -> str:
 
 @contextmanager
 def _new_folder(out: Path) -> Iterator[None]:
-    """Create a folder, which must be new or empty; remove it if what follows fails."""
+    """Create a folder, which must be new or empty; leave it so if what follows fails."""
     with files.wrap_os_errors(out):
-        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        is_new = not out.exists()
+        if not is_new and (not out.is_dir() or any(out.iterdir())):
             raise RegardError(f"{out} must be a new or empty folder, but it has files")
         out.mkdir(parents=True, exist_ok=True)
     try:
         yield
     except BaseException:
-        shutil.rmtree(out, ignore_errors=True)
+        for path in [out] if is_new else list(out.iterdir()):
+            _remove(path)
         raise
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it, as far as it can be removed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
 
 
 def alignment_head(run: Run, num_pairs: int = ALIGNMENT_PAIRS) -> tuple[int, int] | None:
@@ -283,8 +296,8 @@ def _ctranslate2_readme(
 ) -> str:
     line = _alignment_line(head)
     return README_CTRANSLATE2.format(
-        name=run.name,
-        folder=out.name,
+        name=escape_markdown(run.name),
+        folder=json.dumps(out.name),
         files=names,
         example="A sentence.",
         beam_size=run.settings.search.beam_size,
@@ -296,8 +309,8 @@ def _ctranslate2_readme(
 def _onnx_readme(run: Run, out: Path, names: tuple[str, str], inputs: dict[str, str]) -> str:
     rows = [f"| `{name}` | {shape} | of the encoder's outputs |" for name, shape in inputs.items()]
     return README_ONNX.format(
-        name=run.name,
-        folder=out.name,
+        name=escape_markdown(run.name),
+        folder=json.dumps(out.name),
         files=names,
         graphs=("encoder.onnx", "decoder.onnx"),
         example="A sentence.",

@@ -1,16 +1,16 @@
 """The model card of a run: its README.md, with data, settings, metrics and examples."""
 
+import shlex
 from collections.abc import Sequence
 
 from regard._support.progress import format_duration
-from regard._support.text import count
+from regard._support.text import count, escape_control, escape_markdown
 from regard.evaluation import bleu, exact_match, is_chinese, perplexity
 from regard.runs import RunFolder
 from regard.training.checkpoint_averaging import SelectedParameters
 from regard.training.train_state import TrainState
 
 MAX_EXAMPLES = 5
-MARKDOWN = "\\`*_[]<>|#"  # characters to escape
 
 TEMPLATE = """\
 # {name}
@@ -47,16 +47,16 @@ def model_card(
     """Return the model card as Markdown."""
     config, origin = folder.read_settings()
     card = TEMPLATE.format(
-        name=folder.path.resolve().name,
-        path=folder.path,
-        texts=", ".join(origin["texts"]),
+        name=escape_markdown(folder.path.resolve().name),
+        path=escape_control(shlex.quote(str(folder.path))),
+        texts=", ".join(map(escape_markdown, origin["texts"])),
         pairs=count(origin["pairs"], "pair"),
         kind=config.model.kind,
         layers=count(config.model.layers, "layer"),
         width=config.model.width,
         steps=count(state.step, "step"),
         time=format_duration(state.seconds),
-        stop_reason=state.stop_reason,
+        stop_reason=escape_markdown(state.stop_reason),
         selection=selection.name,
         loss=selection.result.loss,
         perplexity=perplexity(selection.result.loss),
@@ -65,11 +65,6 @@ def model_card(
         translated=count(len(translations), "pair"),
     )
     examples = zip(translations[:MAX_EXAMPLES], references[:MAX_EXAMPLES], strict=True)
-    return card + "".join(f"| {_escape(text)} | {_escape(ref)} |\n" for text, ref in examples)
-
-
-def _escape(text: str) -> str:
-    """Escape Markdown and HTML in a table cell."""
-    for character in MARKDOWN:
-        text = text.replace(character, f"\\{character}")
-    return text
+    return card + "".join(
+        f"| {escape_markdown(text)} | {escape_markdown(ref)} |\n" for text, ref in examples
+    )
