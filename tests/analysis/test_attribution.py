@@ -414,3 +414,41 @@ def test_inputs_without_vectors_are_refused(method):
 
     with pytest.raises(RegardError, match="that an embedding reads, or vectors .* there are none"):
         analysis.attribute(Constant().eval(), TOKENS, first_state, method=method)
+
+
+class WeightsInParts(nn.Module):
+    """Attention whose weights are multiplied with the values whole, or in two parts."""
+
+    def __init__(self, axis=None):
+        super().__init__()
+        self.axis = axis
+        self.qkv = nn.Linear(12, 36)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).unflatten(-1, (3, 3, 4)).permute(2, 0, 3, 1, 4)
+        weights = (q @ k.mT).softmax(-1)
+        if self.axis is None:
+            return (weights @ v).sum(1)
+        parts = weights.split([2, weights.shape[self.axis] - 2], dim=self.axis)
+        if self.axis == 2:
+            return torch.cat([part @ v for part in parts], dim=2).sum(1)
+        sizes = [part.shape[self.axis] for part in parts]
+        values = v.split(sizes, dim=1 if self.axis == 1 else 2)
+        products = [part @ value for part, value in zip(parts, values, strict=True)]
+        return (torch.cat(products, dim=1) if self.axis == 1 else sum(products)).sum(1)
+
+
+@pytest.mark.parametrize("method", ["gradient_x_weight", "value_norm"])
+@pytest.mark.parametrize("axis", [1, 2, 3])
+def test_parts_of_one_softmax_have_the_attribution_of_the_whole(axis, method):
+    torch.manual_seed(0)
+    whole, parts = WeightsInParts().eval(), WeightsInParts(axis).eval()
+    parts.load_state_dict(whole.state_dict())
+    x, found = torch.randn(2, 5, 12), []
+    for model in (whole, parts):
+        trace = analysis.attribute(
+            model, x, lambda y: (y[1] ** 2).sum(), method=method, batch_index=1
+        )
+        (attention_map,) = trace.maps
+        found.append(attention_map.weights)
+    np.testing.assert_allclose(found[1], found[0], atol=1e-5)

@@ -14,7 +14,8 @@ from capture.test_patterns import collect_truth, has_probe, probe
 def _is_probed(pattern):
     """Return whether the weights of a pattern show in its output, position by position."""
     is_sure = pattern.expected.kinds and not pattern.expected.is_open and not pattern.steps
-    return is_sure and not pattern.train and has_probe(pattern, pattern.build())
+    is_whole = pattern.theme != "parts"
+    return is_sure and is_whole and not pattern.train and has_probe(pattern, pattern.build())
 
 
 PROBED = {name: pattern for name, pattern in PATTERNS.items() if _is_probed(pattern)}
@@ -54,3 +55,17 @@ def test_one_edge_of_one_head_is_removed(pattern):
     expected = truth.clone()
     expected[:, -1, 1, 0] = 0
     torch.testing.assert_close(shown, expected, atol=2e-5, rtol=0, check_dtype=False)
+
+
+IN_PARTS = {name: x for name, x in PATTERNS.items() if x.theme == "parts" and "-" not in name}
+
+
+@pytest.mark.parametrize("pattern", IN_PARTS.values(), ids=IN_PARTS)
+def test_weights_that_are_multiplied_in_parts_are_refused(pattern):
+    model = pattern.build()
+    with (
+        pytest.raises(regard.RegardError, match="splits its weights and multiplies each part"),
+        regard.edit(model) as edits,
+    ):
+        edits["*"].scale(temperature=2.0)
+        pattern.run(model, *pattern.inputs())

@@ -11,6 +11,7 @@ from torch import Tensor
 from regard.capture.call_site import CallSite, ModelCall
 from regard.capture.capture_table import plural, table_lines
 from regard.capture.hf_tokens import tokens_of_inputs
+from regard.capture.layout import CallAxes
 from regard.capture.omissions import Omissions
 from regard.capture.recognised import RecognisedAttention
 from regard.capture.records import CapturedAttention, Keep, classify, classify_windows
@@ -56,8 +57,8 @@ class Capture:
         # by module and line: records that a step may continue, latest first, and their number
         self._open: dict[tuple[str, str], deque[CapturedAttention]] = {}
         self._num_calls: dict[tuple[str, str], int] = {}
-        # by module, softmaxes and keys: what was applied to weights that were recorded
-        self._multiplied: dict[tuple[object, ...], list[tuple[str, ...]]] = {}
+        # by module and softmaxes: the weights that were multiplied with values
+        self._multiplied: dict[tuple[str, frozenset[int]], list[CallAxes]] = {}
 
     def add(self, attention: RecognisedAttention, model_call: ModelCall | None = None) -> None:
         """Record a call, as the next step or chunk of an earlier one or on its own.
@@ -70,11 +71,14 @@ class Capture:
         if not self._selects(name):
             self.omissions.excluded[name] = None
             return
-        if axes.roots and axes.part is None:
-            known = self._multiplied.setdefault((name, axes.roots, axes.key_range), [])
-            if any(set(applied) <= set(axes.applied) for applied in known):
+        if axes.roots:
+            known = self._multiplied.setdefault((name, axes.roots), [])
+            if any(axes.are_within(others) for others in known):
                 return  # the module multiplied these very weights with other values before
-            known.append(axes.applied)
+            is_part = bool(known) and self._append_part(attention)
+            known.append(axes)
+            if is_part:
+                return
         candidates = self._open.setdefault(_key(attention), deque(maxlen=MAX_OPEN_RECORDS))
         if not _continue_record(candidates, attention, model_call):
             record = self._new_record(attention)
@@ -82,6 +86,16 @@ class Capture:
             self._records.append(record)
             candidates.appendleft(record)
             self._num_calls[_key(attention)] = record.call + 1
+
+    def _append_part(self, attention: RecognisedAttention) -> bool:
+        """Append a call to the record of other parts of its softmax; False if there is none."""
+        name, axes = attention.site.module_name, attention.axes
+        same_rows = attention.same_rows is not False
+        return any(
+            record.append_part(attention.call, axes, same_rows)
+            for record in reversed(self._records)
+            if record.name == name and record.axes.roots == axes.roots
+        )
 
     def _new_record(self, attention: RecognisedAttention) -> CapturedAttention:
         call, key, kind = attention.call, _key(attention), _kind(attention)
@@ -117,6 +131,7 @@ class Capture:
     def close(self) -> None:
         """Drop the state used to recognise generation steps."""
         self._open.clear()
+        self._multiplied.clear()
         for record in self:
             record.release()
 
@@ -317,9 +332,6 @@ def _continue_record(
     for record in candidates:
         if record.is_followed_by(call, axes):
             record.append_chunk(call, axes, same_rows is not False)
-            return True
-        if record.has_other_part(call, axes):
-            record.append_part(call, axes)
             return True
         if record.continues(call, kind, model_call) or (
             same_rows and record.continues(call, "causal", model_call)

@@ -143,15 +143,16 @@ def _from_context(call: CapturedCall, by_head: ToWeights) -> ToWeights:
 
 
 def _join(record: CapturedAttention, parts: Sequence[tuple[_Part, Tensor | None]]) -> Tensor:
-    """Join the gradients of a record's steps along the queries."""
+    """Join the gradients of a record's steps or parts."""
     weights = record.flat_weights
     assert weights is not None, "kept in full"
     rows = []
     for part, gradient in parts:
         gradient = torch.zeros_like(part.tensor) if gradient is None else gradient
         rows.append(part.to_weights(gradient).cpu())
-    width = weights.shape[-1]
-    rows = [pad(x, (0, max(0, width - x.shape[-1])))[..., :width] for x in rows]
+    if record.joined_axis != 3:
+        width = weights.shape[-1]
+        rows = [pad(x, (0, max(0, width - x.shape[-1])))[..., :width] for x in rows]
     joined = torch.cat(rows, record.joined_axis)
     if joined.shape != weights.shape:
         raise RegardError(

@@ -11,6 +11,7 @@ from regard.capture.attention_mode import AttentionMode
 from regard.capture.call_site import ModuleNames
 from regard.capture.calls import CapturedCall, edited_weights, register_edited_weights
 from regard.capture.functions import function_name, python_twin
+from regard.capture.layout import CallAxes, Part
 from regard.capture.modes import (
     compiled_models_run_eagerly,
     is_isolated,
@@ -196,18 +197,29 @@ class EditMode(AttentionMode):
         multiplication = match.multiplication
         weights = match.operand if multiplication is None else multiplication.weights
         is_again = latest is not None and (name, match.roots) == (latest.name, latest.roots)
+        is_mixed = is_again and latest is not None and latest.part != match.part
+        if match.part in ("query", "key") or is_mixed:
+            raise _in_parts(name)
         if match.part is not None or latest is None or not is_again:
             arrange = match.to_weights if multiplication is None else multiplication.arrange
             elements = arrange(_elements(weights))
             self._latest_product = _FirstProduct(
-                name, match.roots, attention.call, weights, elements
+                name, match.roots, attention.call, weights, elements, attention.axes, match.part
             )
             return attention.call, elements
         if latest.weights is not weights:
+            if attention.axes.region != latest.axes.region:
+                raise _in_parts(name)
             raise RegardError(
                 f"{name} multiplies its weights twice, in different layouts, which cannot be edited"
             )
         return latest.call, latest.elements
+
+
+def _in_parts(name: str) -> RegardError:
+    return RegardError(
+        f"{name} splits its weights and multiplies each part with values, which cannot be edited"
+    )
 
 
 class _FirstProduct(NamedTuple):
@@ -218,6 +230,8 @@ class _FirstProduct(NamedTuple):
     call: CapturedCall
     weights: Tensor
     elements: Tensor
+    axes: CallAxes
+    part: Part | None
 
 
 def _product_of(

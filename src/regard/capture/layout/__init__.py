@@ -5,7 +5,7 @@
 `fused.py` does both for calls of a fused kernel.
 """
 
-from regard.capture.layout.call_axes import PLAIN_AXES, CallAxes, call_axes
+from regard.capture.layout.call_axes import PLAIN_AXES, CallAxes, Part, call_axes
 from regard.capture.layout.fused import FusedLayout
 from regard.capture.layout.roles import (
     ROLES,
@@ -24,6 +24,7 @@ __all__ = [
     "CallAxes",
     "FusedLayout",
     "Layout",
+    "Part",
     "Piece",
     "Role",
     "RowRange",

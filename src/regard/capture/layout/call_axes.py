@@ -1,6 +1,6 @@
 """What is known about the axes of one call besides its weights: windows, positions, doubts."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Literal
 
@@ -9,6 +9,8 @@ from torch import Tensor
 
 from regard.capture.axes import Origin, positions
 from regard.capture.layout.roles import Layout, Role, RowRange
+
+Part = Literal["batch", "head", "query", "key"]
 
 
 def row_positions(layout: Layout, role: Role) -> tuple[Tensor, int] | None:
@@ -46,13 +48,13 @@ class CallAxes:
         key_positions: (window, key).
         num_positions: number of positions of queries and keys, if these are known.
         is_over_same_rows: whether queries and keys are rows of the same axis.
-        span: the range of rows that the queries cover, to join chunks of one call.
+        spans: the ranges of rows, items and heads, to join chunks of one call.
         uncertain: axes whose role is a convention rather than known.
         normaliser: the function that made weights of scores.
         applied: names of what was applied to the weights after it.
-        key_range: number of keys and the first of them, for each axis that they are from.
+        region: which part of the axes of the softmax these weights are; empty for all of it.
         roots: the softmaxes that the weights come from, by number.
-        part: "batch" or "head" if these are the weights of one item or head of the softmax.
+        part: the axis of the softmax that these weights are a single item of, if they are.
     """
 
     num_windows: int = 1
@@ -60,13 +62,30 @@ class CallAxes:
     key_positions: Tensor | None = None
     num_positions: tuple[int, int] | None = None
     is_over_same_rows: bool = False
-    span: RowRange | None = None
+    spans: dict[Role, RowRange] = field(default_factory=dict)
     uncertain: tuple[str, ...] = ()
     normaliser: str = "softmax"
     applied: tuple[str, ...] = ()
-    key_range: tuple[tuple[int, int], ...] = ()
+    region: frozenset[tuple[int, int, int, int]] = frozenset()
     roots: frozenset[int] = frozenset()
-    part: Literal["batch", "head"] | None = None
+    part: Part | None = None
+
+    @property
+    def span(self) -> RowRange | None:
+        """The range of rows that the queries cover, if it is contiguous."""
+        found = self.spans.get("query")
+        return found if found is not None and found.stride == 1 else None
+
+    def are_within(self, others: "CallAxes") -> bool:
+        """Return whether weights of the same softmax are a part of others, or the same."""
+        if self.part is not None or others.part is not None:
+            return False
+        own = {origin: (start, end, stride) for origin, start, end, stride in self.region}
+        for origin, first, end, stride in others.region:
+            start, stop, step = own.get(origin, (-1, -1, -1))
+            if step != stride or start < first or stop > end or (start - first) % stride:
+                return False
+        return set(others.applied) <= set(self.applied)
 
 
 PLAIN_AXES = CallAxes()
@@ -79,27 +98,26 @@ def call_axes(
     applied: tuple[str, ...] = (),
 ) -> CallAxes:
     """Derive the axes of a call from the layouts of its weights and values."""
-    keys = [p for p in layout.pieces if p.role == "key"]
     axes = CallAxes(
         layout.size("window"),
         is_over_same_rows=bool(_roots(layout, "query") & _roots(layout, "key")),
-        span=layout.span(),
+        spans=layout.spans(),
         uncertain=layout.uncertain,
         normaliser=normaliser,
         applied=applied,
-        key_range=tuple((p.factor.size, p.factor.start) for p in keys if p.factor),
+        region=layout.region(),
     )
     if axes.num_windows == 1:
         return axes
     queries = row_positions(layout, "query")
-    columns = None if values is None else row_positions(values, "key")
-    if queries is None or columns is None or len(columns[0]) != len(queries[0]):
+    keys = None if values is None else row_positions(values, "key")
+    if queries is None or keys is None or len(keys[0]) != len(queries[0]):
         return axes
     return replace(
         axes,
         query_positions=queries[0],
-        key_positions=columns[0],
-        num_positions=(queries[1], columns[1]),
+        key_positions=keys[0],
+        num_positions=(queries[1], keys[1]),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from regard.capture.axes import Axes, Factor, Origin
+from regard.capture.axes import Axes, Factor, Origin, merged
 from regard.capture.functions import Letters
 
 Role = Literal["batch", "window", "head", "query", "key", "value"]
@@ -62,24 +62,44 @@ class Layout:
         shape = [self.size("batch") * self.size("window"), *(self.size(x) for x in roles[2:])]
         return split.permute(order).reshape(shape)
 
-    def span(self) -> "RowRange | None":
-        """Return the range of rows that the queries cover, if it is contiguous."""
-        factors = [p.factor for p in self.pieces if p.role == "query" and p.factor is not None]
-        if len(factors) != 1 or self.size("window") > 1:
-            return None
-        (factor,) = factors
-        return (
-            RowRange(factor.origin.root, factor.start, factor.size) if factor.stride == 1 else None
-        )
+    def spans(self) -> "dict[Role, RowRange]":
+        """Return the ranges of rows, items and heads, of the roles that have a single one."""
+        if self.size("window") > 1:
+            return {}
+        found: dict[Role, RowRange] = {}
+        for role in ("batch", "head", "query", "key"):
+            axis = merged(tuple(p.factor for p in self.pieces if p.role == role and p.factor))
+            if len(axis) == 1:
+                (factor,) = axis
+                found[role] = RowRange(factor.origin.root, factor.start, factor.size, factor.stride)
+        return found
+
+    def region(self) -> "frozenset[tuple[int, int, int, int]]":
+        """Return which part of the origins of its axes a tensor has.
+
+        For each origin that it has a part of: its identity, first index, end and stride.
+        """
+        by_origin: dict[Origin, list[Factor]] = {}
+        for piece in self.pieces:
+            if piece.factor is not None:
+                by_origin.setdefault(piece.factor.origin, []).append(piece.factor)
+        found = set()
+        for origin, factors in by_origin.items():
+            start, stride = sum(f.start for f in factors), min(f.stride for f in factors)
+            end = start + prod(f.size for f in factors) * stride
+            if (start, end, stride) != (0, origin.size, 1):
+                found.add((id(origin), start, end, stride))
+        return frozenset(found)
 
 
 @dataclass(frozen=True, slots=True)
 class RowRange:
-    """A contiguous range of the rows of an origin."""
+    """A range of the rows of an origin, contiguous unless there is a stride."""
 
     origin: Origin
     start: int
     size: int
+    stride: int = 1
 
 
 def weights_layout(

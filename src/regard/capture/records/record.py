@@ -14,10 +14,11 @@ from regard.capture.calls import (
     QueryKeyVectors,
     SlidingWindowCall,
     is_causal,
-    repeat_groups,
 )
-from regard.capture.layout import PLAIN_AXES, CallAxes, RowRange
+from regard.capture.layout import PLAIN_AXES, CallAxes
 from regard.capture.records.cached_keys import CachedKeys
+from regard.capture.records.keys import masked_in_both, masked_keys, norms_of_values
+from regard.capture.records.parts import PART_ROLES, continued_axis, joined_span
 from regard.capture.records.summary import join_summaries, summarize_call
 from regard.trace import TOP_KEYS, Kind
 from regard.trace.block_summary import TensorSummary
@@ -48,7 +49,7 @@ class CapturedAttention:
     extra_keys: int = 0  # keys at the end that are no positions
     axes: CallAxes = PLAIN_AXES
     keep_vectors: bool = False
-    joined_axis: int = -2  # along which steps were joined
+    joined_axis: int = 2  # along which steps and parts were joined
     steps: int = 0
     batch_size: int = 0
     num_queries: int = 0
@@ -80,10 +81,10 @@ class CapturedAttention:
         else:
             weights = call.weights(slice(None), self.heads, slice(None))
             self._parts.append(_with_width(weights, keys).cpu())
-        self.value_norms = _value_norms(call, self.heads)
+        self.value_norms = norms_of_values(call, self.heads)
         if self.keep_vectors:
             self.vectors = self._with_vectors(call.vectors(), dropped)
-        self.fully_masked_keys = _masked_in_both(self.fully_masked_keys, _masked_keys(call))
+        self.fully_masked_keys = masked_in_both(self.fully_masked_keys, masked_keys(call))
         self._keys = CachedKeys(call, min(self._end(), keys), model_call)
 
     def _with_vectors(self, new: QueryKeyVectors | None, dropped: int) -> QueryKeyVectors | None:
@@ -140,11 +141,18 @@ class CapturedAttention:
 
     def append_chunk(self, call: CapturedCall, axes: CallAxes, same_rows: bool) -> None:
         """Append the next queries, which a model computes chunk by chunk."""
-        span = self.axes.span
-        assert span is not None, "the calls follow each other"
         self.append(call)
-        span = RowRange(span.origin, span.start, span.size + call.shape[2])
-        self.axes = replace(self.axes, span=span)
+        self._extend_span(axes, 2, call.shape[2])
+        self._settle_kind(same_rows)
+
+    def _extend_span(self, axes: CallAxes, axis: int, size: int) -> None:
+        """Extend the range of rows along an axis by those of a further call."""
+        role, spans = PART_ROLES[axis], dict(self.axes.spans)
+        span = joined_span(spans.pop(role, None), axes.spans.get(role), size)
+        self.axes = replace(self.axes, spans=spans if span is None else {**spans, role: span})
+
+    def _settle_kind(self, same_rows: bool) -> None:
+        """Classify self-attention again, when parts have become all queries and keys."""
         if same_rows and self.num_queries == self.num_keys - self.extra_keys:
             weights = self.weights
             is_lower = weights is not None and is_causal(weights != 0, 0, self.extra_keys)
@@ -168,31 +176,47 @@ class CapturedAttention:
             _parts=[weights],
         )
 
-    def has_other_part(self, call: CapturedCall, axes: CallAxes) -> bool:
-        """Return whether a call has the next item or head of the same softmax."""
-        same = axes.part is not None and (axes.part, axes.roots) == (
-            self.axes.part,
-            self.axes.roots,
-        )
-        shape = self.batch_size, self.num_heads, self.num_queries, self.num_keys
-        axis = 1 if axes.part == "head" else 0
-        others = [n for n in range(4) if n != axis]
-        return same and not self.is_summarized and all(call.shape[n] == shape[n] for n in others)
+    def append_part(self, call: CapturedCall, axes: CallAxes, same_rows: bool) -> bool:
+        """Append the next items, heads, queries or keys of the same softmax; False if it has none.
 
-    def append_part(self, call: CapturedCall, axes: CallAxes) -> None:
-        """Append the next item or head of a softmax whose contexts are computed one by one."""
-        weights, heads = self.flat_weights, list(range(call.shape[1]))
+        A model may compute the contexts of these one by one.
+        """
+        shape = self.batch_size, self.num_heads, self.num_queries, self.num_keys
+        axis = continued_axis(self.axes, shape, axes, call.shape)
+        if axis is None or (self.steps > 1 and axis != self.joined_axis):
+            return False
+        if axis == 2:
+            self.append_chunk(call, axes, same_rows)
+        elif self.is_summarized or (axis == 1 and len(self.heads) < self.num_heads):
+            return False
+        else:
+            self._join(call, axis)
+            self._extend_span(axes, axis, call.shape[axis])
+            self._settle_kind(same_rows)
+        return True
+
+    def _join(self, call: CapturedCall, axis: int) -> None:
+        """Append the weights of a call, and what is known of its keys, along an axis."""
+        weights, norms, masked = self.flat_weights, self.value_norms, self.fully_masked_keys
         assert weights is not None, "kept in full"
-        self.joined_axis = 1 if axes.part == "head" else 0
-        new = call.weights(slice(None), heads, slice(None)).cpu()
-        self._parts[:] = [torch.cat([weights, new], dim=self.joined_axis)]
-        self.steps += 1
-        if axes.part == "head":
+        heads = list(range(call.shape[1])) if axis == 1 else self.heads
+        new = _with_width(call.weights(slice(None), heads, slice(None)), call.shape[3]).cpu()
+        self._parts[:] = [torch.cat([weights, new], dim=axis)]
+        self.steps, self.joined_axis = self.steps + 1, axis
+        other_norms, other_masked = norms_of_values(call, heads), masked_keys(call)
+        if norms is not None and other_norms is not None:
+            norms = torch.cat([norms, other_norms], dim=min(axis, 2))
+        self.value_norms = None if other_norms is None else norms
+        if axis == 1:
             self.heads = [*self.heads, *(self.num_heads + head for head in heads)]
             self.num_heads += call.shape[1]
+            self.fully_masked_keys = masked_in_both(masked, other_masked)
         else:
-            self.batch_size += call.shape[0]
-        self.value_norms = self.vectors = None  # of a single part
+            self.batch_size += call.shape[0] if axis == 0 else 0
+            self.num_keys += call.shape[3] if axis == 3 else 0
+            if masked is not None:
+                self.fully_masked_keys = torch.cat([masked, other_masked], dim=axis // 3)
+        self.vectors = None  # of a single part
 
     @property
     def normaliser(self) -> str:
@@ -295,29 +319,3 @@ def _with_width(weights: Tensor, width: int) -> Tensor:
     """Return weights of that many keys, without a copy if they have them."""
     missing = width - weights.shape[-1]
     return pad(weights, (0, missing)) if missing > 0 else weights[..., :width]
-
-
-def _value_norms(call: CapturedCall, heads: list[int]) -> Tensor | None:
-    """Return the norm of each value vector (batch, head, key), repeated for grouped heads."""
-    if call.values is None:
-        return None
-    batch, num_heads, _, keys = call.shape
-    norms = torch.linalg.vector_norm(call.values.float(), dim=-1)
-    return repeat_groups(norms, heads, num_heads).expand(batch, len(heads), keys).cpu()
-
-
-def _masked_keys(call: CapturedCall) -> Tensor:
-    """Return the keys (batch, key) masked for all queries; without a mask, none."""
-    masked = call.fully_masked_keys()
-    if masked is None:
-        return torch.zeros(call.shape[0], call.shape[3], dtype=torch.bool, device="cpu")
-    return masked.cpu()
-
-
-def _masked_in_both(before: Tensor | None, now: Tensor) -> Tensor:
-    """Return the keys masked in all steps; a step does not count for keys that it did not have."""
-    if before is None:
-        return now
-    masked = now.clone()
-    masked[:, : before.shape[1]] &= before[:, : now.shape[1]]
-    return masked

@@ -1,7 +1,7 @@
 """Whether a product of weights is attention over positions, and which axis of it is which."""
 
 from collections.abc import Hashable
-from typing import Any, Literal
+from typing import Any
 
 from torch import Tensor
 
@@ -10,6 +10,7 @@ from regard.capture.calls import MaterializedWeights
 from regard.capture.functions import Letters
 from regard.capture.layout import (
     Layout,
+    Part,
     arrange_values,
     call_axes,
     values_layout,
@@ -213,7 +214,7 @@ def _weighs_features(
 
 def _selected_part(
     tracked: TrackedWeights, softmax_origins: frozenset[Origin], axes: Axes, width: Axis
-) -> Literal["batch", "head"] | None:
+) -> Part | None:
     """Return which axis of the softmax an index was selected of, if one was.
 
     Heads may also be stacked; they multiply a part each of the width of the values.
@@ -224,4 +225,8 @@ def _selected_part(
     is_stack = all(origin.is_stack for origin in missing)
     is_part = any(f.origin.is_feature and f.size < f.origin.size for f in width)
     is_head = all(origin.is_feature for origin in missing) or (is_stack and is_part)
-    return "head" if is_head else "batch"
+    if is_head:
+        return "head"
+    if tracked.is_single:
+        return "key"
+    return "query" if all(origin.is_compared for origin in missing) else "batch"

@@ -25,6 +25,7 @@ _LAYOUT = {
     *("index_select", "cat", "stack", "concat"),
 }
 _JOINS = {"cat", "stack", "concat"}
+_SLICES = {"chunk", "split", "tensor_split", "narrow", "getitem", "slice"}
 # functions to which weights that come second only lend their dtype or shape
 _LENT = (_UNCHANGED | _LAYOUT) - _MASKING - _JOINS
 _NOT_WEIGHTS = {"argmax", "argmin", "max", "min", "amax", "amin", "topk", "sort", "argsort", "log"}
@@ -59,13 +60,22 @@ class WeightPropagation:
                 store.sums[result] = WeightSum(roots, summed_origins(call, self._axes))
         if name == "scatter" and position:
             store.tracked[results[0]] = self._scattered(tracked, call)
-        elif self._keeps(tracked, weights, results):
-            shadows = self._run_before_dropout(call)
-            tracked = self._named(tracked, name, inputs, position)
-            for n, result in enumerate(results):
-                if result.is_floating_point():
-                    shadow = None if shadows is None else shadows[n]
-                    store.tracked[result] = replace(tracked, before_dropout=shadow)
+            return
+        kept = [self._keeps(tracked, weights, result) for result in results]
+        if not any(kept) and name not in _SLICES:
+            return
+        shadows = self._run_before_dropout(call)
+        for n, (result, keeps) in enumerate(zip(results, kept, strict=True)):
+            if not result.is_floating_point():
+                continue
+            shadow = None if shadows is None else shadows[n]
+            if keeps:
+                named = self._named(tracked, name, inputs, position)
+                store.tracked[result] = replace(named, before_dropout=shadow)
+            elif name in _SLICES and self._is_single_key(tracked, weights, result):
+                store.tracked[result] = replace(
+                    tracked, normalised=frozenset(), is_single=True, before_dropout=shadow
+                )
 
     def _scattered(self, tracked: TrackedWeights, call: FunctionCall) -> TrackedWeights:
         """Return what is known of chosen weights that are put at their places among all keys."""
@@ -73,10 +83,19 @@ class WeightPropagation:
         tracked = replace(tracked, normalised=origins_of([axis]), before_dropout=None)
         return tracked.with_applied(call.name)
 
-    def _keeps(self, tracked: TrackedWeights, weights: Tensor, results: list[Tensor]) -> bool:
+    def _keeps(self, tracked: TrackedWeights, weights: Tensor, result: Tensor) -> bool:
         if not tracked.normalised:
-            return all(x.shape == weights.shape or x.numel() == weights.numel() for x in results)
-        return all(origins_of(self._axes.axes(x)) >= tracked.normalised for x in results)
+            return result.shape == weights.shape or result.numel() == weights.numel()
+        return origins_of(self._axes.axes(result)) >= tracked.normalised
+
+    def _is_single_key(self, tracked: TrackedWeights, weights: Tensor, result: Tensor) -> bool:
+        """Return whether a slice of weights has all of them for one of the keys."""
+        if not (tracked.is_product and tracked.normalised) or result.ndim != weights.ndim:
+            return False
+        axes = self._axes.axes(weights)
+        keys = {n for n, axis in enumerate(axes) if origins_of([axis]) & tracked.normalised}
+        sizes = [1 if n in keys else size for n, size in enumerate(weights.shape)]
+        return len(keys) == 1 and list(result.shape) == sizes
 
     def _run_before_dropout(self, call: FunctionCall) -> list[Tensor] | None:
         """Return what the function makes of the weights before dropout, if there was any."""

@@ -10,7 +10,7 @@ from regard.capture.axes import Origin
 from regard.capture.call_site import CallSite
 from regard.capture.calls import EdgeWeights, MaterializedWeights
 from regard.capture.functions import FunctionCall, Letters, TensorMap
-from regard.capture.layout import CallAxes
+from regard.capture.layout import CallAxes, Part
 from regard.capture.weights.score_products import ScoreProduct
 
 SCATTERED = "scatter softmax"  # a normaliser: exponentials are divided by their sum by index
@@ -37,6 +37,7 @@ class TrackedWeights:
     same_rows: bool | None  # whether queries and keys come from the same rows; None if unknown
     from_cache: bool = False  # whether keys came from a KV cache
     has_mask: bool = False
+    is_single: bool = False  # whether they are those of a single key
     is_product: bool = False  # whether the scores are a product of queries and keys
     scores: ScoreProduct | None = None  # of queries and keys, if it is followed
     applied: tuple[str, ...] = ()
@@ -128,7 +129,7 @@ class MatchedAttention:
     to_weights: Callable[[Tensor], Tensor]  # brings the operand's gradient to that of the weights
     is_sum: bool  # of a product that was computed element by element
     roots: frozenset[int]  # the softmaxes that the weights come from
-    part: Literal["batch", "head"] | None  # of the softmax, that the weights are
+    part: Part | None  # of the softmax, that the weights are
     position: int  # of the operand among the tensors of the function's arguments
     site: CallSite | None = None  # of the softmax, where another module sums the products
     multiplication: Multiplication | None = None  # whose result is summed, unless by index

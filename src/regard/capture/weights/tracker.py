@@ -111,7 +111,8 @@ class WeightTracker:
             if self._normalisers.is_over_features(self._store.tracked[inputs[position]]):
                 self._retract_pools(call, inputs[position])
             return self._multiplied(call, equation, position)
-        if name == "mul" and self._pending.add(call, position):
+        is_single = self._store.tracked[inputs[position]].is_single
+        if name == "mul" and (is_single or self._pending.add(call, position)):
             return None
         self._propagation.propagate(call, position)
         return None
@@ -173,6 +174,8 @@ class WeightTracker:
             return None
         summed = {x for x in term if x not in equation.result}
         by_letter = dict(zip(term, axes, strict=True))
+        if tracked.is_single and any(by_letter[x] for x in summed):
+            return None  # not over the keys, of which there is one
         stays = origins_of(by_letter[x] for x in term if x not in summed) >= tracked.normalised
         over = [f for x in summed for f in by_letter[x]]
         is_own = any(f.origin in tracked.normalised for f in over)
