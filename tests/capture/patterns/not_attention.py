@@ -41,6 +41,18 @@ class ExpertsAsManyAsTokens(ExpertsEinsum):
     number = 5
 
 
+@pattern(not_attention=("TopExpert",))
+class TopExpert(Experts):
+    """Switch routing: the softmax over the best expert alone is 1."""
+
+    def forward(self, x):
+        best, index = self.gate(x).topk(1, dim=-1)
+        gate = best.softmax(dim=-1)
+        outputs = torch.stack([expert(x) for expert in self.experts], dim=-1)
+        chosen = outputs.gather(-1, index.unsqueeze(-2).expand(*x.shape, 1))
+        return chosen.squeeze(-1) * gate
+
+
 @pattern(not_attention=("ExpertsMulSum",), variants={"batch=experts": Sizes(batch=4)})
 class ExpertsMulSum(Experts):
     """MMoE: gates times stacked outputs, summed over the experts."""

@@ -68,7 +68,9 @@ class NormaliserTracker:
         number, lineage = next(self._ids), self._lineage
         has_scores = self._scores is not None and normaliser != "softmin"  # of the other sign
         is_feature = bool(axis) and all(f.origin.is_feature or f.origin.is_stack for f in axis)
-        is_feature = is_feature or self._axes.is_constant(out)
+        is_product = lineage.is_product(scores)
+        is_single = not axis and not is_product  # of one choice, as of the best expert
+        is_feature = is_feature or is_single or self._axes.is_constant(out)
         site = self._find_site() if is_softmax or normaliser == "exp" else None
         origins = origins_of(self._axes.axes(out))
         self._store.roots[number] = Root(site, is_feature, is_softmax, origins)
@@ -79,7 +81,7 @@ class NormaliserTracker:
             lineage.same_rows_in_scores(scores),
             lineage.from_cache(scores),
             has_mask=bool((scores.detach() < MASKED_BELOW).any()),
-            is_product=lineage.is_product(scores),
+            is_product=is_product,
             scores=self._scores.product(scores) if self._scores and has_scores else None,
         )
 
