@@ -277,6 +277,10 @@ def test_missing_step_is_refused_with_the_steps_there_are(folder):
 @pytest.mark.parametrize(
     ("device", "message"),
     [
+        (
+            "meta",
+            "device must be one of this machine, but 'meta' is not usable; device='cpu' always",
+        ),
         ("cuda:9", r"device must be one of this machine, but it is 'cuda:9' and there"),
         ("gpu", "device must be such as 'cpu' or 'cuda', but it is 'gpu'"),
     ],

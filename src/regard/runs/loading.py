@@ -85,6 +85,13 @@ def _check_device(device: str | torch.device) -> torch.device:
             f"device must be one of this machine, but it is '{checked}' and there "
             f"{'is 1 GPU' if count == 1 else f'are {count} GPUs'}; device='cpu' always works"
         )
+    try:
+        torch.empty(0, device=checked).numpy(force=True)  # the meta device has no values
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise RegardError(
+            f"device must be one of this machine, but '{checked}' is not usable; device='cpu' "
+            "always works"
+        ) from error
     return checked
 
 
