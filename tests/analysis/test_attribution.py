@@ -452,3 +452,29 @@ def test_parts_of_one_softmax_have_the_attribution_of_the_whole(axis, method):
         (attention_map,) = trace.maps
         found.append(attention_map.weights)
     np.testing.assert_allclose(found[1], found[0], atol=1e-5)
+
+
+class LearnedKeys(nn.Module):
+    """Causal attention over two learned keys before those of the text."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.memory = nn.Linear(12, 36), nn.Parameter(torch.randn(2, 1, 2, 12))
+
+    def forward(self, rows):
+        q, k, v = self.qkv(rows).chunk(3, dim=-1)
+        memory = self.memory.expand(-1, len(rows), -1, -1)
+        k, v = (torch.cat(pair, dim=1) for pair in zip(memory, (k, v), strict=True))
+        later = torch.ones(q.shape[1], k.shape[1]).triu(3).bool()
+        return (q @ k.mT).masked_fill(later, -torch.inf).softmax(-1) @ v
+
+
+@pytest.mark.parametrize("method", ["chefer", "gradient_x_weight"])
+def test_keys_before_the_first_query_are_refused_by_name(method):
+    model, rows = LearnedKeys().eval(), torch.randn(1, 4, 12)
+    with pytest.raises(
+        RegardError, match="LearnedKeys has 2 keys before its first query, from a cache or learned"
+    ):
+        analysis.attribute(model, rows, lambda y: y[0, -1].sum(), method=method)
+    trace = analysis.attribute(model, rows, lambda y: y[0, -1].sum(), method="integrated_gradients")
+    assert trace.maps[0].shape[-1] == 4

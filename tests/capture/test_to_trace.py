@@ -257,3 +257,34 @@ def test_text_in_place_of_its_tokens_is_a_type_error(unchecked):
         model(torch.randn(1, 3, 12))
     with pytest.raises(TypeError, match=r"tokens must be a list of strings, such as text.split\("):
         capture.trace("a b")
+
+
+class MemoryKeys(nn.Module):
+    """Causal attention over learned keys and those of the text, as x-transformers has it."""
+
+    def __init__(self, memory=3):
+        super().__init__()
+        self.qkv = nn.Linear(12, 36)
+        self.memory = nn.Parameter(torch.randn(2, 1, memory, 12))
+
+    def forward(self, rows):
+        q, k, v = self.qkv(rows).chunk(3, dim=-1)
+        memory = self.memory.expand(-1, len(rows), -1, -1)
+        k, v = (torch.cat(pair, dim=1) for pair in zip(memory, (k, v), strict=True))
+        later = torch.ones(q.shape[1], k.shape[1]).triu(1 + self.memory.shape[2]).bool()
+        return (q @ k.mT).masked_fill(later, -torch.inf).softmax(-1) @ v
+
+
+def test_tokens_without_those_of_keys_before_the_first_query_are_refused():
+    capture = run_watched(MemoryKeys(), torch.randn(2, 4, 12))
+    assert (capture[0].kind, capture[0].offset) == ("causal", 3)
+    with pytest.raises(
+        RegardError,
+        match="MemoryKeys has 3 keys before its first query, from a cache or learned, but there "
+        "are text tokens for the 4 queries only; put 3 tokens before them",
+    ):
+        capture.trace(list("abcd"))
+    trace = capture.trace(["+1", "+2", "+3", *"abcd"])
+    np.testing.assert_array_equal(trace.maps[0].weights[0, 3:], capture[0].weights[0, 0].numpy())
+    with pytest.raises(RegardError, match="7 queries, but there are 6 text tokens"):
+        capture.trace(list("abcdef"))

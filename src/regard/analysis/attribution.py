@@ -197,6 +197,12 @@ def _check_extra_keys(capture: Capture) -> None:
                 f"{record.name} appends keys that are no positions (bias_k, add_zero_attn), which "
                 "this method cannot propagate; 'integrated_gradients' can"
             )
+        if record.kind == "causal" and record.offset:
+            raise RegardError(
+                f"{record.name} has {record.offset} keys before its first query, from a cache or "
+                "learned, through which this method cannot propagate; 'integrated_gradients' can, "
+                "or attribute one pass without a cache"
+            )
 
 
 def _row_list(attention_map: AttentionMap) -> str:
@@ -206,14 +212,10 @@ def _row_list(attention_map: AttentionMap) -> str:
 
 def _gradients(trace: Trace, result: _Pass, score: Tensor, batch_index: int) -> list[Array]:
     found = result.gradient_capture.gradients(score)
-    gradients = [
+    return [
         _item_gradient(record, gradient, batch_index).double().numpy()
         for record, gradient in zip(result.gradient_capture.capture, found, strict=True)
     ]
-    for attention_map, gradient in zip(trace.maps, gradients, strict=True):
-        if gradient.shape != attention_map.shape:
-            raise RegardError(f"{attention_map.name} continues keys of before; attribute one pass")
-    return gradients
 
 
 def _item_gradient(record: CapturedAttention, gradient: Tensor, batch_index: int) -> Tensor:

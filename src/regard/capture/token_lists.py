@@ -98,7 +98,7 @@ def choose_lists(records: Records, given: GivenTokens) -> list[TokenLists]:
     """Choose the token lists of every map; lists that are not given are matched by length.
 
     Raises:
-        RegardError: if given tokens fit some of the maps only.
+        RegardError: if given tokens fit some of the maps only, or not the keys before them.
     """
     axes = [_sides(record, records, given) for record in records]
     lengths: dict[str, list[int]] = {}
@@ -106,6 +106,7 @@ def choose_lists(records: Records, given: GivenTokens) -> list[TokenLists]:
         for name, length in zip(names, num_tokens(record), strict=True):
             lengths.setdefault(name, []).append(length)
     for name, tokens in given.lists.items():
+        _check_earlier_keys(name, len(tokens), records, axes)
         if len(set(lengths.get(name, ()))) > 1:
             _check_fit(name, len(tokens), records, axes)
     return [
@@ -141,6 +142,21 @@ def _are_stages(records: Records) -> bool:
 def _with_length(name: str, length: int, lengths: Sequence[int]) -> str:
     """Add the length to a name, unless it is the first of this name."""
     return name if length == lengths[0] else f"{name} of {length}"
+
+
+def _check_earlier_keys(
+    name: str, count: int, records: Records, axes: Sequence[TokenLists]
+) -> None:
+    """Raise a `RegardError` if the keys before the first query are missing in a given list."""
+    for record, names in zip(records, axes, strict=True):
+        length, _ = num_tokens(record)
+        is_missing = record.kind == "causal" and 0 < record.offset == length - count
+        if is_missing and names.queries == name:
+            raise RegardError(
+                f"{record.name} has {record.offset} keys before its first query, from a cache or "
+                f"learned, but there are {name} tokens for the {count} queries only; put "
+                f"{record.offset} tokens before them"
+            )
 
 
 def _check_fit(name: str, count: int, records: Records, axes: Sequence[TokenLists]) -> None:
