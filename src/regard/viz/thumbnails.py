@@ -44,7 +44,7 @@ def render_all_heads(
         >>> from regard.trace import build_translation_trace
         >>> trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
         >>> print(render_all_heads(trace, colour="plain"))
-        cross: layer.head, * selected
+        Cross-attention: layer.head, * selected
         writing ↓  reading →
         <BLANKLINE>
         0.0*
