@@ -176,3 +176,33 @@ def test_part_that_is_torchscript_is_named():
         model(torch.randn(2, 5, 12))
     assert [record.name for record in capture] == ["plain"]
     assert [x.partition(":")[0] for x in capture.failures] == ["scripted"]
+
+
+def _scripted_attention(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x @ x.transpose(-2, -1), dim=-1) @ x
+
+
+def _scripted_activation(x: torch.Tensor) -> torch.Tensor:
+    return x * torch.sigmoid(x)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+def test_scripted_functions_with_a_softmax_are_named():
+    attend, activate = torch.jit.script(_scripted_attention), torch.jit.script(_scripted_activation)
+
+    class CallsScripted(nn.Module):
+        def forward(self, x):
+            return activate(attend(x))
+
+    model, x = nn.Sequential(nn.Identity(), CallsScripted()), torch.randn(2, 3, 4)
+    call = torch.jit.ScriptFunction.__call__
+    with watch(model) as outer, watch(model) as inner:
+        output = model(x)
+    assert torch.equal(output, model(x))
+    assert torch.jit.ScriptFunction.__call__ is call
+    for capture in (outer, inner):
+        (site,) = capture.failures
+        assert site.startswith("1 (test_concurrency.py:")
+        assert "1 (test_concurrency.py:" in str(capture) and "TorchScript function" in str(capture)
+    attend(x)
+    assert len(outer.failures) == 1

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import torch
 from torch import nn
+from torch.jit import ScriptFunction
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from regard._support.torch_modes import in_functorch
@@ -20,9 +21,11 @@ from regard.capture.functions import tensors_in
 from regard.capture.modes import compiled_models_run_eagerly, isolated
 from regard.capture.recognised import RecognisedAttention
 from regard.capture.records import KEEP_CHOICES, Keep
+from regard.capture.scripted_functions import has_softmax, observing_scripted_functions
 from regard.errors import RegardError, unknown_name, wrong_type
 
 _SCRIPTED = "it is TorchScript, whose functions torch does not show; watch the Python module"
+_SCRIPTED_FUNCTION = "it calls a TorchScript function with a softmax, which torch does not show"
 _OTHER_THREAD = "it ran in another thread; call it in the thread of `with watch(...)`"
 _ON_META = "tensors on the meta device have no values; watch a pass on a real device"
 _NESTED = "nested tensors are not supported; pad them, and pass a mask of the padding"
@@ -85,7 +88,13 @@ def watch(
     patterns = _check_arguments(keep, modules, names)
     capture = Capture(type(model).__name__, keep, patterns, heads, keep_vectors=keep_vectors)
     mode = CaptureMode(names, capture)
-    with compiled_models_run_eagerly(), mode.observing(), mode.noting_other_threads(), mode:
+    with (
+        compiled_models_run_eagerly(),
+        mode.observing(),
+        mode.noting_other_threads(),
+        observing_scripted_functions(mode.on_scripted_function),
+        mode,
+    ):
         try:
             yield capture
         finally:
@@ -156,6 +165,16 @@ class CaptureMode(AttentionMode):
         """Note a module of the model that another thread calls: this mode cannot see inside."""
         if get_ident() != self._thread and (name := self._names.name_of(module)) is not None:
             self._capture.omissions.add_module(name, _OTHER_THREAD)
+
+    def on_scripted_function(self, function: "ScriptFunction[Any, Any]") -> None:
+        """Note a TorchScript function that may be attention: this mode cannot see inside."""
+        if get_ident() != self._thread or self._paused():
+            return
+        self.on_function()
+        with isolated(), self._never_fail():
+            site = self._names.find_call_site()
+            if site is not None and has_softmax(function):
+                self._capture.omissions.add_failure(site, _SCRIPTED_FUNCTION)
 
     def _record(self, attention: RecognisedAttention) -> None:
         attention = replace(attention, call=with_edits(attention.call, attention.result))
