@@ -5,6 +5,8 @@
 for incremental decoding.
 """
 
+from abc import ABC, abstractmethod
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -40,17 +42,17 @@ def sinusoidal(
     return waves[:, :width].to(torch.get_default_dtype())
 
 
-class _PositionTable(nn.Module):
-    """Base of positions that are a function of the position: a table of it that grows.
+class _PositionTable(nn.Module, ABC):
+    """Base of fixed positions: a table with a row for each, which grows.
 
     The table is no buffer: buffers of a model's copies are assumed to have one size.
     """
 
     table: Tensor
 
+    @abstractmethod
     def compute(self, length: int) -> Tensor:
         """Return the table of the first positions, on any device."""
-        raise NotImplementedError
 
     def rows(self, start: int, end: int, like: Tensor) -> Tensor:
         """Return the rows of positions from `start` to before `end`, on the device of `like`."""
