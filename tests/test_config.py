@@ -1,6 +1,7 @@
 import json
 from dataclasses import FrozenInstanceError, fields, replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -99,6 +100,29 @@ def test_misspelled_setting_suggests_the_nearest(section):
         short = setting.name[:-1]
         with pytest.raises(RegardError, match="Did you mean"):
             RunConfig.from_dict({section.name: {short + "_": 1}})
+
+
+@pytest.mark.parametrize("number", [np.int64(7), np.int32(7), np.uint8(7)])
+def test_numpy_integer_is_accepted_and_becomes_an_integer(number):
+    config = TrainConfig(steps=number, learning_rate=number)
+    assert (type(config.steps), type(config.learning_rate)) == (int, float)
+    assert config == TrainConfig(steps=7, learning_rate=7.0)
+    assert json.loads(json.dumps(config.learning_rate)) == 7.0
+
+
+@pytest.mark.parametrize("number", [np.float64(0.5), np.float32(0.5), np.float16(0.5)])
+def test_numpy_float_is_accepted_for_a_float_only(number):
+    config = TrainConfig(learning_rate=number, betas=[number, 0.75])
+    assert config == TrainConfig(learning_rate=0.5, betas=(0.5, 0.75))
+    assert {type(config.learning_rate), *map(type, config.betas)} == {float}
+    with pytest.raises(RegardError, match=r"train.steps must be an integer, but it is np\.float"):
+        TrainConfig(steps=number)
+
+
+@pytest.mark.parametrize("section", [{"layers": 2}, None, TrainConfig()])
+def test_section_of_another_type_is_refused(section):
+    with pytest.raises(TypeError, match=r"^model must be a ModelConfig, but it is .*from_dict"):
+        RunConfig(model=section)
 
 
 def test_integer_is_accepted_for_a_float():

@@ -9,13 +9,14 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from math import inf, isfinite
+from numbers import Integral, Real
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from regard._support.reading import decode_utf8, read_bounded, strip_byte_order_mark
 from regard._support.text import shorten
-from regard.errors import RegardError, unknown_name
+from regard.errors import RegardError, unknown_name, wrong_type
 
 MAX_SEED = 2**63 - 1  # the largest that torch accepts
 MAX_MINUTES = 10**6  # two years
@@ -220,6 +221,9 @@ class SearchConfig:
 class RunConfig:
     """All settings of a run, section by section.
 
+    Raises:
+        TypeError: if a section is not of its class.
+
     Example:
         >>> config = RunConfig.from_dict({"model": {"layers": 6}})
         >>> config.update({"train": {"learning_rate": 1e-3}}).train.learning_rate
@@ -233,6 +237,13 @@ class RunConfig:
     model: ModelConfig = field(default_factory=ModelConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            section, kind = getattr(self, one.name), one.type
+            if not isinstance(section, kind):  # type: ignore[arg-type]  # a class, not a string
+                error = wrong_type(one.name, f"a {kind.__name__}", section)  # type: ignore[union-attr]
+                raise TypeError(f"{error}; RunConfig.from_dict takes a dict of settings")
 
     @classmethod
     def from_dict(cls, sections: Mapping[str, Any]) -> "RunConfig":
@@ -346,7 +357,7 @@ def _update_section(name: str, section: Section, settings: Mapping[str, Any]) ->
 
 
 def _normalise(name: str, section: Any) -> None:
-    """Give each setting of a frozen section the type of its field: an int for a float, a list."""
+    """Convert each setting of a frozen section to the type of its field: an int to a float."""
     for one in fields(section):
         value = _coerce(f"{name}.{one.name}", getattr(section, one.name), one.type)
         object.__setattr__(section, one.name, value)
@@ -368,18 +379,21 @@ def _coerce(name: str, value: Any, annotation: Any) -> Any:
         if isinstance(value, list | tuple) and len(value) == len(types):
             return tuple(_coerce(name, *pair) for pair in zip(value, types, strict=True))
         raise RegardError(f"{name} must be {len(types)} numbers, but it is {shorten(value)}")
-    if annotation is float and type(value) is int:
+    if type(value) is annotation:
+        return value
+    is_number = isinstance(value, Real) and not isinstance(value, bool)  # of numpy, too
+    if annotation is float and is_number:
         return _to_float(name, value)
-    if type(value) is not annotation:
-        raise RegardError(f"{name} must be {_TYPE_NAMES[annotation]}, but it is {shorten(value)}")
-    return value
+    if annotation is int and is_number and isinstance(value, Integral):
+        return int(value)
+    raise RegardError(f"{name} must be {_TYPE_NAMES[annotation]}, but it is {shorten(value)}")
 
 
-def _to_float(name: str, value: int) -> float:
+def _to_float(name: str, value: Real) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise RegardError(f"{name} must be finite, but it is {_shorten(value)}") from None
+        raise RegardError(f"{name} must be finite, but it is {shorten(value)}") from None
 
 
 _TYPE_NAMES = {int: "an integer", float: "a number", bool: "true or false", str: "a string"}

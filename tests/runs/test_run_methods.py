@@ -1,5 +1,6 @@
 """`Run.translate` and `Run.trace` on a trained run."""
 
+import numpy as np
 import pytest
 
 from helpers.toy_decoders import forced_log_probs
@@ -150,6 +151,17 @@ def test_run_is_represented_in_one_short_line(run):
 def test_number_of_the_wrong_type_is_a_type_error(run, unchecked, name, value):
     with pytest.raises(TypeError, match=f"^{name} must be an integer, but it is {value!r}"):
         run.translate("the cat", **{name: value})
+
+
+def test_numpy_integers_are_integers(run):
+    numbers = {"beam_size": 3, "n_best": 2, "min_length": 1, "max_length": 9}
+    expected = run.translate("the cat", **numbers)
+    assert run.translate("the cat", **{k: np.int64(n) for k, n in numbers.items()}) == expected
+    sampled = [
+        run.translate("the cat", sample=True, top_k=kind(5), seed=kind(2**62))
+        for kind in (int, np.int64)
+    ]
+    assert sampled[0] == sampled[1]
 
 
 def test_trace_is_that_of_the_translation_found(run):

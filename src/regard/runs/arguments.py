@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import TypedDict
 
 from regard._support.text import count
@@ -39,20 +40,25 @@ def to_strings(name: str, given: str | Iterable[str]) -> list[str]:
     return texts
 
 
-def check_integers(**values: int | None) -> None:
-    """Raise TypeError for a value, given by the name of its argument, that is no integer."""
-    for name, value in values.items():
-        if value is not None and type(value) is not int:
-            raise TypeError(f"{name} must be an integer, but it is {value!r}")
+def to_integer(name: str, value: int) -> int:
+    """Return an integer, also one of numpy, as an `int`; raise TypeError for anything else."""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer, but it is {value!r}")
+    return int(value)
+
+
+def _integers_given(**values: int | None) -> dict[str, int]:
+    """Return the values that are not None as integers, by the name of their argument."""
+    return {name: to_integer(name, value) for name, value in values.items() if value is not None}
 
 
 def search_config(
     config: SearchConfig, beam_size: int | None, length_penalty: float | None, sample: bool = False
 ) -> SearchConfig:
     """Return the settings of the search with the arguments that are given."""
-    check_integers(beam_size=beam_size)
-    options = {"beam_size": beam_size, "length_penalty": length_penalty}
-    given = {name: value for name, value in options.items() if value is not None}
+    given: dict[str, float] = dict(_integers_given(beam_size=beam_size))
+    if length_penalty is not None:
+        given["length_penalty"] = length_penalty
     if sample and given:
         raise RegardError(f"{next(iter(given))}= belongs to beam search; leave it out with sample=")
     try:
@@ -69,9 +75,9 @@ def sampling_config(
     seed: int | None,
 ) -> SamplingConfig | None:
     """Return the settings of sampling; None for beam search."""
-    check_integers(top_k=top_k, seed=seed)
-    options = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    given = {name: value for name, value in options.items() if value is not None}
+    options = {"temperature": temperature, "top_p": top_p}
+    given: dict[str, float] = {k: v for k, v in options.items() if v is not None}
+    given |= _integers_given(top_k=top_k, seed=seed)
     if not sample and given:
         raise RegardError(f"{next(iter(given))}= belongs to sampling; give sample=, too")
     return SamplingConfig(**given) if sample else None  # type: ignore[arg-type]

@@ -17,10 +17,10 @@ from regard.evaluation import EvaluationReport
 from regard.models import Seq2SeqModel
 from regard.runs.arguments import (
     TranslateOptions,
-    check_integers,
     expand_prefix,
     sampling_config,
     search_config,
+    to_integer,
     to_strings,
 )
 from regard.runs.evaluation import GoldLinks, Lines, evaluate_pairs, read_test_set
@@ -164,10 +164,10 @@ class Run:
             self.tokenizers,
             sentences,
             options.search,
-            n_best=n_best,
+            n_best=options.n_best,
             sampling=options.sampling,
-            min_length=min_length,
-            max_length=max_length,
+            min_length=options.min_length,
+            max_length=options.max_length,
             prefixes=expand_prefix(prefix, len(sentences)),
             progress=progress,
             engine=self.engine,
@@ -208,7 +208,9 @@ class Run:
             RegardError: if an argument is out of range, or belongs to sampling without `sample`.
             TypeError: if a number is of the wrong type.
         """
-        check_integers(n_best=n_best, min_length=min_length, max_length=max_length)
+        n_best = to_integer("n_best", n_best)
+        min_length = to_integer("min_length", min_length)
+        max_length = None if max_length is None else to_integer("max_length", max_length)
         search = search_config(self.settings.search, beam_size, length_penalty, sample)
         if beam_size is None:
             search = search.with_n_best(n_best)
