@@ -37,7 +37,11 @@ def sinusoidal(
         tensor([[0.0000, 1.0000, 0.0000, 1.0000],
                 [0.8415, 0.5403, 0.0100, 0.9999]])
     """
-    angles = _angles(torch.arange(offset, offset + length), width, base)
+    return _waves(torch.arange(offset, offset + length), width, base)
+
+
+def _waves(positions: Int[Tensor, " position"], width: int, base: float) -> Vectors:
+    angles = _angles(positions, width, base)
     waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
     return waves[:, :width].to(torch.get_default_dtype())
 
@@ -52,7 +56,7 @@ class _PositionTable(nn.Module, ABC):
 
     @abstractmethod
     def compute(self, length: int) -> Tensor:
-        """Return the table of the first positions, on any device."""
+        """Return the table of the first positions, on the CPU."""
 
     def rows(self, start: int, end: int, like: Tensor) -> Tensor:
         """Return the rows of positions from `start` to before `end`, on the device of `like`."""
@@ -86,7 +90,7 @@ class Sinusoidal(_PositionTable):
 
     def compute(self, length: int) -> Float[Tensor, "position width"]:
         """Return the waves of the first positions."""
-        return sinusoidal(length, self.width, base=self.base)
+        return _waves(torch.arange(length, device="cpu"), self.width, self.base)
 
     def forward(self, vectors: Vectors, offset: int = 0) -> Vectors:
         """Add to each vector the waves of its position; `offset` is the first position."""
@@ -163,7 +167,7 @@ class Rotary(_PositionTable):
 
     def compute(self, length: int) -> Float[Tensor, "position column"]:
         """Return the factors of the first positions: cosines, and after them signed sines."""
-        angles = _angles(torch.arange(length), self.width, self.base)
+        angles = _angles(torch.arange(length, device="cpu"), self.width, self.base)
         return torch.cat(_factors(angles.cos(), angles.sin(), self._pair_axis), dim=-1)
 
     def forward(self, vectors: Vectors, offset: int | Int[Tensor, " position"] = 0) -> Vectors:

@@ -76,14 +76,15 @@ class NadarayaWatson:
         Raises:
             RegardError: if there are no points, not equally many, or some are not finite.
         """
-        keys, values = _as_rows("x", x), _as_rows("y", y).to(_as_rows("x", x).dtype)
+        keys = _as_rows("x", x)
+        values = _as_rows("y", y).to(keys.dtype)
         if len(keys) != len(values):
             raise RegardError(
                 f"x and y must have equally many points, but have {len(keys)} and {len(values)}"
             )
         if not len(keys):
             raise RegardError("x and y must have one point or more, but there is none")
-        self._is_scalar = torch.as_tensor(y).ndim == 1
+        self._is_scalar = _to_tensor(y).ndim == 1
         with torch.inference_mode(False), torch.enable_grad():
             keys, values = keys.clone(), values.clone()  # the caller may change theirs
             self._points = keys, values
@@ -140,7 +141,7 @@ class NadarayaWatson:
 
         def error_at(octave: float) -> float:
             with torch.no_grad():
-                log.copy_(start + octave * torch.tensor(2.0).log())
+                log.copy_(start + octave * start.new_tensor(2.0).log())
                 return error().item()
 
         # from the start outwards: where nothing can be learned, the start stays
@@ -183,9 +184,14 @@ def _extent(rows: Tensor) -> Tensor:
     return diagonal
 
 
+def _to_tensor(points: Points) -> Tensor:
+    """Return a tensor as it is; sequences follow the default device."""
+    return points if isinstance(points, Tensor) else torch.as_tensor(points)
+
+
 def _as_rows(name: str, points: Points) -> Tensor:
     """Return (point,) or (point, width) as (point, width)."""
-    rows = torch.as_tensor(points)
+    rows = _to_tensor(points)
     rows = rows if rows.is_floating_point() else rows.to(torch.get_default_dtype())
     if rows.ndim not in (1, 2):
         raise RegardError(

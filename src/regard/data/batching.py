@@ -102,7 +102,7 @@ def collate_tokens(
     target, target_lengths = pad_sequences([target for _, target in pairs])
     inputs = torch.nn.functional.pad(target, (1, 0), value=BOS)
     targets = torch.nn.functional.pad(target, (0, 1), value=PAD)
-    targets[torch.arange(len(pairs)), target_lengths] = EOS
+    targets[torch.arange(len(pairs), device="cpu"), target_lengths] = EOS
     return Batch(source, lengths, inputs, targets)
 
 
@@ -121,12 +121,12 @@ def pad_sequences(sequences: Sequence[Sequence[int] | Indices]) -> tuple[Tensor,
     ids = np.full((len(sequences), max(lengths, default=0)), PAD, dtype=np.int64)
     for row, sequence in zip(ids, sequences, strict=True):
         row[: len(sequence)] = sequence
-    return torch.from_numpy(ids), torch.tensor(lengths, dtype=torch.long)
+    return torch.from_numpy(ids), torch.tensor(lengths, dtype=torch.long, device="cpu")
 
 
 def _links(pairs: EncodedPairs, indices: Indices, batch: Batch) -> Tensor:
     """Return 1.0 for aligned pieces: target piece j is written at position j, after BOS is read."""
-    links = torch.zeros(*batch.inputs.shape, batch.source.shape[1])
+    links = torch.zeros(*batch.inputs.shape, batch.source.shape[1], device="cpu")
     for row, index in enumerate(indices.tolist()):
         for source, target in pairs.links_of(index):
             links[row, int(target), int(source)] = 1.0

@@ -73,13 +73,15 @@ class _Uniforms:
 
     def __init__(self, generators: Sequence[torch.Generator], device: torch.device) -> None:
         self._generators, self._device = generators, device
-        self._block, self._first = torch.empty(len(generators), 0), 0
+        self._block, self._first = torch.empty(len(generators), 0, device=device), 0
 
     def __call__(self, items: Int[Tensor, " item"], step: int) -> Float[Tensor, " item"]:
         """Return those of some batch items; steps must not descend."""
         while step >= self._first + self._block.shape[1]:
             self._first += self._block.shape[1]
-            rows = [torch.rand(STEPS_PER_DRAW, generator=own) for own in self._generators]
+            rows = [
+                torch.rand(STEPS_PER_DRAW, generator=own, device="cpu") for own in self._generators
+            ]
             self._block = torch.stack(rows).to(self._device)
         return self._block[items, step - self._first]
 

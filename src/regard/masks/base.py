@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -177,6 +178,14 @@ def check_boolean(name: str, mask: Tensor) -> Tensor:
         f"{name} must be boolean, True where a query may attend, but it is {mask.dtype}; "
         f"pass {name}.bool() if 1 means may attend"
     )
+
+
+def to_tensor(values: Any) -> Tensor:
+    """Return a tensor as it is, and nested sequences as a tensor on the CPU.
+
+    `torch.as_tensor` would copy a tensor to the default device.
+    """
+    return values if isinstance(values, Tensor) else torch.as_tensor(values, device="cpu")
 
 
 def format_sizes(tensor: Tensor) -> str:

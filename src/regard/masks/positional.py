@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.masks.base import Mask, format_values
+from regard.masks.base import Mask, format_values, to_tensor
 from regard.masks.shape import AttentionShape
 
 Align = Literal["first", "last"] | int | Sequence[int] | Tensor | None
@@ -131,7 +130,7 @@ def _check_fits(name: str, mask: _Causal | _Window, shape: AttentionShape) -> No
 
 def _check_align(align: Align) -> Align:
     if isinstance(align, list | tuple):
-        align = torch.as_tensor(align)
+        align = to_tensor(align)
     if isinstance(align, Tensor):
         if not align.is_floating_point():
             return align

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.masks.base import Mask, check_boolean, format_sizes, format_values
+from regard.masks.base import Mask, check_boolean, format_sizes, format_values, to_tensor
 from regard.masks.shape import AttentionShape
 
 Counts = int | Sequence[int] | Sequence[Sequence[int]] | Tensor
@@ -69,7 +69,7 @@ def padding(keep: KeepFlags) -> Mask:
         >>> padding([[True, True, False]]).to_tensor(queries=1, keys=3, batch=(1,))
         tensor([[[ True,  True, False]]])
     """
-    return _Padding(check_boolean("keep", torch.as_tensor(keep)))
+    return _Padding(check_boolean("keep", to_tensor(keep)))
 
 
 def documents(ids: Ids, key_ids: Ids | None = None) -> Mask:
@@ -85,7 +85,7 @@ def documents(ids: Ids, key_ids: Ids | None = None) -> Mask:
                 [1, 1, 0],
                 [0, 0, 1]], dtype=torch.int32)
     """
-    return _Documents(torch.as_tensor(ids), None if key_ids is None else torch.as_tensor(key_ids))
+    return _Documents(to_tensor(ids), None if key_ids is None else to_tensor(key_ids))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -161,7 +161,7 @@ class _Documents(Mask):
 
 def _check_counts(name: str, counts: Counts) -> Tensor:
     """Return the counts as a tensor of integers that are not negative."""
-    tensor = torch.as_tensor(counts)
+    tensor = to_tensor(counts)
     if not tensor.numel():
         tensor = tensor.long()  # an empty list has no dtype of its own
     if tensor.is_floating_point() or tensor.dtype == torch.bool:

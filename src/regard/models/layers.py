@@ -279,8 +279,11 @@ class _ByteDropout(Function):
 
     @staticmethod
     def forward(ctx: Any, states: Tensor, levels: int) -> Tensor:
-        random = torch.empty(ceil(states.numel() / 8), dtype=torch.int64).random_(-(2**63), None)
-        mask = random.view(torch.uint8)[: states.numel()].view(states.shape) >= levels
+        random = torch.empty(ceil(states.numel() / 8), dtype=torch.int64, device=states.device)
+        mask = (
+            random.random_(-(2**63), None).view(torch.uint8)[: states.numel()].view(states.shape)
+            >= levels
+        )
         ctx.save_for_backward(mask)
         ctx.scale = DROPOUT_LEVELS / (DROPOUT_LEVELS - levels) if levels < DROPOUT_LEVELS else 0.0
         return (states * mask).mul_(ctx.scale)

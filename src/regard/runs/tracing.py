@@ -99,7 +99,7 @@ def attribute_translation(
     """
     ids = tokenizers.target.encode(target) if isinstance(target, str) else list(target)
     text = tokenizers.target.decode(ids)
-    written_ids = torch.tensor([*ids, EOS])
+    written_ids = torch.tensor([*ids, EOS], device=model.output_weight.device)
     if token is not None and not 0 <= token < len(written_ids):
         raise RegardError(
             f"token must be a position from 0 to {len(ids)}, where the end token is the last, but "
@@ -108,8 +108,7 @@ def attribute_translation(
     source_ids = tokenizers.source.encode(source)[: model.max_length]
 
     def log_probs(states: torch.Tensor) -> torch.Tensor:
-        targets = written_ids.to(states.device)
-        chosen = model.logits(states[0]).log_softmax(-1).gather(1, targets[:, None])[:, 0]
+        chosen = model.logits(states[0]).log_softmax(-1).gather(1, written_ids[:, None])[:, 0]
         return chosen if token is None else chosen[token]
 
     padded, lengths = pad_sequences([source_ids])

@@ -237,8 +237,9 @@ class PositiveParameter(nn.Module):
         """The current value, a tensor without axes."""
         if self.log is not None:
             return upcast(self.log).exp()
-        # without axes, a float64 tensor does not promote the tensors it is combined with
-        return torch.tensor(self.initial, dtype=torch.float64)
+        # without axes, a tensor does not promote those that it is combined with, and one on the CPU
+        # combines with those of any device
+        return torch.tensor(self.initial, dtype=torch.float64, device="cpu")
 
     def extra_repr(self) -> str:
         """Show the value and whether it is learnable."""

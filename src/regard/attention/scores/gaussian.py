@@ -77,7 +77,7 @@ def distances(
         max_float32: in units. Distances are float32 or more, and float64 if points may be
             farther apart, or too far for float32.
     """
-    unit = torch.ones(()) if unit is None else unit
+    unit = torch.ones((), device="cpu") if unit is None else unit
     if _needs_plain_ops():
         squares = _squared_distances(queries, keys, unit)
         is_apart = squares > 0
