@@ -250,6 +250,7 @@ INVALID_HEADS = [
     ({"heads": 5}, "12 / 5 leaves 2; 10 would work, or pass head_width="),
     ({"heads": 0}, "heads and key_heads must be 1 or more, but they are 0 and 0"),
     ({"heads": 6, "key_heads": 4}, "multiple of key_heads, but 6 / 4 leaves 2"),
+    ({"heads": 3, "head_width": 0}, "head_width must be 1 or more, but it is 0"),
     ({"heads": 24}, "12 / 24 leaves 12; 24 would work"),
 ]
 

@@ -75,7 +75,7 @@ class MultiHeadAttention(nn.Module):
         self.heads = heads
         self.key_heads = heads if key_heads is None else key_heads
         _check_heads(width, heads, self.key_heads, head_width)
-        self.head_width = head_width or width // heads
+        self.head_width = width // heads if head_width is None else head_width
         self.query = Linear(width, heads * self.head_width, bias)
         self.key = Linear(key_width or width, self.key_heads * self.head_width, bias)
         self.value = Linear(
@@ -372,6 +372,8 @@ def _check_heads(width: int, heads: int, key_heads: int, head_width: int | None)
         raise RegardError(
             f"heads and key_heads must be 1 or more, but they are {heads} and {key_heads}"
         )
+    if head_width is not None and head_width < 1:
+        raise RegardError(f"head_width must be 1 or more, but it is {head_width}")
     if head_width is None and width % heads:
         raise RegardError(
             f"width must be a multiple of heads, but {width} / {heads} leaves {width % heads}; "
