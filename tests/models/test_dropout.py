@@ -3,6 +3,8 @@
 import pytest
 import torch
 
+from regard.config import ModelConfig
+from regard.models import build
 from regard.models.layers import DROPOUT_LEVELS, dropout
 
 RATES = (0.1, 0.25, 0.5, 0.9)
@@ -123,3 +125,30 @@ def test_compiled_code_uses_torchs_dropout(monkeypatch):
     output = dropout(torch.ones(10_000), 0.3, True)
     # exactly 1 / 0.7, which the rate rounded to 1/256 would miss
     assert output.max().item() == pytest.approx(1 / 0.7, rel=1e-6)
+
+
+def test_gradient_of_dropout_can_be_differentiated():
+    x = torch.randn(9, 7, requires_grad=True)
+    (gradient,) = torch.autograd.grad(dropout(x, 0.5, True).square().sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(gradient.sum(), x)
+    is_kept = gradient != 0
+    assert 0 < is_kept.sum() < x.numel()
+    assert torch.equal(second, 2 * 2.0**2 * is_kept)  # of (2x)², with the scale 1 / (1 - 0.5)
+
+
+def test_dropout_works_under_transforms():
+    x = torch.randn(9, 7)
+    gradient = torch.func.grad(lambda x: dropout(x, 0.5, True).sum())(x)
+    assert set(gradient.unique().tolist()) == {0.0, 2.0}
+
+
+def test_training_model_has_gradients_under_transforms():
+    config = ModelConfig(width=8, layers=1, heads=2, dropout=0.5, inner_dropout=0.5)
+    model = build(config, 20).train()
+    source, lengths = torch.tensor([[4, 5, 6], [7, 8, 0]]), torch.tensor([3, 2])
+
+    def loss(parameters):
+        return torch.func.functional_call(model, parameters, (source, lengths, source)).sum()
+
+    gradients = torch.func.grad(loss)(dict(model.named_parameters()))
+    assert all(gradient.isfinite().all() for gradient in gradients.values())

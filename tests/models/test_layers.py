@@ -29,6 +29,11 @@ def test_feed_forward_is_two_linear_layers_with_an_activation_between(activation
     torch.testing.assert_close(ours(states), ours.down(theirs(ours.up(states))))
 
 
+def test_unknown_activation_is_refused_with_the_nearest():
+    with pytest.raises(RegardError, match="no activation is called 'gleu'. Did you mean 'gelu'"):
+        FeedForward(6, 12, activation="gleu")
+
+
 def test_residual_normalises_after_the_sum_or_before_the_sublayer():
     states = 3 * torch.randn(2, 5, 6) + 1
     post, pre = Residual(6), Residual(6, pre_norm=True)

@@ -8,12 +8,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding, gelu, relu
 
 from regard._support.linear import Linear
+from regard._support.torch_modes import in_functorch
 from regard.attention import BeamTree, KeyValues, KVCache, MultiHeadAttention
-from regard.errors import RegardError
+from regard.errors import RegardError, unknown_name
 from regard.masks import Mask
 from regard.positions import Learned
 
@@ -21,7 +21,7 @@ DROPOUT_LEVELS = 256  # one random byte per element: rates are rounded to 1/256,
 
 States = Float[Tensor, "*batch width"]
 Activation = Literal["relu", "gelu"]
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": relu, "gelu": gelu}
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {"relu": relu, "gelu": gelu}
 
 
 class Embedding(nn.Module):
@@ -83,6 +83,9 @@ class FeedForward(nn.Module):
         dropout: rate, applied after the activation.
         activation: "relu" or "gelu".
 
+    Raises:
+        RegardError: if there is no such activation.
+
     Example:
         >>> FeedForward(width=12, ffn_width=48, activation="gelu")(torch.randn(2, 5, 12)).shape
         torch.Size([2, 5, 12])
@@ -93,13 +96,15 @@ class FeedForward(nn.Module):
         width: int,
         ffn_width: int,
         dropout: float = 0.0,
-        activation: str = "relu",
+        activation: Activation = "relu",
     ) -> None:
         super().__init__()
+        if activation not in ACTIVATIONS:
+            raise unknown_name("activation", activation, ACTIVATIONS)
         self.up = Linear(width, ffn_width)
         self.down = Linear(ffn_width, width)
         self.dropout = dropout
-        self.activation = activation
+        self.activation: Activation = activation
         for layer in (self.up, self.down):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
@@ -264,11 +269,13 @@ def dropout(states: Tensor, rate: float, training: bool) -> Tensor:
     """Apply dropout drawn from random bytes: several times faster on a CPU than Bernoulli draws.
 
     The rate is rounded to 1/256 (at least 1/256), and the scale of what stays is exact for the
-    rounded rate. On other devices, and in compiled code, torch's own dropout is fused and is used.
+    rounded rate. On other devices and in compiled code torch's own dropout is fused, and under
+    transforms of `torch.func` only that works: these use it.
     """
     if not training or rate == 0.0:
         return states
-    if torch.compiler.is_compiling() or states.device.type != "cpu":
+    needs_torch = torch.compiler.is_compiling() or in_functorch()
+    if needs_torch or states.device.type != "cpu":
         return torch.nn.functional.dropout(states, rate, training)
     levels = min(max(round(rate * DROPOUT_LEVELS), 1), DROPOUT_LEVELS)
     return _ByteDropout.apply(states, levels)  # type: ignore[no-any-return, no-untyped-call]
@@ -289,7 +296,6 @@ class _ByteDropout(Function):
         return (states * mask).mul_(ctx.scale)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (mask,) = ctx.saved_tensors
         return (gradient * mask).mul_(ctx.scale), None
