@@ -27,6 +27,11 @@ def test_public_name_resolves_to_its_package(name):
     assert getattr(regard, name) is getattr(home, name)
 
 
+def test_packages_of_public_names_are_public():
+    homes = {home.removeprefix("regard.") for home in regard._EXPORTS.values()}
+    assert homes - {"errors"} <= set(regard._SUBPACKAGES)
+
+
 def test_names_and_subpackages_resolve_without_import_and_names_once():
     once, packages = python(
         "import regard; regard.look; print('look' in vars(regard)); "

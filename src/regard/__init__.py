@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from regard import analysis as analysis
     from regard import attention as attention
+    from regard import capture as capture
     from regard import config as config
     from regard import data as data
     from regard import decoding as decoding
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 _SUBPACKAGES = (
     "analysis",
     "attention",
+    "capture",
     "config",
     "data",
     "decoding",
