@@ -99,6 +99,11 @@ def test_empty_sentence_has_n_best_translations_as_others_do(translator):
     assert [len(translations) for translations in results] == [3] * len(SENTENCES)
 
 
+def test_single_string_is_refused(translator):
+    with pytest.raises(TypeError, match="sentences must be a list of sentences, .* of type str"):
+        translate(*translator, SENTENCES[0])
+
+
 def test_whitespace_around_a_sentence_is_ignored(translator):
     spaced = translate(*translator, [f" \t{sentence}\u3000 " for sentence in SENTENCES])
     for one, two in zip(translate(*translator, SENTENCES), spaced, strict=True):

@@ -12,7 +12,7 @@ from regard.decoding.engines import Engine, TorchEngine
 from regard.decoding.sampling import SamplingConfig
 from regard.decoding.search import ShouldStop
 from regard.decoding.sentences import SentenceBatch, Translation, TranslationOptions
-from regard.errors import RegardError
+from regard.errors import RegardError, wrong_type
 from regard.models import Seq2SeqModel
 
 
@@ -57,6 +57,7 @@ def translate(
     Raises:
         RegardError: if `n_best` or a length is out of range, there is not a prefix for each
             sentence, or a sentence has no translation (NaN logits).
+        TypeError: if `sentences` is one string.
         DecodingCancelled: if `should_stop` returned True.
 
     Example:
@@ -70,6 +71,8 @@ def translate(
         >>> [len(translations) for translations in results]
         [2, 2]
     """
+    if isinstance(sentences, str):  # a sequence of strings, too: its characters
+        raise wrong_type("sentences", "a list of sentences", sentences)
     config = SearchConfig().with_n_best(n_best) if config is None else config
     options = TranslationOptions(config, n_best, sampling, min_length, max_length)
     batches = sentence_batches(model, tokenizers, sentences, options, prefixes)
