@@ -93,6 +93,20 @@ def test_given_layer_or_head_is_the_one_that_aligns():
     assert extract_alignment(trace, head=1) == crossed
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"layer": 2}, "layer must be from 0 to 1 in cross-attention, but it is 2"),
+        ({"layer": -3}, "layer must be from 0 to 1 in cross-attention, but it is -3"),
+        ({"layer": 0, "head": 3}, "head must be from 0 to 2 in cross-attention, but it is 3"),
+    ],
+)
+def test_missing_layer_or_head_is_refused(arguments, message):
+    trace = build_translation_trace(("x", "y"), ("a", "b"), cross=[np.full((3, 2, 2), 0.5)] * 2)
+    with pytest.raises(RegardError, match=message):
+        extract_alignment(trace, **arguments)
+
+
 def test_trace_of_special_tokens_only_has_no_links():
     tokens = TokenList(("<s>", "</s>"), special=(0, 1))
     trace = build_translation_trace(tokens, tokens, cross=[np.full((3, 2, 2), 0.5)] * 2)

@@ -103,7 +103,7 @@ def extract_alignment(
         Links (source word, target word), by the word indices of the trace.
 
     Raises:
-        RegardError: if the trace has no cross-attention.
+        RegardError: if the trace has no cross-attention, or no such layer or head.
 
     Example:
         >>> from regard.trace import build_translation_trace
@@ -115,6 +115,11 @@ def extract_alignment(
         [(1, 0), (2, 1)]
     """
     weights, source, target = word_level_cross_attention(trace, rows=rows)
+    for name, index, count in zip(("layer", "head"), (layer, head), weights.shape, strict=False):
+        if index is not None and not -count <= index < count:
+            raise RegardError(
+                f"{name} must be from 0 to {count - 1} in cross-attention, but it is {index}"
+            )
     if layer is not None:
         weights = weights[[layer]]
     if head is not None:
