@@ -18,9 +18,11 @@ test("empty parameters are left out, and malformed fragments still name a page",
 });
 
 test("a view state is restored from the URL, and defaults are left out of it", () => {
-  const viewState = { kind: "encoder", layer: 0, head: 3, mode: "lines", rows: "input", mergeSubwords: true, collapseSpecial: false, autoScale: true, threshold: 0.1, query: 2, key: null };
-  const { params } = parseHash(formatHash("translate", viewStateToParams(viewState)));
-  assert.deepEqual(paramsToViewState(params), viewState);
+  for (const mode of ["lines", "image"]) {
+    const viewState = { kind: "encoder", layer: 0, head: 3, mode, rows: "input", mergeSubwords: true, collapseSpecial: false, autoScale: true, threshold: 0.1, opacity: 0.3, query: 2, key: null };
+    const { params } = parseHash(formatHash("translate", viewStateToParams(viewState)));
+    assert.deepEqual(paramsToViewState(params), viewState);
+  }
   assert.equal(formatHash("x", viewStateToParams({ mode: "matrix", rows: "output" })), "#x");
 });
 

@@ -26,18 +26,19 @@ export function formatHash(page, params) {
 
 /** Return the parameters of a viewer's state; defaults are left out. @param {ViewState} viewState */
 export function viewStateToParams(viewState) {
-  const { kind, layer, head, mode, rows, mergeSubwords, collapseSpecial, autoScale, threshold, query, key } = viewState;
+  const { kind, layer, head, mode = "matrix", rows, mergeSubwords, collapseSpecial, autoScale, threshold, opacity, query, key } = viewState;
   const selected = [query ?? "", key ?? ""].join();
   return {
     kind: kind ?? "",
     layer: layer ?? "",
     head: head ?? "",
-    view: mode === "lines" ? "lines" : "",
+    view: mode === "matrix" ? "" : mode,
     rows: rows === "input" ? "input" : "",
     merge: mergeSubwords ? 1 : "",
     collapse: collapseSpecial ? 1 : "",
     autoscale: autoScale ? 1 : "",
     threshold: threshold ?? "",
+    opacity: opacity ?? "",
     selected: selected === "," ? "" : selected,
   };
 }
@@ -55,6 +56,7 @@ export function paramsToViewState(params) {
     collapseSpecial: params.collapse === "1",
     autoScale: params.autoscale === "1",
     threshold: parseNumber(params.threshold, undefined),
+    opacity: parseNumber(params.opacity, undefined),
     query: query ?? null,
     key: key ?? null,
   };
