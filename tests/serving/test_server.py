@@ -238,7 +238,11 @@ def test_worker_processes_share_the_port_and_their_metrics(start_command, tiny_r
     [
         (["missing"], "missing is not a run"),
         (["RUN", "--host", "0.0.0.0", "--no-token"], "--host 0.0.0.0 needs a token"),
-        (["RUN", "--token", "short"], "token must have at least 16 ASCII characters"),
+        (["RUN", "--token", "short"], "token must have at least 16 ASCII characters, but it has 5"),
+        (
+            ["RUN", "--token", "a token of four words"],
+            "token must be ASCII characters without spaces",
+        ),
         (["RUN", "--token", TOKEN, "--no-token"], "leave one of the two out"),
         (["RUN", "RUN"], "each run must have other languages, but two have en:fr"),
         (["RUN", "RUN", "--workers", "2"], "each run must have other languages, but two have en:"),

@@ -114,7 +114,7 @@ def serve(
             token=token,
             needs_token=not no_token,
             workers=workers,
-            proxy_names=allow_host or (),
+            allowed_hosts=allow_host or (),
             engine=engine,
             quantization=quantization,
             beam_size=beam_size,

@@ -37,10 +37,10 @@ UPLOAD_PATHS = ("/api/traces/open", "/api/traces/contents")
 
 
 def serve(
-    runs: Sequence[Path],
-    traces: Sequence[Path],
-    host: str,
-    port: int,
+    runs: Sequence[Path] = (),
+    traces: Sequence[Path] = (),
+    host: str = "127.0.0.1",
+    port: int = 8765,
     *,
     needs_token: bool = True,
     open_page: bool = False,

@@ -91,7 +91,7 @@ def serve(
     token: str | None = None,
     needs_token: bool = True,
     workers: int = 1,
-    proxy_names: Sequence[str] = (),
+    allowed_hosts: Sequence[str] = (),
     engine: str = "auto",
     quantization: str | None = None,
     beam_size: int | None = None,
@@ -110,7 +110,7 @@ def serve(
         needs_token: False is for loopback addresses only, and gives access to every user of this
             machine.
         workers: number of processes, each with its own models and queue.
-        proxy_names: host names under which a proxy passes requests on.
+        allowed_hosts: further names that requests may be for, such as that of a proxy.
         engine: what translates; see `regard.load`.
         quantization: of CTranslate2; see `regard.load`.
         beam_size: number of beams; the runs' own if None.
@@ -145,7 +145,7 @@ def serve(
         verbose=verbose,
     )
     with bind_socket(host, port) as listener:
-        names = tuple(name.lower() for name in proxy_names)
+        names = tuple(name.lower() for name in allowed_hosts)
         address = ServerAddress(host, listener.getsockname()[1], names)
 
         def announce() -> None:
@@ -215,10 +215,12 @@ def _choose_token(host: str, token: str | None, needs_token: bool) -> str | None
         return None
     if token is None:
         return secrets.token_urlsafe(TOKEN_BYTES)
-    if not re.fullmatch(rf"[!-~]{{{MIN_TOKEN_CHARACTERS},}}", token):
+    if not re.fullmatch("[!-~]*", token):
+        raise RegardError("token must be ASCII characters without spaces, but it has others")
+    if len(token) < MIN_TOKEN_CHARACTERS:
         raise RegardError(
-            f"token must have at least {MIN_TOKEN_CHARACTERS} ASCII characters, none of them a "
-            f"space, but it has {len(token)}"
+            f"token must have at least {MIN_TOKEN_CHARACTERS} ASCII characters, but it has "
+            f"{len(token)}"
         )
     return token
 
@@ -239,6 +241,8 @@ class _Supervisor:
     def run(self, on_started: Callable[[], None]) -> None:
         """Run the workers until SIGINT or SIGTERM; they finish the requests in progress."""
         with ExitStack() as stack:
+            for end in (self._wake_reader, self._wake_writer):  # closed after the handlers are gone
+                stack.enter_context(end)
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="regard-metrics-"))
             os.environ[MULTIPROCESS_FOLDER] = folder  # the workers inherit it
             stack.callback(os.environ.pop, MULTIPROCESS_FOLDER)

@@ -68,7 +68,7 @@ class ServerAddress:
     Attributes:
         host: address or name.
         port: the port.
-        proxy_names: names under which a proxy passes requests on, at any port.
+        allowed_hosts: further names that requests may be for, at any port: those of a proxy.
 
     Example:
         >>> address = ServerAddress("127.0.0.1", 8765)
@@ -80,7 +80,7 @@ class ServerAddress:
 
     host: str = "127.0.0.1"
     port: int = 8765
-    proxy_names: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
 
     @property
     def is_loopback(self) -> bool:
@@ -102,7 +102,7 @@ class ServerAddress:
         name, _, port = host_header.lower().rpartition(":")
         if not port.isdigit():
             name, port = host_header.lower(), "80"
-        if name in self.proxy_names:
+        if name in self.allowed_hosts:
             return True
         if port != str(self.port):
             return False
