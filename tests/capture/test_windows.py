@@ -154,3 +154,27 @@ def test_queries_that_windows_share_have_a_row_in_each_window():
     for window in range(3):
         rows = slice(4 * window, 4 * window + 4)
         np.testing.assert_array_equal(shown[:, rows, rows], record.weights[1, window].numpy())
+
+
+class FrameAttention(nn.Module):
+    """Each pixel attends over the frames, which are the first axis."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(CHANNELS, 3 * CHANNELS)
+
+    def forward(self, x):
+        frames, *sides, _ = x.shape
+        pixels = self.qkv(x.flatten(1, 2).transpose(0, 1)).unflatten(-1, (3, HEADS, -1))
+        q, k, v = pixels.permute(2, 0, 3, 1, 4)
+        out = nn.functional.scaled_dot_product_attention(q, k, v)
+        return out.permute(2, 0, 1, 3).reshape(frames, *sides, CHANNELS)
+
+
+@torch.no_grad()
+def test_frames_of_a_single_video_leave_the_windows_uncertain():
+    model = FrameAttention()
+    with watch(model) as capture:
+        model(torch.randn(5, HEIGHT, WIDTH, CHANNELS))
+    assert capture[0].uncertain == ("window",)
+    assert "uncertain axis: window" in str(capture)

@@ -137,6 +137,26 @@ class EinopsWindows(FusedAttention):
         )
 
 
+def frames(sizes: Sizes) -> tuple[Tensor, ...]:
+    return (torch.randn(sizes.batch * sizes.queries, 2, 3, sizes.width),)
+
+
+@pattern("self", inputs=frames, probe=None, variants=("batch=heads", "heads=queries"))
+class FramesOfVideos(FusedAttention):
+    """Video diffusion: frames are items of the batch, and each pixel attends over the frames."""
+
+    def forward(self, x):
+        _, height, width, _ = x.shape
+        x = rearrange(x, "(b f) y x d -> (b y x) f d", f=self.sizes.queries)
+        q, k, v = (
+            rearrange(t, "n f (h d) -> n h f d", h=self.heads)
+            for t in self.to_qkv(x).chunk(3, dim=-1)
+        )
+        self.note_dot_product(q, k, "(b w) h q k -> b w h q k", w=height * width)
+        out = rearrange(F.scaled_dot_product_attention(q, k, v), "n h f d -> n f (h d)")
+        return rearrange(self.to_out(out), "(b y x) f d -> (b f) y x d", y=height, x=width)
+
+
 @pattern("self", inputs=image, probe=None)
 class MaxvitGrid(FusedAttention):
     """MaxViT's grid attention: every second pixel belongs together."""

@@ -85,6 +85,7 @@ def _axes_of_input(tensor: Tensor) -> Axes:
         for factor in axis:
             factor.origin.is_input = True
             factor.origin.is_leading, factor.origin.is_inner = n == 0, is_single
+            factor.origin.is_images = n == 0 and tensor.ndim > 3
     return axes
 
 

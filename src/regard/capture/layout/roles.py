@@ -173,10 +173,11 @@ def _settle_rows(pieces: list[Piece], known: bool) -> list[str]:
 def _settle_shared(pieces: list[Piece], known: bool) -> list[str]:
     """Separate windows from the batch and, by convention, heads."""
     rows = {p.factor.origin.root for p in pieces if p.role in ("query", "key") and p.factor}
+    videos = {root for root in rows if root.is_images and len(rows) == 1}  # frames were split off
     rows = rows.union(*(root.parts for root in rows))
     for piece in pieces:
         root = piece.factor.origin.root if piece.role == "batch" and piece.factor else None
-        if root in rows and not (root is not None and root.is_flat):
+        if root in rows and not (root is not None and (root.is_flat or root in videos)):
             piece.role = "window"
     roles = {piece.letter: piece.role for piece in pieces if piece.factor}
     for piece in pieces:  # repeated heads, as in grouped-query attention
@@ -184,20 +185,8 @@ def _settle_shared(pieces: list[Piece], known: bool) -> list[str]:
             others = {p.role for p in pieces if p.letter == piece.letter and p is not piece}
             piece.role = "head" if "head" in others else "batch"
     has_head = "head" in roles.values()
-    if known or has_head:  # only one of several axes is the batch, besides repeated items (beams)
-        roots = [p.factor.origin.root for p in pieces if p.role == "batch" and p.factor]
-        batch = min(roots, key=lambda x: (x.is_attended, not x.is_leading), default=None)
-        is_first = any(root.is_leading for root in roots)
-        is_single = pieces[0].role == "batch" and pieces[0].factor is None
-        if not is_first and (is_single or (batch is not None and batch.is_inner)):
-            batch = None  # of a single item
-        first = next((p.letter for p in pieces if _is_of(p, batch)), None)
-        for piece in pieces:  # of rows that were split into several axes, the first is the batch
-            origin = piece.factor.origin if piece.role == "batch" and piece.factor else None
-            is_batch = _is_of(piece, batch) and piece.letter == first
-            if origin is not None and not is_batch and not origin.is_broadcast:
-                piece.role = "window"
-        return []
+    if known or has_head:
+        return _settle_batch(pieces, videos)
     unknown = [p for p in pieces if p.role == "batch" and p.factor]
     leading = {p.letter for p in unknown if p.factor and p.factor.origin.root.is_leading}
     letters = sorted(dict.fromkeys(p.letter for p in unknown), key=lambda x: x not in leading)
@@ -211,6 +200,32 @@ def _settle_shared(pieces: list[Piece], known: bool) -> list[str]:
         elif piece.role == "batch" and piece.letter in letters[2:]:
             piece.role = "window"
     return ["head", "window"] if len(letters) > 2 else []
+
+
+def _settle_batch(pieces: list[Piece], videos: set[Origin]) -> list[str]:
+    """Leave one of several axes to the batch, besides repeated items (beams).
+
+    `videos` has the axis of the rows, if it is the first axis of images: as frames of one or more
+    videos, or as time steps before the batch.
+    """
+    roots = [p.factor.origin.root for p in pieces if p.role == "batch" and p.factor]
+    batch = min(
+        roots, key=lambda x: (x not in videos, x.is_attended, not x.is_leading), default=None
+    )
+    is_first = any(root.is_leading for root in roots)
+    is_single = pieces[0].role == "batch" and pieces[0].factor is None
+    if not is_first and (is_single or (batch is not None and batch.is_inner)):
+        batch = None  # of a single item
+    first = next((p.letter for p in pieces if _is_of(p, batch)), None)
+    for piece in pieces:  # of rows that were split into several axes, the first is the batch
+        origin = piece.factor.origin if piece.role == "batch" and piece.factor else None
+        is_batch = _is_of(piece, batch) and piece.letter == first
+        if origin is not None and not is_batch and not origin.is_broadcast:
+            piece.role = "window"
+    if batch is None or not videos or batch in videos:
+        return []
+    is_ambiguous = any(x.is_attended == batch.is_attended for x in roots if x is not batch)
+    return ["window"] if is_ambiguous else []
 
 
 def _is_of(piece: Piece, root: Origin | None) -> bool:
