@@ -408,6 +408,41 @@ def test_positions_count_over_chunks_of_queries(x):
     torch.testing.assert_close(*contexts)
 
 
+class SharedLayer(nn.Module):
+    """One attention module that runs three times in a pass, with a cache for each."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(3)
+        self.project = nn.Linear(WIDTH, 3 * WIDTH)
+
+    def forward(self, x, caches):
+        for n in range(3):
+            rows = self.project(x).chunk(3, -1)
+            q, k, v = (r.unflatten(-1, (HEADS, -1)).transpose(1, 2) for r in rows)
+            past = caches.get(n)
+            if past is not None:
+                k, v = (torch.cat(pair, dim=2) for pair in zip(past, (k, v), strict=True))
+            caches[n] = (k, v)
+            mask = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool).tril(
+                k.shape[2] - q.shape[2]
+            )
+            context = scaled_dot_product_attention(q, k, v, attn_mask=mask)
+            x = x + context.transpose(1, 2).flatten(2)
+        return x
+
+
+def test_steps_of_layers_that_share_a_module_have_positions(x):
+    model = SharedLayer()
+    with regard.edit(model) as edits:
+        edits["*"].heads(1).block(queries=[3, 4], keys=[0, 2])
+        edits["*"].heads(2).set_weights("previous")
+        full = model(x, {})
+        caches = {}
+        steps = [model(x[:, :2], caches), *(model(x[:, n : n + 1], caches) for n in (2, 3, 4))]
+    torch.testing.assert_close(torch.cat(steps, dim=1), full)
+
+
 class Windows(Attention):
     """Attention within windows of three positions."""
 

@@ -13,6 +13,7 @@ from regard.capture.calls import CapturedCall
 from regard.capture.layout import CallAxes, RowRange
 
 MAX_COMPARED_KEYS = 1024  # of a cache, to tell a sliding window from one that was cut
+MAX_SEQUENCES = 32  # of one module: layers that share it have a cache each
 
 
 class Positions(NamedTuple):
@@ -22,9 +23,9 @@ class Positions(NamedTuple):
     key: int = 0
 
 
-@dataclass
+@dataclass(eq=False)
 class _Latest:
-    """The latest call of a module."""
+    """The latest call of a module, in one sequence of calls."""
 
     kind: str
     positions: Positions
@@ -34,17 +35,23 @@ class _Latest:
     span: RowRange | None  # of the rows that its queries are
     held: Tensor | None  # its keys, which keeps their address from being used again
 
+    def shorten(self) -> None:
+        """Keep the first key alone, which a call of the same sequence is recognised by."""
+        self.keys = None if self.keys is None else self.keys[:1].clone()
+        self.held = self.storage = None
+
 
 class PositionTracker:
     """Finds positions from the calls of one thread, in their order."""
 
     def __init__(self) -> None:
-        self._latest: dict[str, _Latest] = {}
+        self._calls: dict[str, list[_Latest]] = {}  # the latest is last
         self._decoder = (0, 0)  # first position and number of queries of the latest self-attention
 
     def locate(self, name: str, call: CapturedCall, kind: str, axes: CallAxes) -> Positions:
         """Return the positions of a module's next call."""
-        latest, queries = self._latest.get(name), call.shape[2]
+        calls, queries = self._calls.setdefault(name, []), call.shape[2]
+        latest = _preceding(calls, call)
         if latest is not None and _continues(latest, call):
             kind = "causal"
         if kind == "causal":
@@ -55,14 +62,21 @@ class PositionTracker:
             found = Positions(self._of_decoder(latest, call) if kind == "cross" else 0)
         if kind != "cross":
             self._decoder = found.query, queries
-        self._latest[name] = _Latest(
-            kind,
-            found,
-            end=found.query + queries,
-            keys=_first_keys(call),
-            storage=_storage(call),
-            span=axes.span,
-            held=call.raw_keys if kind == "cross" and queries == 1 else None,
+        if latest is not None and found.query:
+            calls.remove(latest)  # which this one continues
+        elif calls:
+            calls[-1].shorten()
+            del calls[: -MAX_SEQUENCES + 1]
+        calls.append(
+            _Latest(
+                kind,
+                found,
+                end=found.query + queries,
+                keys=_first_keys(call),
+                storage=_storage(call),
+                span=axes.span,
+                held=call.raw_keys if kind == "cross" and queries == 1 else None,
+            )
         )
         return found
 
@@ -76,6 +90,22 @@ class PositionTracker:
             return offset
         is_step = latest is not None and latest.held is not None and call.shape[2] == 1
         return latest.end if is_step and latest and _storage(call) == latest.storage else 0
+
+
+def _preceding(calls: list[_Latest], call: CapturedCall) -> _Latest | None:
+    """Return the call that a call continues, by their first key if several may be; else the latest.
+
+    A module that several layers share, or that runs several times in a pass, has a cache for each.
+    """
+    if len(calls) < 2 or not call.offset:
+        return calls[-1] if calls else None
+    first = _first_keys(call, 1)
+    for known in reversed(calls):
+        is_next = known.kind != "cross" and known.positions.key + call.offset == known.end
+        keys = None if known.keys is None else known.keys[:1]
+        if is_next and keys is not None and first is not None and keys.equal(first):
+            return known
+    return calls[-1]
 
 
 def _continues(latest: _Latest, call: CapturedCall) -> bool:
@@ -125,8 +155,8 @@ def _storage(call: CapturedCall) -> int | None:
     return None if call.raw_keys is None else call.raw_keys.untyped_storage().data_ptr()
 
 
-def _first_keys(call: CapturedCall) -> Tensor | None:
+def _first_keys(call: CapturedCall, count: int = MAX_COMPARED_KEYS) -> Tensor | None:
     keys = call.raw_keys
     if keys is None or not keys.shape[0]:
         return None
-    return keys[0, 0, :MAX_COMPARED_KEYS].detach().clone()
+    return keys[0, 0, :count].detach().clone()
