@@ -168,6 +168,24 @@ def test_steps_over_a_static_cache_are_one_record(implementation):
         torch.testing.assert_close(record.weights, expected.weights, atol=1e-5, rtol=1e-4)
 
 
+def test_heads_are_known_where_a_static_cache_is_folded_into_the_batch():
+    """Bloom multiplies (batch · head, query, key) with values of a cache that was made before."""
+    transformers = pytest.importorskip("transformers")
+    config = transformers.BloomConfig(
+        vocab_size=31, hidden_size=24, n_layer=2, n_head=3, bos_token_id=0, eos_token_id=None,
+        pad_token_id=0,
+    )  # fmt: skip
+    model, ids = transformers.BloomForCausalLM(config).eval(), torch.tensor([[5, 9, 3], [7, 20, 4]])
+    settings = {"max_new_tokens": 3, "do_sample": False, "cache_implementation": "static"}
+    with torch.no_grad(), watch(model) as capture:
+        text = model.generate(ids, **settings)
+    with torch.no_grad(), watch(model) as whole:
+        model(text[:, :-1])
+    for record, expected in zip(capture, whole, strict=True):
+        assert record.weights.shape == (2, 3, 5, 5)
+        torch.testing.assert_close(record.weights, expected.weights, atol=1e-5, rtol=1e-4)
+
+
 def test_rows_are_known_where_projections_are_products_with_a_transposed_parameter():
     """Falcon projects by `hidden_states @ weight.T`."""
     transformers = pytest.importorskip("transformers")

@@ -91,6 +91,20 @@ def scatter(call: LabelledCall) -> AxesOfResults:
     return [call.axes(call.first)]
 
 
+def copy_rows(call: LabelledCall) -> AxesOfResults | None:
+    """Label a tensor of which an index selects rows to write: with the other axes of their source.
+
+    A static KV cache has been made elsewhere; its heads are those of the keys written to it.
+    """
+    function, out = call.call, call.results[0]
+    dim, source = function.argument("dim", 1), function.argument("source", 3)
+    if not isinstance(source, Tensor) or source.ndim != out.ndim:
+        return None
+    axes = list(call.axes(source))
+    axes[dim] = call.axes(call.first)[dim]
+    return [tuple(axes)]
+
+
 def roll(call: LabelledCall) -> AxesOfResults:
     """Label a rolled tensor, whose indices are a table of the former ones."""
     tensor = call.call.args[0]

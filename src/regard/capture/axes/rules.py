@@ -6,7 +6,14 @@ its arguments, broadcast against each other.
 
 from torch.nn import functional
 
-from regard.capture.axes.indexing import gather, gather_along, roll, scatter, sum_by_index
+from regard.capture.axes.indexing import (
+    copy_rows,
+    gather,
+    gather_along,
+    roll,
+    scatter,
+    sum_by_index,
+)
 from regard.capture.axes.label_store import AxesOfResults, LabelledCall, Rule
 from regard.capture.axes.products import convolve, embed, multiply, project
 from regard.capture.axes.shapes import as_complex, as_real, join, overwrite, reduce, resize, unfold
@@ -52,6 +59,8 @@ RULES: dict[str, Rule] = {
     "as_strided": as_strided,
     "embedding": embed,
     "gather": gather_along,
+    "index_copy": copy_rows,
+    "index_copy_": copy_rows,
     "take_along_dim": gather_along,
     "index_select": _index_select,
     "linear": project,
