@@ -114,3 +114,70 @@ def test_knocked_out_edges_are_labelled_by_tokens():
     assert [label.get_text() for label in axes.get_yticklabels()] == ["old", "sleeps"]
     with pytest.raises(regard.RegardError, match="tokens must cover position 3, but there are 3"):
         found.plot(tokens=["the", "old", "cat"])
+
+
+@pytest.mark.parametrize(
+    ("metric", "error", "message"),
+    [
+        (lambda output, batch: output.mean(-1), regard.RegardError, r"scalar.* shape \(1, 5\)"),
+        (lambda output, batch: output.argmax().float(), regard.RegardError, "differentiable"),
+        (lambda output, batch: output.sum().item(), regard.RegardError, "differentiable"),
+        (lambda output, batch: [output.sum()], TypeError, "what metric returns"),
+    ],
+)
+def test_metric_must_be_a_differentiable_scalar(metric, error, message):
+    with pytest.raises(error, match=message):
+        analysis.head_importance(OneHead(), [torch.randn(1, 5, WIDTH)], metric, progress=False)
+
+
+def test_metric_of_a_knockout_may_be_a_number():
+    result = analysis.knockout_matrix(
+        OneHead(), torch.randn(1, 5, WIDTH), lambda output, batch: float(output.sum()), [1], [0],
+        progress=False,
+    )  # fmt: skip
+    assert result.values.shape == (1, 1)
+
+
+class WithDropout(nn.Sequential):
+    def __init__(self):
+        super().__init__(OneHead(), nn.Dropout(0.5))
+
+
+@pytest.mark.parametrize("measure", ["head_importance", "knockout_matrix", "patch"])
+def test_dropout_is_refused(measure):
+    model, x = WithDropout(), torch.randn(1, 5, WIDTH)
+    arguments = {
+        "head_importance": ([x], squares),
+        "knockout_matrix": (x, squares, [1], [0]),
+        "patch": (x, x + 1, squares),
+    }[measure]
+    function = getattr(analysis, measure)
+    with pytest.raises(regard.RegardError, match=r"evaluation mode.*model\.eval\(\)"):
+        function(model, *arguments, progress=False)
+    function(model.eval(), *arguments, progress=False)
+
+
+class Unread(nn.Module):
+    """Two layers, of which the output reads the first alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.read, self.unread = OneHead(), OneHead()
+
+    def forward(self, x):
+        self.unread(x)
+        return self.read(x)
+
+
+def test_module_that_the_metric_does_not_depend_on_has_no_importance():
+    model, x = Unread(), torch.randn(1, 5, WIDTH)
+    with torch.inference_mode():
+        result = analysis.head_importance(model, [x], squares, progress=False)
+    by_module = dict(zip(result.gradient.modules, result.gradient.values, strict=True))
+    assert by_module["read"].any() and not by_module["unread"].any()
+
+
+@pytest.mark.filterwarnings("error")
+def test_rank_correlation_of_a_single_head_is_undefined():
+    one = analysis.HeadEffects(("a",), np.array([[1.0]]), "")
+    assert np.isnan(analysis.HeadImportance(one, one).rank_correlation)

@@ -54,10 +54,16 @@ class HeadImportance:
 
     @property
     def rank_correlation(self) -> float:
-        """Spearman's rank correlation of the estimate and the size of the measured change."""
+        """Spearman's rank correlation of the estimate and the size of the measured change.
+
+        NaN if all heads have the same rank, as a single one has.
+        """
         measured, estimated = np.abs(self.ablation.values).ravel(), self.gradient.values.ravel()
         is_head = ~np.isnan(measured)
-        return float(np.corrcoef(_ranks(measured[is_head]), _ranks(estimated[is_head]))[0, 1])
+        ranks = _ranks(measured[is_head]), _ranks(estimated[is_head])
+        if any(np.ptp(x) == 0 for x in ranks):
+            return float("nan")
+        return float(np.corrcoef(*ranks)[0, 1])
 
     def plot(self, title: str = "") -> "matplotlib.figure.Figure":
         """Plot the measured importance as a map of layers × heads."""

@@ -1,11 +1,11 @@
 """Effects of changing attention: importance of heads, knocked-out edges, patched patterns.
 
 Each function runs the model many times under `regard.edit` and compares a metric, a function
-`metric(output, batch)` that returns a scalar tensor, such as a loss or a difference of logits. Put
-the model into evaluation mode first.
+`metric(output, batch)` that returns a scalar tensor, such as a loss or a difference of logits.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from regard._support.progress import track
 from regard.analysis.effect_results import HeadEffects, HeadImportance, KnockoutMatrix
 from regard.capture import watch
-from regard.errors import RegardError
+from regard.errors import RegardError, wrong_type
 from regard.interventions import EditableAttention, Inspection, call_model, edit
 
 Metric = Callable[[Any, Any], Tensor]
@@ -51,7 +51,8 @@ def head_importance(
         Both importances, averaged over batches.
 
     Raises:
-        RegardError: if there are no batches, or no attention in these modules.
+        RegardError: if there are no batches, no attention in these modules, the metric is no
+            differentiable scalar, or dropout changes it with every pass.
 
     Example:
         >>> import torch, regard
@@ -67,13 +68,13 @@ def head_importance(
     if not batches:
         raise RegardError("batches must hold one batch or more, but there are none")
     heads = _count_heads(model, batches[0], modules)
-    base = _mean_metric(model, batches, metric)
+    base = _base_metric(model, batches, metric)
+    gradients = _gate_gradients(model, batches, metric, modules, heads)
     changes = {}
     for cell in track(_cells(heads), "heads ablated", len(_cells(heads)), visible=progress):
         with edit(model) as edits:
             edits[cell[0]].heads(cell[1]).ablate(mode, reference=reference)
             changes[cell] = _mean_metric(model, batches, metric) - base
-    gradients = _gate_gradients(model, batches, metric, modules, heads)
     return HeadImportance(
         _effects(heads, changes, "change of the metric"),
         _effects(heads, gradients, "size of the gradient"),
@@ -104,8 +105,9 @@ def patch(
         clean one.
 
     Raises:
-        RegardError: if both runs have the same metric, or other numbers of positions, or a module
-            is called more than once, as layers that share parameters are.
+        RegardError: if both runs have the same metric, or other numbers of positions, a module is
+            called more than once, as layers that share parameters are, or dropout changes the
+            metric with every pass.
 
     Example:
         >>> import torch, regard
@@ -118,7 +120,7 @@ def patch(
     """
     heads = _count_heads(model, clean, modules)
     with torch.no_grad(), watch(model, keep="all") as capture:
-        target = float(metric(call_model(model, clean), clean))
+        target = _value(metric(call_model(model, clean), clean))
     for name in heads:
         num_calls = sum(record.name == name for record in capture)
         if num_calls != 1:
@@ -126,7 +128,7 @@ def patch(
                 f"{name} was called {num_calls} times, so that its patterns cannot be patched one "
                 "by one; choose others by modules="
             )
-    base = _mean_metric(model, [corrupted], metric)
+    base = _base_metric(model, [corrupted], metric)
     if target == base:
         raise RegardError(f"clean and corrupted inputs must differ in the metric; both give {base}")
     shares = {}
@@ -163,7 +165,7 @@ def knockout_matrix(
         The change of the metric for each edge.
 
     Raises:
-        RegardError: if a position does not occur.
+        RegardError: if a position does not occur, or dropout changes the metric with every pass.
 
     Example:
         >>> import torch, regard
@@ -174,7 +176,7 @@ def knockout_matrix(
         ... ).values.shape
         (2, 3)
     """
-    base = _mean_metric(model, [batch], metric)
+    base = _base_metric(model, [batch], metric)
     edges = [(query, key) for query in queries for key in keys]
     changes = []
     for query, key in track(edges, "edges removed", len(edges), visible=progress):
@@ -205,18 +207,57 @@ def _gate_gradients(
     sizes = {name: torch.zeros(count) for name, count in heads.items()}
     for batch in batches:
         gates = {name: torch.ones(count, requires_grad=True) for name, count in heads.items()}
-        with torch.enable_grad(), edit(model) as edits:
+        with torch.inference_mode(False), torch.enable_grad(), edit(model) as edits:
             edits[modules].gate(gates)
             value = metric(call_model(model, batch), batch)
-            gradients = torch.autograd.grad(value, list(gates.values()))
+            _check_differentiable(value)
+            gradients = torch.autograd.grad(value, list(gates.values()), allow_unused=True)
         for name, gradient in zip(gates, gradients, strict=True):
-            sizes[name] += gradient.abs() / len(batches)
+            if gradient is not None:  # the metric depends on this module
+                sizes[name] += gradient.abs() / len(batches)
     return {(name, head): float(sizes[name][head]) for name, head in _cells(heads)}
+
+
+def _check_differentiable(value: Any) -> None:
+    _value(value)
+    if not isinstance(value, Tensor) or not value.requires_grad:
+        raise RegardError(
+            "metric must return a tensor that is differentiable by the model's output, such as a "
+            "loss or a logit, for the estimate by gradients; for another metric, such as an "
+            "accuracy, ablate heads one by one with regard.edit"
+        )
+
+
+def _base_metric(model: nn.Module, batches: list[Any], metric: Metric) -> float:
+    """Return the metric without any edit.
+
+    Raises:
+        RegardError: if the model is in training mode and its dropout changes the metric.
+    """
+    base = _mean_metric(model, batches, metric)
+    if model.training and base != _mean_metric(model, batches, metric):
+        raise RegardError(
+            "model must be in evaluation mode, as dropout changes the metric with every pass; call "
+            "model.eval()"
+        )
+    return base
 
 
 @torch.no_grad()
 def _mean_metric(model: nn.Module, batches: list[Any], metric: Metric) -> float:
-    return float(np.mean([float(metric(call_model(model, batch), batch)) for batch in batches]))
+    return float(np.mean([_value(metric(call_model(model, batch), batch)) for batch in batches]))
+
+
+def _value(value: Any) -> float:
+    """Return what a metric returned as a number."""
+    if isinstance(value, Tensor) and value.numel() != 1:
+        raise RegardError(
+            f"metric must return a scalar, but it returned a tensor of shape {tuple(value.shape)}; "
+            "take its mean or its sum"
+        )
+    if not isinstance(value, Tensor | Real):
+        raise wrong_type("what metric returns", "a scalar tensor or a number", value)
+    return float(value.detach() if isinstance(value, Tensor) else value)
 
 
 def _cells(heads: dict[str, int]) -> list[tuple[str, int]]:
