@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,6 +27,15 @@ _SAME_ELEMENTS = {"view", "reshape", "flatten", "unflatten", "squeeze", "unsquee
 _SAME_ELEMENTS |= {"permute", "t", "contiguous", "clone", "to", "float", "type_as", "double"}
 MAY_START = {"log_softmax", "logsumexp", "sub", "exp", "div", *SUMS, *NORMALISERS, *_OVER_SUM}
 
+Handler = Callable[[FunctionCall], bool]  # returns whether it applied to a call
+
+
+class Exponential(NamedTuple):
+    """Exponentials of scores that are no product, or the like: weights once a sum divides them."""
+
+    name: str  # of the function
+    number: int  # as that of a softmax
+
 
 class NormaliserTracker:
     """Starts a track at each softmax, and at what is a softmax or its like by hand."""
@@ -41,11 +50,11 @@ class NormaliserTracker:
     ) -> None:
         self._store, self._lineage, self._axes = store, lineage, axes
         self._find_site, self._scores = find_site, scores
-        # exponentials of scores that are no product, and other functions that a sum may divide
-        self._exponentials = TensorMap[str]()
+        self._exponentials = TensorMap[Exponential]()
         self._log_weights = TensorMap[tuple[str, Any]]()  # logarithms: normaliser and its axis
         self._log_sums = TensorMap[Any]()
         self._ids = count()
+        self._handlers = self._make_handlers()
 
     def __bool__(self) -> bool:
         """Return whether exponentials are followed that may be normalised later."""
@@ -61,6 +70,122 @@ class NormaliserTracker:
             return
         axis = self._axes.axes(out)[dim if isinstance(dim, int) else -1] if out.ndim else ()
         self._add(normaliser, scores, out, axis, is_softmax=True)
+
+    def update(self, call: FunctionCall) -> None:
+        """Start a track at another normaliser than softmax, and follow sums of weights."""
+        if not call.inputs or not isinstance(call.out, Tensor):
+            return
+        handlers = self._handlers.get(call.name, ())
+        if not any(handler(call) for handler in handlers):
+            self._follow_sums(call)
+
+    def exponential(self, tensor: Tensor) -> Exponential | None:
+        """Return what is known of exponentials that no sum has divided yet."""
+        return self._exponentials.get(tensor)
+
+    @staticmethod
+    def is_over_features(tracked: TrackedWeights) -> bool:
+        """Return whether the features of each vector were normalised, rather than its keys."""
+        origins = tracked.normalised
+        is_feature = bool(origins) and all(x.is_feature and not x.is_compared for x in origins)
+        return is_feature and not tracked.is_product
+
+    def may_concern(self, name: str) -> bool:
+        """Return whether a function may start weights, or continue what they are made of."""
+        is_followed = name in _SAME_ELEMENTS and bool(self._exponentials)
+        return name in MAY_START or is_followed or bool(self._store.sums)
+
+    def _make_handlers(self) -> dict[str, tuple[Handler, ...]]:
+        """Return what to try for each function, until one applies."""
+        handlers: dict[str, tuple[Handler, ...]] = {
+            **dict.fromkeys(_SAME_ELEMENTS, (self._keep_exponentials,)),
+            **dict.fromkeys(SUMS, (self._sum_exponentials,)),
+            **dict.fromkeys(NORMALISERS, (self._start_at_product,)),
+            **dict.fromkeys(_OVER_SUM, (self._note_powers,)),
+        }
+        return handlers | {
+            "log_softmax": (self._note_log_softmax,),
+            "logsumexp": (self._note_log_sum,),
+            "sub": (self._subtract_log_sum,),
+            "exp": (self._start_at_log_weights, self._note_exponentials, self._start_at_product),
+            "div": (self._divide_by_sum,),
+        }
+
+    def _keep_exponentials(self, call: FunctionCall) -> bool:
+        known = self._exponentials.get(call.inputs[0])
+        if known is not None:
+            self._exponentials[call.out] = known
+        return known is not None
+
+    def _note_log_softmax(self, call: FunctionCall) -> bool:
+        self._log_weights[call.out] = "softmax", call.argument("dim", 1, -1)
+        return True
+
+    def _note_log_sum(self, call: FunctionCall) -> bool:
+        self._log_sums[call.out] = call.argument("dim", 1, -1)
+        return True
+
+    def _subtract_log_sum(self, call: FunctionCall) -> bool:
+        if len(call.inputs) < 2 or call.inputs[1] not in self._log_sums:
+            return False
+        self._log_weights[call.out] = "exp / sum", self._log_sums[call.inputs[1]]
+        return True
+
+    def _start_at_log_weights(self, call: FunctionCall) -> bool:
+        known = self._log_weights.get(call.inputs[0])
+        if known is not None:
+            self.start(known[0], call.inputs[0], known[1], call.out)
+        return known is not None
+
+    def _note_exponentials(self, call: FunctionCall) -> bool:
+        if self._may_be_scores(call.inputs[0]):
+            return False
+        self._exponentials[call.out] = Exponential(call.name, next(self._ids))
+        return True
+
+    def _note_powers(self, call: FunctionCall) -> bool:
+        """Note scores that are normalised only if a sum divides them."""
+        if not self._may_be_scores(call.inputs[0]):
+            return False
+        self._exponentials[call.out] = Exponential(call.name, next(self._ids))
+        return True
+
+    def _divide_by_sum(self, call: FunctionCall) -> bool:
+        exponential = self._exponentials.get(call.inputs[0])
+        if exponential is None or not self._is_sum_of(call.inputs):
+            return False
+        is_scattered = bool(self._store.sums[call.inputs[1]].scattered)
+        normaliser = SCATTERED if is_scattered else f"{exponential.name} / sum"
+        self.start(normaliser, call.inputs[0], self._divided_axis(call.inputs), call.out)
+        return True
+
+    def _sum_exponentials(self, call: FunctionCall) -> bool:
+        known = [self._exponentials[x] for x in call.inputs if x in self._exponentials]
+        if known:
+            roots = frozenset(x.number for x in known)
+            self._store.sums[call.out] = WeightSum(roots, summed_origins(call, self._axes))
+        return bool(known)
+
+    def _start_at_product(self, call: FunctionCall) -> bool:
+        """Start a track at a function of a product of queries and keys."""
+        scores, out = call.inputs[0], call.out
+        if not self._may_be_scores(scores):
+            return False
+        axis = self._axes.axes(out)[-1]
+        if not (axis and all(f.origin.is_feature for f in axis)):
+            self._add(call.name, scores, out, axis, is_softmax=False)
+        elif call.name == "exp":  # heads or features are last: which axis is divided by?
+            self._exponentials[out] = Exponential(call.name, next(self._ids))
+        return True
+
+    def _follow_sums(self, call: FunctionCall) -> None:
+        """Follow what is computed of sums of weights."""
+        sums = [self._store.sums[x] for x in call.inputs if x in self._store.sums]
+        if sums and call.out not in self._store.sums:
+            roots, scattered = zip(*sums, strict=True)
+            self._store.sums[call.out] = WeightSum(
+                frozenset().union(*roots), frozenset().union(*scattered)
+            )
 
     def _add(
         self, normaliser: str, scores: Tensor, out: Tensor, axis: Axis, *, is_softmax: bool
@@ -84,61 +209,6 @@ class NormaliserTracker:
             is_product=is_product,
             scores=self._scores.product(scores) if self._scores and has_scores else None,
         )
-
-    def update(self, call: FunctionCall) -> None:
-        """Start a track at another normaliser than softmax, and follow sums of weights."""
-        name, inputs, out = call.name, call.inputs, call.out
-        if not inputs or not isinstance(out, Tensor):
-            return
-        scores, dim = inputs[0], call.argument("dim", 1, -1)
-        if name in _SAME_ELEMENTS and scores in self._exponentials:
-            self._exponentials[out] = self._exponentials[scores]
-            return
-        if name == "log_softmax":
-            self._log_weights[out] = "softmax", dim
-        elif name == "logsumexp":
-            self._log_sums[out] = dim
-        elif name == "sub" and len(inputs) > 1 and inputs[1] in self._log_sums:
-            self._log_weights[out] = "exp / sum", self._log_sums[inputs[1]]
-        elif name == "exp" and scores in self._log_weights:
-            normaliser, dim = self._log_weights[scores]
-            self.start(normaliser, scores, dim, out)
-        elif name == "div" and scores in self._exponentials and self._is_sum_of(inputs):
-            is_scattered = bool(self._store.sums[inputs[1]].scattered)
-            by_sum = f"{self._exponentials[scores]} / sum"
-            normaliser = SCATTERED if is_scattered else by_sum
-            self.start(normaliser, scores, self._divided_axis(inputs), out)
-        elif (name == "exp" and not self._may_be_scores(scores)) or (
-            name in _OVER_SUM and self._may_be_scores(scores)
-        ):
-            self._exponentials[out] = name
-        elif name in SUMS and any(x in self._exponentials for x in inputs):
-            self._store.sums[out] = WeightSum(scattered=summed_origins(call, self._axes))
-        elif name in NORMALISERS and self._may_be_scores(scores):
-            axis = self._axes.axes(out)[-1]
-            if not (axis and all(f.origin.is_feature for f in axis)):
-                self._add(name, scores, out, axis, is_softmax=False)
-            elif name == "exp":  # heads or features are last: which axis is divided by?
-                self._exponentials[out] = name
-        else:
-            sums = [self._store.sums[x] for x in inputs if x in self._store.sums]
-            if sums and out not in self._store.sums:
-                roots, scattered = zip(*sums, strict=True)
-                self._store.sums[out] = WeightSum(
-                    frozenset().union(*roots), frozenset().union(*scattered)
-                )
-
-    @staticmethod
-    def is_over_features(tracked: TrackedWeights) -> bool:
-        """Return whether the features of each vector were normalised, rather than its keys."""
-        origins = tracked.normalised
-        is_feature = bool(origins) and all(x.is_feature and not x.is_compared for x in origins)
-        return is_feature and not tracked.is_product
-
-    def may_concern(self, name: str) -> bool:
-        """Return whether a function may start weights, or continue what they are made of."""
-        is_followed = name in _SAME_ELEMENTS and bool(self._exponentials)
-        return name in MAY_START or is_followed or bool(self._store.sums)
 
     def _may_be_scores(self, tensor: Tensor) -> bool:
         """Return whether a tensor is computed from a product, and still has both of its sides."""
