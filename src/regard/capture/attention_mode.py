@@ -10,6 +10,7 @@ from threading import get_ident
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
@@ -110,7 +111,12 @@ class AttentionMode(TorchFunctionMode):
                 attention = self._examine(FunctionCall(func, name, positional, rest, out))
             except Exception as error:
                 self.on_failure(error, positional)
-        return out if attention is None else self.on_attention(attention)
+        if attention is None:
+            return out
+        result = self.on_attention(attention)
+        if result is not out and isinstance(out, Tensor) and isinstance(result, Tensor):
+            self._weight_tracker.replace(out, result)
+        return result
 
     def __exit__(self, *error: object) -> None:
         """Leave the mode stack, even if other modes have been entered meanwhile."""
@@ -165,12 +171,13 @@ class AttentionMode(TorchFunctionMode):
         self._axes.update(call, self._weight_tracker.find(call.args))
         if call.name in FUSED_FUNCTIONS:
             return self._of_fused_function(call)
-        if (match := self._weight_tracker.update(call)) is not None:
+        match = self._weight_tracker.update(call)
+        retracted = self._weight_tracker.take_retracted()
+        for roots in retracted:
+            self.on_retraction(roots)
+        if match is not None:
             return self._of_match(match, call)
-        if retracted := self._weight_tracker.take_retracted():
-            for roots in retracted:
-                self.on_retraction(roots)
-        else:
+        if not retracted:
             # a context has no lineage: it is not the rows that were attended to
             self._lineage.derive(call.name, call.inputs, call.results)
         return None
@@ -199,6 +206,7 @@ class AttentionMode(TorchFunctionMode):
     ) -> RecognisedAttention | None:
         if (site := self._site_of(match.call, match.site)) is None:
             return None
+        function = match.follow_up or function
         return RecognisedAttention(
             match.call,
             function.out,

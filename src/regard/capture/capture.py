@@ -115,6 +115,7 @@ class Capture:
     def remove(self, roots: frozenset[int]) -> list[int]:
         """Remove the records of some softmaxes; return the indices that they had."""
         found = [n for n, record in enumerate(self._records) if record.axes.roots == roots]
+        self._multiplied = {key: x for key, x in self._multiplied.items() if key[1] != roots}
         for n in reversed(found):
             record = self._records.pop(n)
             key = record.name, record.call_site

@@ -124,6 +124,11 @@ class EditMode(AttentionMode):
                 return editable.context, _replace_weights(attention.result[1], editable)
             return attention.with_context(editable.context)
 
+    def on_retraction(self, roots: frozenset[int]) -> None:
+        """Forget a product whose weights are normalised after it: they are edited there."""
+        if self._latest_product is not None and self._latest_product.roots == roots:
+            self._latest_product = None
+
     def on_failure(self, error: Exception, args: tuple[Any, ...]) -> None:
         """Raise an error in a module that has edits; elsewhere nothing is to be edited."""
         if isinstance(error, RegardError):

@@ -86,6 +86,8 @@ def _axes_of_input(tensor: Tensor) -> Axes:
             factor.origin.is_input = True
             factor.origin.is_leading, factor.origin.is_inner = n == 0, is_single
             factor.origin.is_images = n == 0 and tensor.ndim > 3
+            is_last, is_channel = n == tensor.ndim - 1 > 1, n == 1 and tensor.ndim > 3
+            factor.origin.may_be_feature = is_last or is_channel
     return axes
 
 

@@ -3,12 +3,21 @@
 from typing import Any
 
 from regard.capture.axes.label_store import AxesOfResults, LabelledCall, Labels, LabelStore
-from regard.capture.axes.labels import Axes, Axis, as_rows, axis_size, new_axis, preferred_axis
+from regard.capture.axes.labels import (
+    Axes,
+    Axis,
+    Factor,
+    as_rows,
+    axis_size,
+    new_axis,
+    preferred_axis,
+)
 from regard.capture.functions import Equation
 
 
 def project(call: LabelledCall) -> AxesOfResults:
     """Label the result of a linear layer, whose last axis it makes."""
+    _mark_features(call.axes(call.first)[-1])
     return [(*call.axes(call.first)[:-1], _made_axis(call, call.results[0].shape[-1]))]
 
 
@@ -28,6 +37,7 @@ def convolve(call: LabelledCall) -> AxesOfResults:
         for axis, size in zip(call.axes(tensor), out.shape, strict=True)
     ]
     channel = 1 if out.ndim > 2 else 0
+    _mark_features(call.axes(tensor)[channel])
     kept[channel] = _made_axis(call, out.shape[channel])
     return [tuple(kept)]
 
@@ -38,6 +48,14 @@ def _made_axis(call: LabelledCall, size: int) -> Axis:
     for factor in axis:
         factor.origin.maker = id(maker) if call.store.is_parameter(maker) else None
     return axis
+
+
+def _mark_features(axis: Axis) -> None:
+    """Mark an axis of an input as features, if that is where they are, for it was projected."""
+    for factor in axis:
+        origin = factor.origin
+        if origin.may_be_feature and factor.size == origin.size:
+            origin.is_feature, origin.may_be_feature = True, False
 
 
 def multiply(call: LabelledCall) -> AxesOfResults | None:
@@ -93,6 +111,9 @@ def _mark_compared(equation: Equation, letters: dict[Any, Axis]) -> None:
     row_factors = [f for side in rows for x in side for f in letters[x]]
     if not width or not all(rows):
         return
+    if _are_channels(row_factors, width):
+        for factor in row_factors:
+            factor.origin.is_feature = True
     if not any(f.origin.is_feature for f in (*row_factors, *width)):
         for factor in width:
             factor.origin.is_feature = factor.origin.root.is_feature = True
@@ -113,6 +134,13 @@ def _mark_compared(equation: Equation, letters: dict[Any, Axis]) -> None:
                 for factor, is_head in zip(letters[letter], heads, strict=True)
             )
     letters.update(compared)
+
+
+def _are_channels(rows: list[Factor], width: list[Factor]) -> bool:
+    """Return whether channels of an image are compared, over all its pixels."""
+    sides = {f.origin.root for f in width}
+    is_image = len(sides) > 1 and all(x.is_input and not x.is_feature for x in sides)
+    return is_image and all(f.origin.root.may_be_feature for f in rows)
 
 
 def _is_projection(equation: Equation, store: LabelStore) -> bool:

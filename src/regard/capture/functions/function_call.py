@@ -1,6 +1,6 @@
 """One call of a torch function, as the capture mode sees it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -55,3 +55,18 @@ class FunctionCall:
     def without_result(self) -> "FunctionCall":
         """Return the call without what it returned, which is not kept alive then."""
         return FunctionCall(self.function, self.name, self.args, self.kwargs, None)
+
+    def run_with(self, tensors: Sequence[Tensor]) -> "FunctionCall":
+        """Run the function with other tensors in the place of `inputs`, and without `out=`."""
+        rest = iter(tensors)
+        args = tuple(_replaced(arg, rest) for arg in self.args)
+        kwargs = {name: value for name, value in self.kwargs.items() if name != "out"}
+        return FunctionCall(self.function, self.name, args, kwargs, self.function(*args, **kwargs))
+
+
+def _replaced(arg: Any, tensors: Iterator[Tensor]) -> Any:
+    if isinstance(arg, Tensor):
+        return next(tensors)
+    if isinstance(arg, list | tuple) and any(isinstance(x, Tensor) for x in arg):
+        return type(arg)(next(tensors) if isinstance(x, Tensor) else x for x in arg)
+    return arg

@@ -26,6 +26,24 @@ class ProductMatcher:
     def __init__(self, axes: AxisTracker) -> None:
         self._axes = axes
 
+    def is_unclear(self, product: WeightProduct, tracked: TrackedWeights) -> bool:
+        """Return whether it cannot be known if weights are over positions or over features.
+
+        They were not compared with anything, and the axes of an input have no names.
+        """
+        if tracked.is_product:
+            return False
+        values = zip(product.values_term, self._axes.axes(product.values), strict=True)
+        keys = origins_of(
+            axis for x, axis in values if x in product.term and x not in product.result
+        )
+        if keys and all(origin.root.may_be_feature for origin in keys):
+            return True
+        own = zip(product.term, self._axes.axes(product.labelled), strict=True)
+        own_keys = origins_of(axis for x, axis in own if x not in product.result)
+        others = tracked.normalised - own_keys
+        return others == tracked.normalised and any(x.root.is_input for x in others)
+
     def match(
         self,
         product: WeightProduct,
@@ -42,8 +60,7 @@ class ProductMatcher:
             extra_keys: keys at the end that are no positions.
         """
         term, values, values_term = product.term, product.values, product.values_term
-        labelled = product.operand if product.to_operand is None else product.weights
-        own = self._axes.axes(labelled)
+        own = self._axes.axes(product.labelled)
         axes = self._with_heads_of(values, values_term, own, term, set(product.result))
         by_letter = dict(zip(term, axes, strict=True))
         keys = _key_letters(product, by_letter)
@@ -53,7 +70,8 @@ class ProductMatcher:
         is_constant = self._axes.is_constant(values) and not self._axes.is_constant(product.operand)
         if not keys or is_constant or _is_mixture(tracked, weight_keys, value_keys):
             return None
-        if not tracked.is_product and _weighs_versions(term, by_letter, keys, value_keys):
+        is_compared = tracked.is_product and any(f.origin.is_compared for f in weight_keys)
+        if not is_compared and _weighs_versions(term, by_letter, keys, value_keys):
             return None
         own_by_letter = dict(zip(term, own, strict=True))
         if _is_over_heads(tracked, own_by_letter, by_letter, keys):

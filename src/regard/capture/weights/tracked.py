@@ -116,6 +116,11 @@ class WeightProduct:
     to_operand: Callable[[Tensor], Tensor] | None = None  # its gradient to that of the weights
     multiplication: Multiplication | None = None  # that made the operand, if it is such a product
 
+    @property
+    def labelled(self) -> Tensor:
+        """The tensor of weights whose axes are known."""
+        return self.operand if self.to_operand is None else self.weights
+
 
 @dataclass(frozen=True, slots=True)
 class MatchedAttention:
@@ -133,6 +138,7 @@ class MatchedAttention:
     position: int  # of the operand among the tensors of the function's arguments
     site: CallSite | None = None  # of the softmax, where another module sums the products
     multiplication: Multiplication | None = None  # whose result is summed, unless by index
+    follow_up: FunctionCall | None = None  # what follows it, if that is not the function itself
 
 
 class WeightStore:

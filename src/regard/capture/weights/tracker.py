@@ -11,9 +11,10 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from regard.capture.axes import AxisTracker, origins_of
+from regard.capture.axes import AxisTracker
 from regard.capture.call_site import CallSite
 from regard.capture.functions import (
     SCATTER_SUMS,
@@ -25,11 +26,19 @@ from regard.capture.functions import (
 )
 from regard.capture.lineage import Lineage
 from regard.capture.weights.edges import EdgeMatcher
+from regard.capture.weights.late import LateProducts, of_divided
 from regard.capture.weights.matching import ProductMatcher
-from regard.capture.weights.normalisers import MAY_START, SOFTMAX, NormaliserTracker
+from regard.capture.weights.normalisers import (
+    MAY_START,
+    NORMALISERS,
+    SOFTMAX,
+    NormaliserTracker,
+)
 from regard.capture.weights.pending import PendingProducts
 from regard.capture.weights.pools import FeaturePools
+from regard.capture.weights.products import ProductReader, ProductReading
 from regard.capture.weights.propagation import WeightPropagation
+from regard.capture.weights.rescaling import RescaledContexts
 from regard.capture.weights.score_products import ScoreTracker
 from regard.capture.weights.tracked import (
     MatchedAttention,
@@ -37,11 +46,13 @@ from regard.capture.weights.tracked import (
     TrackedWeights,
     WeightProduct,
     WeightStore,
+    WeightSum,
 )
 
 appended_keys: ContextVar[int] = ContextVar("appended_keys", default=0)
 """Number of keys that nn.MultiheadAttention appends: `bias_k` and `add_zero_attn`."""
 
+_ROUNDING = 1e-2  # of the sum of a row of weights, also in half precision
 _STARTS = SOFTMAX | MAY_START  # functions that matter even if nothing is tracked
 
 
@@ -61,7 +72,8 @@ class WeightTracker:
         self._propagation = WeightPropagation(self._store, axes)
         self._pending = PendingProducts(self._store, axes)
         self._matcher, self._edge_matcher = ProductMatcher(axes), EdgeMatcher(axes)
-        self._pools = FeaturePools(axes)
+        self._pools, self._products = FeaturePools(axes), ProductReader(self._store, axes)
+        self._late, self._rescaled = LateProducts(self._store, axes), RescaledContexts(axes)
         self._retracted: list[frozenset[int]] = []
 
     def find(self, args: tuple[Any, ...]) -> Tensor | None:
@@ -81,6 +93,10 @@ class WeightTracker:
         retracted, self._retracted = self._retracted, []
         return retracted
 
+    def replace(self, context: Tensor, edited: Tensor) -> None:
+        """Note that the model gets an edited context instead of the one that was computed."""
+        self._late.replace(context, edited)
+
     def before_dropout(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Copy tracked weights that dropout is about to overwrite in place."""
         self._propagation.before_dropout(name, args, kwargs)
@@ -94,6 +110,13 @@ class WeightTracker:
         if self._scores is not None:
             self._scores.update(call)
         inputs, out = call.inputs, call.out
+        if self._late:
+            if (match := self._match_divided(call)) is not None:
+                return match
+            self._late.follow(call)
+        if rescaled := self._rescaled.update(call):
+            self._retract_parts(rescaled)
+            return None
         if name in SOFTMAX and isinstance(out, Tensor):
             normaliser = name if name in ("gumbel_softmax", "softmin") else "softmax"
             dim = call.argument("dim", 2 if name == "_masked_softmax" else 1, -1)
@@ -104,7 +127,7 @@ class WeightTracker:
         if (match := self._match_scattered(call)) is not None:
             return match
         position = self._position(inputs)
-        if position is None:
+        if position is None or self._starts_anew(call):
             self._follow_others(call)
             return None
         if (equation := call.equation()) is not None:
@@ -112,24 +135,30 @@ class WeightTracker:
                 self._retract_pools(call, inputs[position])
             return self._multiplied(call, equation, position)
         is_single = self._store.tracked[inputs[position]].is_single
-        if name == "mul" and (is_single or self._pending.add(call, position)):
+        if name == "mul" and (is_single or self._add_pending(call, position)):
             return None
         self._propagation.propagate(call, position)
         return None
 
     def _is_idle(self) -> bool:
         """Return whether nothing is tracked that a function could lead on."""
-        store, others = self._store, (self._pending, self._pools, self._normalisers)
+        store, others = self._store, (self._pending, self._pools, self._normalisers, self._late)
         return not (store.tracked or store.sums or any(others) or self._scores is not None)
 
     def _position(self, inputs: list[Tensor]) -> int | None:
         tracked = self._store.tracked
         return next((n for n, x in enumerate(inputs) if x in tracked), None) if tracked else None
 
+    def _starts_anew(self, call: FunctionCall) -> bool:
+        """Return whether what was taken for weights are scores, as squares of distances."""
+        tracked = self._store.tracked.get(call.inputs[0])
+        return call.name == "exp" and tracked is not None and tracked.normaliser in NORMALISERS
+
     def _follow_others(self, call: FunctionCall) -> None:
         """Follow what may become weights, or show that weights were no attention."""
         self._retract_pools(call)
         self._pending.follow(call)
+        self._note_exponentials(call)
         if self._normalisers.may_concern(call.name):
             self._normalisers.update(call)
 
@@ -142,6 +171,13 @@ class WeightTracker:
             self._retracted.append(roots)
             for number in roots:
                 self._store.roots[number].state = "not attention"
+
+    def _retract_parts(self, roots: frozenset[int]) -> None:
+        """Retract softmaxes over parts of the keys, whose contexts are rescaled and added up."""
+        for number in roots:
+            self._retracted.append(frozenset([number]))
+            self._store.roots[number].state = "open"
+            self._store.roots[number].is_softmax = True
 
     def _match_scattered(self, call: FunctionCall) -> MatchedAttention | None:
         """Read index_add(weights * values): attention over edges."""
@@ -157,92 +193,115 @@ class WeightTracker:
         """Read a sum of weights times values."""
         pending = self._pending[call.inputs[0]]
         product = self._pending.read_sum(pending, call)
-        return None if product is None else self._match(pending.tracked, product)
+        match = None if product is None else self._match(pending.tracked, product)
+        self._note_context(match, call)
+        return match
 
     def _multiplied(
         self, call: FunctionCall, equation: Equation, position: int
     ) -> MatchedAttention | None:
         """Read a product: with values it is attention, otherwise its result may be weights."""
-        weights = call.inputs[position]
-        own = next((n for n, x in enumerate(equation.operands) if x is weights), None)
-        if own is None:  # the weights were added to a product
-            return None
-        tracked: TrackedWeights = self._store.tracked[weights]
-        term, axes = equation.terms[own], self._axes.axes(weights)
-        others = [n for n in range(len(equation.operands)) if n != own]
-        if self._is_partial(tracked, equation, own):
-            return None
-        summed = {x for x in term if x not in equation.result}
-        by_letter = dict(zip(term, axes, strict=True))
-        if tracked.is_single and any(by_letter[x] for x in summed):
-            return None  # not over the keys, of which there is one
-        stays = origins_of(by_letter[x] for x in term if x not in summed) >= tracked.normalised
-        over = [f for x in summed for f in by_letter[x]]
-        is_own = any(f.origin in tracked.normalised for f in over)
-        mixes = stays and bool(over) and not is_own and all(f.origin.is_feature for f in over)
-        tracked_others = [n for n in others if equation.operands[n] in self._store.tracked]
-        if tracked_others and self._is_product_of_weights(equation, tracked_others[0]):
-            mixes = True
-        if mixes:
+        reading = self._products.read(equation, call.inputs[position])
+        if reading.kind == "mixing":
             self._propagation.propagate(call.renamed("matmul"), position)
-            return None
-        with_keys = [n for n in others if summed & set(equation.terms[n])]
-        if not with_keys:
-            self._pending.add_equation(call, equation, own, position)
-            return None
-        values = next(
-            (n for n in with_keys if not self._axes.is_constant(equation.operands[n])),
-            with_keys[0],
-        )
+        elif reading.kind == "elementwise":
+            self._pending.add_equation(call, equation, reading.own, position)
+        elif reading.kind == "sum":
+            tracked = self._store.tracked[call.inputs[position]]
+            self._store.sums[call.out] = WeightSum(tracked.roots)
+        elif reading.kind == "values":
+            return self._multiplied_with_values(call, equation, reading, position)
+        return None
+
+    def _multiplied_with_values(
+        self, call: FunctionCall, equation: Equation, reading: ProductReading, position: int
+    ) -> MatchedAttention | None:
+        weights = call.inputs[position]
+        tracked: TrackedWeights = self._store.tracked[weights]
         product = WeightProduct(
             operand=weights,
             weights=tracked.values(weights),
-            term=term,
-            values=equation.operands[values],
-            values_term=equation.terms[values],
+            term=equation.terms[reading.own],
+            values=equation.operands[reading.values],
+            values_term=equation.terms[reading.values],
             result=frozenset(equation.result),
             position=position,
         )
         match = self._match(tracked, product)
         if isinstance(call.out, Tensor):
-            self._pools.mark(equation, own, values, tracked.roots, call.out)
+            self._pools.mark(equation, reading.own, reading.values, tracked.roots, call.out)
+        self._note_context(match, call)
+        if match is not None or tracked.normaliser == "exp":
+            self._add_late(call, position, tracked, is_matched=match is not None)
         return match
 
-    def _is_partial(self, tracked: TrackedWeights, equation: Equation, own: int) -> bool:
-        """Return whether exponentials multiply a part of the values, as block by block.
+    def _add_pending(self, call: FunctionCall, position: int) -> bool:
+        """Note weights times values that are yet to be summed; False if they are not."""
+        is_pending = self._pending.add(call, position)
+        if is_pending:
+            tracked = self._store.tracked[call.inputs[position]]
+            self._add_late(call, position, tracked, is_matched=True)
+        return is_pending
 
-        Such a loop rescales its sums with each block, so that no tensor has the weights.
-        """
-        if tracked.normaliser != "exp":
-            return False
-        term = set(equation.terms[own]) - set(equation.result)
-        parts = [
-            factor
-            for n, (tensor, letters) in enumerate(
-                zip(equation.operands, equation.terms, strict=True)
-            )
-            if n != own
-            for letter, axis in zip(letters, self._axes.axes(tensor), strict=True)
-            if letter in term
-            for factor in axis
-        ]
-        is_partial = any(f.size < f.origin.size and not f.origin.is_feature for f in parts)
-        if is_partial:
-            for number in tracked.roots:
-                self._store.roots[number].is_softmax = True
-        return is_partial
+    def _add_late(
+        self, call: FunctionCall, position: int, tracked: TrackedWeights, *, is_matched: bool
+    ) -> None:
+        """Note a product whose weights may be normalised later."""
+        if tracked.normaliser in NORMALISERS or tracked.has_mask:
+            self._late.add(call, position, tracked.roots, is_matched=is_matched)
 
-    def _is_product_of_weights(self, equation: Equation, other: int) -> bool:
-        tensor = equation.operands[other]
-        axes = dict(zip(equation.terms[other], self._axes.axes(tensor), strict=True))
-        left = origins_of(axes[x] for x in equation.terms[other] if x in equation.result)
-        normalised = self._store.tracked[tensor].normalised
-        return bool(normalised) and left >= normalised
+    def _note_exponentials(self, call: FunctionCall) -> None:
+        """Note a product of exponentials, which are weights if their sum divides it."""
+        for n, tensor in enumerate(call.inputs if self._normalisers else ()):
+            known = self._normalisers.exponential(tensor)
+            if known is not None and (call.name == "mul" or call.equation() is not None):
+                self._late.add(call, n, frozenset([known.number]), is_matched=False)
+                return
+
+    def _match_divided(self, call: FunctionCall) -> MatchedAttention | None:
+        """Read a division of a context by the sum of its weights, as one of the weights."""
+        if (divided := self._late.divided(call)) is None:
+            return None
+        product, calls = divided
+        if not calls:
+            self._retract_parts(product.roots if product.is_matched else frozenset())
+        match = None
+        for each in calls:
+            weights = each.inputs[product.position] if each is calls[1] else each.inputs[0]
+            self._axes.update(each, weights)
+            match = self.update(each) or match
+        if match is None:
+            return None
+        if product.is_matched:
+            self._retracted.append(product.roots)
+        return of_divided(match, product, calls, call)
 
     def _match(self, tracked: TrackedWeights, product: WeightProduct) -> MatchedAttention | None:
-        """Return the attention that a product completes; None if it is not over positions."""
+        """Return the attention that a product completes; None if it is not over positions.
+
+        Exponentials have yet to be divided by their sum: without it they are no weights.
+        """
+        if tracked.normaliser == "exp" and not _sum_to_one(product):
+            for number in tracked.roots:
+                self._store.roots[number].is_softmax = True
+            return None
         roots = [self._store.roots[number] for number in tracked.roots]
+        if self._matcher.is_unclear(product, tracked):
+            return None
         origins = roots[0].origins if len(roots) == 1 else frozenset()
         match = self._matcher.match(product, tracked, origins, appended_keys.get())
         self._store.settle(tracked.roots, "not attention" if match is None else "attention")
         return match
+
+    def _note_context(self, match: MatchedAttention | None, call: FunctionCall) -> None:
+        if match is not None and isinstance(call.out, Tensor):
+            self._rescaled.add(call.out, match.roots)
+
+
+def _sum_to_one(product: WeightProduct) -> bool:
+    """Return whether weights are normalised over the keys already."""
+    dims = [n for n, x in enumerate(product.term) if x not in product.result]
+    if all(product.weights.shape[n] == 1 for n in dims):
+        return False  # of a single key
+    sums = product.weights.sum(dims, dtype=torch.float32)
+    return bool((((sums - 1).abs() < _ROUNDING) | (sums == 0)).all())
