@@ -18,6 +18,17 @@ from regard._support.reading import decode_utf8, read_bounded, strip_byte_order_
 from regard._support.text import shorten
 from regard.errors import RegardError, unknown_name, wrong_type
 
+__all__ = [
+    "DataConfig",
+    "ModelConfig",
+    "RunConfig",
+    "SearchConfig",
+    "TrainConfig",
+    "parse_assignment",
+    "parse_toml",
+    "read_toml",
+]
+
 MAX_SEED = 2**63 - 1  # the largest that torch accepts
 MAX_MINUTES = 10**6  # two years
 MAX_LENGTH_PENALTY = 10  # a length to the power of hundreds overflows

@@ -5,6 +5,8 @@ from difflib import get_close_matches
 
 from regard._support.text import escape_control, shorten, shorten_middle
 
+__all__ = ["RegardError", "SharedError", "unknown_name", "wrong_type"]
+
 MAX_MESSAGE_CHARACTERS = 1000
 MAX_CHOICES = 30  # named in a message; a model may have hundreds of modules
 

@@ -174,7 +174,7 @@ class Rotary(_PositionTable):
         """Rotate each vector by the angles of its position.
 
         Args:
-            vectors: (*batch, position, width).
+            vectors: `(*batch, position, width)`.
             offset: the first position, with the others following, or a tensor of all positions.
         """
         if isinstance(offset, Tensor):
@@ -197,7 +197,7 @@ def rotate(vectors: Vectors, cosines: Tensor, sines: Tensor, interleaved: bool =
     """Rotate the leading components of each vector, pair by pair.
 
     Args:
-        vectors: (*batch, position, width).
+        vectors: `(*batch, position, width)`.
         cosines: of the angles, (position, pair), with leading axes that broadcast to the vectors'.
         sines: of the angles, shaped like the cosines.
         interleaved: pairs are neighbours instead of the two halves.
@@ -245,7 +245,7 @@ def _rotate(vectors: Tensor, cosines: Tensor, signed_sines: Tensor, pair_axis: i
 class ALiBi(nn.Module):
     """Attention with linear biases (Press et al. 2022): each head prefers near keys.
 
-    Head h of n adds -slope · |query - key| to the scores, with slopes 2^(-8/n), 2^(-16/n), …
+    Head h of n adds `-slope · |query - key|` to the scores, with slopes 2^(-8/n), 2^(-16/n), …
 
     Args:
         heads: number of heads.

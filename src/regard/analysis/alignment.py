@@ -74,7 +74,7 @@ def alignment_error_rate(
 ) -> float:
     """Return the alignment error rate (Och and Ney 2003): 0 is perfect, 1 is all wrong.
 
-    AER = 1 - (|A & S| + |A & P|) / (|A| + |S|) for predicted links A, sure links S and possible
+    `AER = 1 - (|A & S| + |A & P|) / (|A| + |S|)` for predicted links A, sure links S and possible
     links P, where S is a subset of P.
 
     Args:

@@ -64,7 +64,8 @@ def attribute(
 ) -> Trace:
     """Attribute an output of a model to the tokens that it read.
 
-    Works with every model whose attention `regard.watch` sees; fused kernels stay in use.
+    Works with every model whose attention `regard.watch` sees; fused kernels stay in use. The
+    methods::
 
         gradient_x_weight     (∂output/∂A ⊙ A)⁺ of every layer and head
         rollout               product of the layers' mean weights and residuals (Abnar and Zuidema

@@ -15,7 +15,7 @@ class MapDifference(NamedTuple):
     call: int
     heads: tuple[int, ...]
     weights: Array  # (head, query, key): the second trace's minus the first's
-    total_variation: Array  # (head,): mean over queries of ½ Σ |difference|, from 0 to 1
+    total_variation: Array  # (head,): mean over queries of `½ Σ |difference|`, from 0 to 1
 
 
 def difference(first: Trace, second: Trace) -> tuple[MapDifference, ...]:

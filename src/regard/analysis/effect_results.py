@@ -46,7 +46,7 @@ class HeadImportance:
 
     Attributes:
         ablation: change of the metric when a head is ablated.
-        gradient: mean of |∂ metric / ∂ factor of the head| (Michel et al. 2019).
+        gradient: mean of `|∂ metric / ∂ factor of the head|` (Michel et al. 2019).
     """
 
     ablation: HeadEffects

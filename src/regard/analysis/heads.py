@@ -19,7 +19,7 @@ class HeadStatistics(NamedTuple):
 
     entropy: Array  # nats
     normalized_entropy: Array  # entropy / that of uniform attention to all visible keys: 0 to 1
-    distance: Array  # mean of |key - query|
+    distance: Array  # mean of `|key - query|`
     sink: Array  # share of the key that receives most, the attention sink
     sink_key: Array  # position of that key
     itself: Array  # share of the key at the query's own position

@@ -5,7 +5,7 @@ by `call`, which makes it an `AttentionCall`; `functional` chooses one of the th
 (fused, blockwise, dense), and `observer` lets others see the call. `scores` holds one file for each
 formula. `multihead` puts heads around any score, with `kv_cache` for incremental decoding and
 `beam_cache` for beams that share one cache. `kernel_regression` is attention without a network,
-`convert` exchanges parameters with torch, and `complexity` compares costs:
+`convert` exchanges parameters with torch, and `complexity` compares costs::
 
     mechanism       operations  sequential  max path length
     self-attention  n² d        1           1

@@ -18,9 +18,9 @@ class AttentionCall:
 
     Attributes:
         score: a `Score`; other callables have been wrapped.
-        queries: (*batch, query, width), with `groups` times as many heads as keys and values.
-        keys: (*batch, key, width).
-        values: (*batch, key, value).
+        queries: `(*batch, query, width)`, with `groups` times as many heads as keys and values.
+        keys: `(*batch, key, width)`.
+        values: `(*batch, key, value)`.
         mask: True where a query may attend, or None.
         bias: added to the scores, or None.
         shape: of the scores, with the queries' heads.
@@ -108,7 +108,7 @@ def prepare_call(
 
 
 def prepare_bias(bias: Tensor, score_shape: tuple[int, ...]) -> Tensor:
-    """Return a bias with the axes of the scores, (*batch, query, key), or (query, key) alone."""
+    """Return a bias with the axes of the scores, `(*batch, query, key)`, or (query, key) alone."""
     if not bias.is_floating_point():
         raise TypeError(
             f"bias must be floating-point, to be added to the scores, but it is {bias.dtype}; "

@@ -18,8 +18,8 @@ class AttentionOutput(NamedTuple):
     """What `look` returns.
 
     Attributes:
-        context: (*batch, query, value): the values, summed by their weights.
-        weights: (*batch, query, key), before dropout: a row sums to 1, or to 0 if the query is
+        context: `(*batch, query, value)`: the values, summed by their weights.
+        weights: `(*batch, query, key)`, before dropout: a row sums to 1, or to 0 if the query is
             fully masked.
 
     Example:
@@ -48,10 +48,10 @@ def attend(
     """Return softmax(score(queries, keys) + bias) · values: the context of every query.
 
     Args:
-        queries: (*batch, query, width), with heads, if any, at axis -3. With one axis fewer than
+        queries: `(*batch, query, width)`, with heads, if any, at axis -3. With one axis fewer than
             the keys it is a single query, and the context has no query axis.
-        keys: (*batch, key, width); the queries by default, which is self-attention.
-        values: (*batch, key, value width); the keys by default.
+        keys: `(*batch, key, width)`; the queries by default, which is self-attention.
+        values: `(*batch, key, value width)`; the keys by default.
         score: a name of `regard.attention.SCORE_NAMES`, a `Score`, or any function (queries, keys)
             -> scores. It receives some of the queries at a time, and must score each pair by
             itself.
@@ -64,7 +64,7 @@ def attend(
         backend: "fused", "blockwise" or "dense"; chosen by score and size by default.
 
     Returns:
-        The context, (*batch, query, value width). A fully masked query gets zeros.
+        The context, `(*batch, query, value width)`. A fully masked query gets zeros.
 
     Raises:
         RegardError: if a shape, a name or a number does not fit.
@@ -104,7 +104,7 @@ def weights(
         offset: as for `attend`.
 
     Returns:
-        (*batch, query, key): each row sums to 1, or to 0 if the query is fully masked.
+        `(*batch, query, key)`: each row sums to 1, or to 0 if the query is fully masked.
 
     Raises:
         RegardError: if a shape, a name or a number does not fit.

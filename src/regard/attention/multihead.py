@@ -20,8 +20,8 @@ from regard.positions import ALiBi, Rotary
 class MultiHeadAttention(nn.Module):
     """Multi-head attention (Vaswani et al. 2017, section 3.2.2) around any score.
 
-    head_h = attend(Q W_h, K U_g, V Z_g) and the output is [head_1 … head_H] O, where query head h
-    reads key head g = h // (heads / key_heads):
+    `head_h = attend(Q W_h, K U_g, V Z_g)` and the output is `[head_1 … head_H] O`, where query head
+    h reads key head `g = h // (heads / key_heads)`::
 
         query heads  0 1 2 3 4 5 6 7      heads = 8
                      └─┴─┴─┘ └─┴─┴─┘

@@ -13,6 +13,7 @@ from regard.viz import STATIC_FOLDER as VIEWER_FOLDER
 from regard.viz import bundle_modules, escape_control, module_variable, render_document
 
 STATIC_FOLDER = Path(__file__).parent / "static"
+"""The folder of the page's JavaScript modules."""
 
 _STYLE_SHEETS = (VIEWER_FOLDER / "viewer.css", STATIC_FOLDER / "translator.css")
 

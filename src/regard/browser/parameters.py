@@ -11,6 +11,8 @@ from regard.errors import RegardError, unknown_name
 from regard.trace import Array
 
 QUANTIZATIONS = ("float32", "float16", "int8")
+"""Types in which a page can store the parameters."""
+
 _FLOAT16_MAX = float(np.finfo(np.float16).max)
 _INT8_MAX = 127
 _ALIGNMENT = 4  # bytes: typed arrays of a browser begin at multiples of their element's size

@@ -42,7 +42,7 @@ works, from a torch call to a picture:
 is linear in its values, for what is not recognised.
 
 **Private names of torch**, tested with torch 2.13.0. They may change with any release; a test
-checks that this list is complete and that the installed torch has them.
+checks that this list is complete and that the installed torch has them::
 
     attention_mode.py
       torch._C._current_graph_task_id                       skip recomputation in the backward pass

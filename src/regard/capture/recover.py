@@ -24,13 +24,13 @@ def recover_weights(
 
     Args:
         mechanism: called with queries, keys and values; returns the context.
-        queries: (*batch, query, width).
-        keys: (*batch, key, width).
+        queries: `(*batch, query, width)`.
+        keys: `(*batch, key, width)`.
         width: value width to use, if the mechanism needs a certain one or memory is short; the
             mechanism is called once per `width` keys. By default once, with all keys.
 
     Returns:
-        Weights (*batch, query, key).
+        Weights `(*batch, query, key)`.
 
     Raises:
         RegardError: if `width` is less than 1, or the context has another width.

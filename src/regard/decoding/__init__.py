@@ -13,11 +13,11 @@ How the files work together:
 - `hypothesis` holds what goes in and out: `LengthLimits`, `Hypothesis` with its per-token
   log-probabilities, and `DecodingCancelled`.
 
-Any `regard.models.DecoderModel` can be searched; encoder-decoder models from source tokens:
+Any `regard.models.DecoderModel` can be searched; encoder-decoder models from source tokens::
 
     hypotheses = beam_search(model, source, lengths, beam_size=5, n_best=3)
 
-and language models from a state:
+and language models from a state::
 
     (hypothesis,) = greedy_search(model, model.init_state(), limits=LengthLimits(prefix=prompt))
 """

@@ -12,7 +12,11 @@ from regard.masks import causal
 from regard.viz import QUERY_KEY, plot_heatmap, render_heatmap, render_strongest, save_figure
 
 WORDS = ("kitten", "train", "horse", "pebble", "cat")
+"""The five words."""
+
 TRAITS = ("alive", "moves", "small", "thing")
+"""What the components of a word's vector mean."""
+
 TOKENS = (
     (1.0, 0.0, 1.0, 0.0),
     (0.0, 1.0, 0.0, 1.0),
@@ -20,6 +24,7 @@ TOKENS = (
     (0.0, 0.0, 1.0, 1.0),
     (1.0, 0.5, 0.5, 0.0),
 )
+"""The vector of each word, with one component per trait."""
 
 TITLE = "Attention weights"
 INTRODUCTION = """\

@@ -55,6 +55,8 @@ MODELS: dict[str, dict[str, Any]] = {
         "train": {"learning_rate": 5e-3},
     },
 }
+"""The settings of each model, by name."""
+
 STEPS = {"transformer": 800, "bahdanau": 800, "no_attention": 800}
 """Optimizer steps of each model: about 90 seconds on two quiet cores."""
 

@@ -59,7 +59,7 @@ class Mask:
             batch: sizes of the axes before (query, key). From two on, the last is the head.
 
         Returns:
-            (*batch, query, key), True where a query may attend.
+            `(*batch, query, key)`, True where a query may attend.
 
         Raises:
             RegardError: if the mask does not fit these sizes.

@@ -38,7 +38,7 @@ class AttentionShape:
 
     @property
     def score_shape(self) -> tuple[int, ...]:
-        """The shape of the scores, (*batch, query, key), with all rows."""
+        """The shape of the scores, `(*batch, query, key)`, with all rows."""
         return (*self.batch, self.queries, self.keys)
 
     @property
@@ -69,7 +69,7 @@ class AttentionShape:
         """Move a tensor to the device, with a head axis between its batch axes and its own.
 
         Args:
-            tensor: (*batch without head, *own axes).
+            tensor: `(*batch without head, *own axes)`.
             own_axes: number of trailing axes that are not batch axes.
         """
         tensor = tensor.to(self.device)
@@ -79,7 +79,7 @@ class AttentionShape:
         return tensor
 
     def check_sizes(self, name: str, tensor: Tensor, own: tuple[int, ...] = ()) -> None:
-        """Raise unless a tensor is (*batch without head, *own), or has the own axes alone."""
+        """Raise unless a tensor is `(*batch without head, *own)`, or has the own axes alone."""
         actual = tuple(tensor.shape)
         expected = (*self.batch_without_head, *own)
         has_right_axes = len(actual) in (len(own), len(expected))

@@ -12,7 +12,7 @@ How the files work together:
   `RecurrentState`); `bucketing` encodes items of similar length together.
 - `convert` copies torch's own Transformer.
 
-Training decodes whole targets (`model(source, lengths, target)`); a search decodes step by step:
+Training decodes whole targets (`model(source, lengths, target)`); a search decodes step by step::
 
     encoded = model.encode(source, lengths)
     state = model.init_state(encoded)

@@ -20,7 +20,7 @@ from regard.models.protocols import AttentionWeights, Seq2SeqModel
 class RecurrentModel(Seq2SeqModel):
     """Bidirectional GRU encoder and GRU decoder that attends to it before each step.
 
-    For step t with the decoder's state s, the embedded input y and the encoder's states h:
+    For step t with the decoder's state s, the embedded input y and the encoder's states h::
 
         context_t = attend(s_{t-1}, h)
         s_t       = GRU([y_t; context_t], s_{t-1})

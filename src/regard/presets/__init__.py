@@ -8,6 +8,8 @@ from typing import Any
 from regard._support.files import write_file
 from regard.errors import RegardError, unknown_name
 
+__all__ = ["copy", "describe", "names", "read", "table", "text"]
+
 
 def names() -> list[str]:
     """Return the names of all presets, sorted.

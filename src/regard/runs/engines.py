@@ -30,6 +30,8 @@ from regard.models import Seq2SeqModel, Transformer
 from regard.runs import parameters
 
 ENGINES = ("auto", "torch", "ctranslate2")
+"""Names of engines; "auto" is CTranslate2 where it is installed and supports the model."""
+
 MANIFEST = "manifest.txt"  # a signature, and a JSON object of the other files
 MAX_OTHER_BYTES = 2**28  # of vocabularies and position tables
 CONVERSION_VERSION = 1  # of the files that the conversion writes

@@ -18,6 +18,8 @@ from regard.runs.engines import check_engine_names
 from regard.runs.run import Run
 
 FORMATS = ("ctranslate2", "onnx", "html")
+"""Names of the formats that `export_run` writes."""
+
 NUM_EXAMPLES = 4  # sentences that an HTML page offers
 ALIGNMENT_PAIRS = 100  # held-out pairs over which the alignment head is chosen
 

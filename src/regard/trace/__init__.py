@@ -5,7 +5,7 @@ arrays are numpy arrays. `attention_map.py`, `image.py` and `trace.py` have the 
 `value_checks.py` its checks. `translation_trace.py` builds the trace of a translation.
 `grouping.py` and `summary.py` turn a trace into a smaller one (the summary itself is computed in
 `block_summary.py`, the one file that imports torch). `serialization.py` writes and reads traces. In
-a file a trace is JSON, compressed with gzip if the name ends in .gz:
+a file a trace is JSON, compressed with gzip if the name ends in .gz::
 
     {"format": "regard trace", "version": 4,
      "title": "a string", "model": "a string",

@@ -11,6 +11,7 @@ from regard.trace.quantization import Array
 
 Kind = Literal["self", "causal", "cross"]
 KINDS = get_args(Kind)
+"""The kinds of attention: self-attention, causal self-attention and cross-attention."""
 
 
 @dataclass(frozen=True, slots=True)

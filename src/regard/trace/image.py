@@ -12,7 +12,8 @@ from regard.errors import RegardError
 from regard.trace.quantization import Array
 from regard.trace.value_checks import is_index
 
-MAX_IMAGE_SIDE = 512  # pixels; 768 KiB as RGB
+MAX_IMAGE_SIDE = 512
+"""Largest width and height of an image in pixels: 768 KiB as RGB."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

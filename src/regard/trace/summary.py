@@ -8,8 +8,11 @@ from regard.trace.attention_map import AttentionMap, AttentionSummary
 from regard.trace.quantization import Array
 from regard.trace.trace import Trace
 
-TOP_KEYS = 8  # keys kept of each row
-MAX_TILES = 64  # rows and columns of the coarse picture
+TOP_KEYS = 8
+"""Keys that a summary keeps of each row, by default."""
+
+MAX_TILES = 64
+"""Rows and columns of the coarse picture in a summary."""
 
 
 def summarize(trace: Trace, top: int = TOP_KEYS) -> Trace:

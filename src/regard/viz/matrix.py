@@ -15,8 +15,11 @@ AxisTitles = tuple[str, str]
 """What a row and what a column is, in words."""
 
 QUERY_KEY = ("query ↓", "key →")
+"""Axis titles of self-attention."""
+
 NO_TITLES = ("", "")
-WRITING_READING = ("writing ↓", "reading →")  # of a decoder: the word that is written at each step
+WRITING_READING = ("writing ↓", "reading →")
+"""Axis titles of a translation: rows are the words that the decoder writes."""
 
 FULL_SCALE_FROM = 0.5  # a map whose largest weight is below it is coloured from 0 to that weight
 

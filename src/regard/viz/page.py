@@ -12,7 +12,8 @@ from regard.viz.js_bundle import bundle_modules, module_variable
 from regard.viz.matrix import escape_control
 from regard.viz.selected_head import resolve_head, select_heads
 
-STATIC_FOLDER = Path(__file__).parent / "static"  # the viewer's modules; the explorer serves them
+STATIC_FOLDER = Path(__file__).parent / "static"
+"""The folder of the viewer's JavaScript modules; the explorer serves them."""
 
 NOTEBOOK_HEIGHT_PIXELS = 640  # of a view in the output of a cell
 

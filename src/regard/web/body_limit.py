@@ -13,6 +13,7 @@ MAX_BODY_BYTES = 1 << 18
 MAX_BUFFERED_BYTES = 1 << 28  # of all request bodies that are being read
 MAX_DISCARDED_BYTES = 1 << 26  # of a body that is too large, read before the 413 is sent
 BODY_TIMEOUT_SECONDS = 10.0
+"""Time in which the whole body of a request must arrive, by default."""
 
 
 class BodyLimitMiddleware(RequestMiddleware):

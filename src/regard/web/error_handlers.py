@@ -32,6 +32,8 @@ ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
         503: "The server is busy; Retry-After gives the seconds to wait.",
     }.items()
 }
+"""What the OpenAPI document says of failed requests, by status."""
+
 RETRY_STATUSES = (429, 503)
 DEFAULT_RETRY_SECONDS = "1"
 _FRAMEWORK_MESSAGES = {  # of Starlette's router and FastAPI

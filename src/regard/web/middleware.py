@@ -20,6 +20,7 @@ from regard.web.error_handlers import error_response
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 WILDCARD_HOSTS = ("0.0.0.0", "::", "[::]")
 MAX_CONCURRENT_REQUESTS = 256
+"""Requests in progress, beyond which `ConcurrencyLimitMiddleware` answers 503."""
 
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
@@ -31,12 +32,14 @@ SECURITY_HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+"""The headers that `SecurityHeadersMiddleware` adds."""
 
 UNAUTHENTICATED = {"WWW-Authenticate": "Bearer"}
+"""The headers of a response with status 401."""
 
 
 class RequestMiddleware:
-    """Passes HTTP requests to `handle` and answers its `HTTPException`s.
+    """Passes HTTP requests to `handle` and answers each `HTTPException` it raises.
 
     Such an answer closes the connection, because the rest of the request is not read.
     """

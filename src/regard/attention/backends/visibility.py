@@ -20,7 +20,7 @@ def materialize_mask(call: AttentionCall) -> Tensor | None:
 
 
 def visible_keys(call: AttentionCall, allowed: Tensor | None) -> Tensor | None:
-    """Return which keys some query may attend to, (*batch, key); None if all.
+    """Return which keys some query may attend to, `(*batch, key)`; None if all.
 
     Args:
         call: the call.

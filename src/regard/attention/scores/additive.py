@@ -15,7 +15,7 @@ TILE_ELEMENTS = 2**20  # of one (query, key, hidden) tile, 4 MiB in float32: it 
 
 
 class Additive(Score):
-    """score(q, k) = v·tanh(W q + U k) (Bahdanau et al. 2015, appendix A.1.2).
+    """`score(q, k) = v·tanh(W q + U k)` (Bahdanau et al. 2015, appendix A.1.2).
 
     Queries and keys may differ in width. The two projections can be called by themselves, so
     that keys are projected once and compared many times: `score(q, k)` is
@@ -71,7 +71,7 @@ class Additive(Score):
 
 
 class TanhSum(Score):
-    """score(a, b) = v·tanh(a + b), for queries and keys that are already projected.
+    """`score(a, b) = v·tanh(a + b)`, for queries and keys that are already projected.
 
     tanh(a + b) = 1 - 2 / (1 + e^2a e^2b): the exponentials are taken once per query and once
     per key, and a pair costs a multiplication, an addition and a division. The pairs are computed

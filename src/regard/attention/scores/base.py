@@ -13,17 +13,17 @@ from regard.errors import RegardError
 from regard.shapes import Keys, Queries, Scores
 
 ScoreFunction = Callable[[Tensor, Tensor], Tensor]
-"""Any function of queries (*batch, query, width) and keys (*batch, key, width) to scores."""
+"""Any function of queries `(*batch, query, width)` and keys `(*batch, key, width)` to scores."""
 
 
 class DotProductForm(NamedTuple):
-    """Queries and keys such that softmax(score) = softmax(scale · queries·keys + key_bias).
+    """Queries and keys such that `softmax(score) = softmax(scale · queries·keys + key_bias)`.
 
     Attributes:
-        queries: (*batch, query, width').
-        keys: (*batch, key, width').
+        queries: `(*batch, query, width')`.
+        keys: `(*batch, key, width')`.
         scale: factor of the dot product.
-        key_bias: (*batch, key), added to the score of a key with every query; None adds nothing.
+        key_bias: `(*batch, key)`, added to the score of a key with every query; None adds nothing.
 
     Example:
         >>> from regard.attention import Gaussian

@@ -11,7 +11,7 @@ from regard.shapes import Keys, Scores
 
 
 class Bilinear(Score):
-    """score(q, k) = qᵀ W k (Luong et al. 2015, section 3.1, where it is called *general*).
+    """`score(q, k) = qᵀ W k` (Luong et al. 2015, section 3.1, where it is called *general*).
 
     Args:
         query_width: width of the queries.

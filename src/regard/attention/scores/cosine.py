@@ -10,7 +10,7 @@ from regard.shapes import Keys, Queries, Scores
 
 
 class Cosine(Score):
-    """score(q, k) = cos(q, k) / temperature (Graves et al. 2014, section 3.3.1).
+    """`score(q, k) = cos(q, k) / temperature` (Graves et al. 2014, section 3.3.1).
 
     A lower temperature gives sharper weights. A vector of zeros has cosine 0 with every other.
     Vectors are divided by max(norm, ε), so that the slope at a vector of zeros is at most

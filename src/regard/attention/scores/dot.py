@@ -17,7 +17,7 @@ def dot_products(queries: Queries, keys: Keys) -> Scores:
 
 
 class Dot(Score):
-    """score(q, k) = q·k (Luong et al. 2015, section 3.1).
+    """`score(q, k) = q·k` (Luong et al. 2015, section 3.1).
 
     Example:
         >>> Dot()(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0], [0.0, -1.0]]))
@@ -37,7 +37,7 @@ class Dot(Score):
 
 
 class ScaledDot(Score):
-    """score(q, k) = q·k / √width (Vaswani et al. 2017, section 3.2.1).
+    """`score(q, k) = q·k / √width` (Vaswani et al. 2017, section 3.2.1).
 
     For vectors of independent components with unit variance the dot product has variance `width`;
     the scale brings it back to one, so that softmax does not saturate as width grows.

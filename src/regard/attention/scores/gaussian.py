@@ -14,9 +14,9 @@ MAX_FLOAT32_BANDWIDTHS = 2.0**6  # between points: squares up to 2**12 have an u
 
 
 class Gaussian(Score):
-    """score(q, k) = -|q - k|² / 2b²: its softmax weighs each key by a Gaussian of its distance.
+    """`score(q, k) = -|q - k|² / 2b²`: softmax weighs each key by a Gaussian of its distance.
 
-    Expanding the square leaves q·k / b² - |k|² / 2b² and a term in q alone, which softmax drops.
+    Expanding the square leaves `q·k / b² - |k|² / 2b²` and a term in q alone, which softmax drops.
     So the score folds into a dot product and a key bias. The expansion subtracts large numbers
     when keys are far apart: backends shift queries and keys to a centre of the visible keys first,
     and compute the distances themselves, in float64, where points are more than 64 bandwidths
@@ -71,8 +71,8 @@ def distances(
     The distances and their squares are finite.
 
     Args:
-        queries: (*batch, query, width).
-        keys: (*batch, key, width).
+        queries: `(*batch, query, width)`.
+        keys: `(*batch, key, width)`.
         unit: what the distances are divided by; None for 1.
         max_float32: in units. Distances are float32 or more, and float64 if points may be
             farther apart, or too far for float32.

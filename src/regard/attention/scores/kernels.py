@@ -40,7 +40,7 @@ KERNEL_PROFILES: Mapping[str, Callable[[Tensor], Tensor]] = MappingProxyType(
 
 
 class Kernel(Score):
-    """score(q, k) = log profile(|q - k| / b): its softmax weighs each key by the profile's value.
+    """`score(q, k) = log profile(|q - k| / b)`: softmax weighs each key by the profile.
 
     Keys where the profile is not above 0 are masked; a query with no other gets zeros.
 

@@ -20,12 +20,28 @@ from regard.data.corpus import Pair
 from regard.data.spans import WordSpans, find_words
 from regard.errors import RegardError, unknown_name
 
+__all__ = [
+    "LANGUAGES",
+    "SIZE",
+    "WORD_JOINT",
+    "AlignedPair",
+    "Language",
+    "Phrasebook",
+    "load_phrasebook",
+]
+
 Language = Literal["fr", "zh"]
+"""Code of the language that English is translated to."""
+
 LANGUAGES = ("fr", "zh")
+"""The codes of all languages."""
+
 SIZE = 21_000
 """Pairs per language."""
 
 WORD_JOINT = "|"
+"""Separates words that a text joins without a space."""
+
 _WORD_BREAK = re.compile(r"[| \u202f]")  # French sets a narrow space before a question mark
 
 
