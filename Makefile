@@ -19,7 +19,7 @@ define step
 	@$(2) || $(call fail,$(1) failed; $(3))
 endef
 
-.PHONY: help demo explore gallery check test slow bench clean lint browser typescript
+.PHONY: help demo explore gallery docs check test slow bench clean lint browser typescript
 .NOTPARALLEL:  # two pips in one environment would break it
 
 help:  ## list the targets
@@ -34,6 +34,10 @@ explore: $(VENV)/.explorer  ## translate and look at attention in a browser
 gallery: $(VENV)/.gallery  ## draw every figure of the chapter, as an offline site
 	@$(RUN) -m regard gallery
 
+docs: $(VENV)/.docs  ## build the documentation as an offline site, in build/docs
+	@$(RUN) -m sphinx -q -W --keep-going docs build/docs
+	@echo "wrote build/docs/index.html"
+
 # on hosts that report AMX but forbid it, bfloat16 products crash without this
 check test slow: export ONEDNN_MAX_CPU_ISA := AVX512_CORE_BF16
 
@@ -44,7 +48,7 @@ PYTEST := $(RUN) -m pytest -n 2 -q --durations=25
 # shapes and types of every call are checked while the tests run, which doubles their time
 TYPECHECK := --jaxtyping-packages=regard,beartype.beartype
 
-MARKED := browser or compile or server or train or slow
+MARKED := browser or compile or docs or server or train or slow
 
 check: $(VENV)/.dev lint  ## lint, types and the quick tests
 	$(call step,tests,$(PYTEST) --dist loadfile -m "not ($(MARKED))" tests,see above)
@@ -98,12 +102,12 @@ clean:  ## remove .venv and what was built
 	find src tests bench tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp per extra, newer than the two files that name its dependencies.
-$(addprefix $(VENV)/.,pictures explorer gallery dev bench): $(VENV)/.%: pyproject.toml constraints.txt | $(RUN)
+$(addprefix $(VENV)/.,pictures explorer gallery docs dev bench): $(VENV)/.%: pyproject.toml constraints.txt | $(RUN)
 	@echo "installing regard[$*] in $(VENV): minutes the first time"
 	@$(RUN) -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[$*]' \
 		|| $(call fail,pip could not install regard[$*]; $(pip_advice))
 	@touch $@
-	@if [ $* = dev ]; then cd $(VENV) && touch .pictures .explorer .gallery; fi  # dev has theirs
+	@if [ $* = dev ]; then cd $(VENV) && touch .pictures .explorer .gallery .docs; fi  # dev has theirs
 
 $(RUN):
 	@for python in $(PYTHONS); do \

@@ -51,6 +51,7 @@ MAKE_TARGETS = {
     "make demo": "-m regard demo",
     "make explore": "-m regard explore",
     "make gallery": "-m regard gallery",
+    "make docs": "-m sphinx",
     "make check": '-m "not (browser',
     "make test": "-m pytest",
     "make bench": "bench/attention.py",
