@@ -11,9 +11,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import torch
 
 from regard import training
 from regard.config import RunConfig, parse_assignment
+from regard.data import read_pairs
 from regard.errors import RegardError
 from regard.runs import load
 from regard.training.defaults import DEFAULTS_BY_SIZE
@@ -36,6 +38,31 @@ def test_tour_runs(tmp_path, monkeypatch):
     kinds = [m.kind for m in names["trace"].maps]
     assert kinds.count("cross") == 2 and len(kinds) == 6  # two layers, three kinds
     assert (tmp_path / "cat.html").exists() and (tmp_path / "cat.json").exists()
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_getting_started_runs(tiny_run, tmp_path, monkeypatch, capsys):
+    """Training is checked for its arguments only, and gives a small run."""
+    corpora = []
+
+    def train(*arguments, **options):
+        bound = inspect.signature(training.train).bind(*arguments, **options)
+        corpora.append(list(read_pairs([Path(bound.arguments["corpus"])])))
+        return load(tiny_run)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("regard.train", train, raising=False)
+    names: dict[str, object] = {}
+    for block in blocks("getting-started.md"):
+        exec(block, names)
+    (corpus,) = corpora
+    held_out = {pair.source for pair in names["book"].test}
+    assert len(corpus) == 20_000 and not held_out & {pair.source for pair in corpus}
+    assert names["weights"].shape == (1, 4, 3, 5)
+    assert not torch.equal(names["changed"], names["output"])
+    assert [m.kind for m in names["relevance"].maps].count("cross") == 1
+    assert "BLEU" in capsys.readouterr().out
+    assert Path("head.png").exists() and Path("look.html").exists()
 
 
 @pytest.mark.usefixtures("unchecked")
