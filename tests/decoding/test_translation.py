@@ -264,3 +264,11 @@ def test_prefixes_must_be_as_many_as_sentences(translator):
 
 def test_str_of_a_translation_is_its_text():
     assert str(Translation("le chat", (5, 6))) == "le chat"
+
+
+def test_translations_at_a_prompt_are_short():
+    """A list of alternatives is read by its texts; scores of every token would bury them."""
+    best = Translation("le chat", (5, 6), -1.25, (-0.25,) * 3, score=-0.5)
+    assert repr([best, Translation("")]) == (
+        "[<Translation 'le chat': log_prob=-1.25>, <Translation '': log_prob=0>]"
+    )

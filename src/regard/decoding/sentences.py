@@ -34,6 +34,8 @@ class Translation:
         >>> translation = Translation("le chat", (7, 5), -1.5, (-0.5, -0.75, -0.25), score=-0.5)
         >>> print(translation)
         le chat
+        >>> translation
+        <Translation 'le chat': log_prob=-1.5>
         >>> translation.tokens
         (7, 5)
     """
@@ -88,11 +90,7 @@ class Translation:
         return self.text
 
     def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(text={self.text!r}, tokens={self.tokens}, "
-            f"log_prob={self.log_prob}, token_log_probs={self.token_log_probs}, "
-            f"score={self.score})"
-        )
+        return f"<{type(self).__name__} {self.text!r}: log_prob={self.log_prob:.4g}>"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Translation):
