@@ -30,8 +30,15 @@ def test_of_many_names_the_nearest_are_listed():
     known = [f"layers.{n}.{part}" for n in range(40) for part in ("attention", "feed_forward")]
     message = str(unknown_name("module", "layers.7.atention", known))
     assert "Did you mean 'layers.7.attention'? Choose from: " in message
-    assert message.endswith(", and 50 others.")
+    assert message.endswith(", and 68 others.")
     assert message.count("attention") > message.count("feed_forward")
+
+
+def test_end_of_a_dotted_name_is_enough_for_a_suggestion():
+    known = [f"transformer.h.{n}{part}" for n in range(12) for part in ("", ".attn", ".mlp")]
+    assert "Did you mean 'transformer.h.9'?" in str(unknown_name("module", "h.9", known))
+    assert "Did you mean 'transformer.h.9.mlp'?" in str(unknown_name("module", "9.mlp", known))
+    assert "Did you mean" not in str(unknown_name("module", "", known))
 
 
 def test_regard_error_is_a_value_error():

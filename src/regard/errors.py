@@ -8,7 +8,7 @@ from regard._support.text import escape_control, shorten, shorten_middle
 __all__ = ["RegardError", "SharedError", "unknown_name", "wrong_type"]
 
 MAX_MESSAGE_CHARACTERS = 1000
-MAX_CHOICES = 30  # named in a message; a model may have hundreds of modules
+MAX_CHOICES = 12  # named in a message; a model may have hundreds of modules
 
 
 class RegardError(ValueError):
@@ -68,11 +68,20 @@ def unknown_name(kind: str, name: object, known: Collection[str]) -> RegardError
         >>> str(unknown_name("kernel", "boxar", ["boxcar", "gaussian"]))
         "no kernel is called 'boxar'. Did you mean 'boxcar'? Choose from: boxcar, gaussian."
     """
-    near = get_close_matches(str(name), known, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    near = _nearest(str(name), known)
+    hint = "" if near is None else f" Did you mean {near!r}?"
     names = sorted(known)
     if len(names) > MAX_CHOICES:
         nearest = get_close_matches(str(name), names, n=MAX_CHOICES, cutoff=0.0)
         names = [*sorted(nearest), f"and {len(names) - MAX_CHOICES} others"]
     choices = ", ".join(names)
     return RegardError(f"no {kind} is called {shorten(name)}.{hint} Choose from: {choices}.")
+
+
+def _nearest(name: str, known: Collection[str]) -> str | None:
+    """Return the known name that is most like another, or that ends with it; None if none is.
+
+    A part of a dotted name, "h.3" of "transformer.h.3", has too few letters to be like it.
+    """
+    ends = sorted((x for x in known if name and x.endswith(f".{name}")), key=len)
+    return next(iter(ends or get_close_matches(name, known, n=1)), None)
