@@ -130,7 +130,7 @@ def test_svg_keeps_text_as_text_and_labels_are_not_markup(trace, tmp_path):
 
 
 def test_missing_layer_and_empty_trace_are_refused(trace):
-    with pytest.raises(RegardError, match=r"no layer of cross with number 7"):
+    with pytest.raises(RegardError, match=r"no layer 7 in cross"):
         plot_layer(trace, "cross", 7)
     with pytest.raises(RegardError, match=r"no attention maps, so there is nothing to draw"):
         plot_translation(Trace(tokens=trace.tokens, maps=()))

@@ -60,7 +60,7 @@ def test_show_takes_a_capture(capsys):
 @pytest.mark.parametrize("where", ["notebook", "script"])
 def test_show_refuses_a_missing_layer_at_once(trace, where, request):
     shown = request.getfixturevalue("displayed") if where == "notebook" else []
-    with pytest.raises(RegardError, match=r"no layer of cross with number 9"):
+    with pytest.raises(RegardError, match=r"no layer 9 in cross"):
         show(trace, kind="cross", layer=9)
     assert shown == []
 

@@ -41,7 +41,7 @@ def test_page_opens_at_the_given_head(trace):
         "rows": "output",
     }
     assert embedded_json(render_page(trace, rows="input"), "view-state")["rows"] == "input"
-    with pytest.raises(RegardError, match=r"no head of encoder.0 with number 7"):
+    with pytest.raises(RegardError, match=r"no head 7 in encoder.0"):
         render_page(trace, "encoder", 0, 7)
 
 

@@ -97,9 +97,9 @@ def test_gold_links_outline_the_cells_between_pieces_of_both_words(trace):
     "selection, message",
     [
         (("crosss",), r"'crosss'. Did you mean 'cross'\? Choose from: cross, "),
-        (("cross", 3), r"no layer of cross with number 3.*: 0, 1, 2\."),
-        (("cross", -4), r"no layer of cross with number -1.*: 0, 1, 2\."),
-        (("cross", 2, 1), r"no head of decoder.layers.1.cross with number 1.*: 0, 3\."),
+        (("cross", 3), r"no layer 3 in cross.*: 0, 1, 2\."),
+        (("cross", -4), r"no layer -4 in cross.*: 0, 1, 2\."),
+        (("cross", 2, 1), r"no head 1 in decoder.layers.1.cross.*: 0, 3\."),
     ],
 )
 def test_missing_head_is_refused_with_the_choices(trace, selection, message):
@@ -121,7 +121,7 @@ def test_head_that_is_not_given_is_the_selected_one():
     assert resolve_head(trace, layer=-1)[1:] == (1, 0)
     assert resolve_head(trace, head=0)[1:] == (1, 0)
     assert resolve_head(trace, "encoder")[1:] == (0, 1)
-    with pytest.raises(RegardError, match=r"no head of cross\.0, cross\.1 with number 7"):
+    with pytest.raises(RegardError, match=r"no head 7 in cross\.0, cross\.1"):
         resolve_head(trace, head=7)
 
 

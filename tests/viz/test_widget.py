@@ -51,8 +51,8 @@ def test_trait_that_names_no_head_is_refused_and_stays(unchecked, trace, widget_
     widget = widget_of(trace, "cross", 0, 0)
     for name, value, message in [
         ("kind", "decodr", "decoder"),
-        ("layer", 9, "there is no layer of cross with number 9. Choose from: 0, 1, 2."),
-        ("head", 2, "there is no head of"),
+        ("layer", 9, "no layer 9 in cross. Choose from: 0, 1, 2."),
+        ("head", 2, "there is no head 2 in cross"),
         ("locked_row", 4, "locked_row must be None or from 0 to 3, but it is 4"),
         ("rows", "both", "rows must be 'output' or 'input', but it is 'both'"),
     ]:

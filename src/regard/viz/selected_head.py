@@ -142,7 +142,7 @@ def resolve_head(
     maps = group.maps if layer is None else (group.maps[layer],)
     if head is not None:
         heads = sorted({number for m in maps for number in m.heads})
-        _check_choice(head, heads, f"head of {', '.join(m.name for m in maps)}")
+        _check_choice(head, heads, "head", ", ".join(m.name for m in maps))
     if layer is None or head is None:
         layer, head = analysis.select_head(trace, group.maps, layer=layer, head=head)[:2]
     return group, layer, head
@@ -159,9 +159,10 @@ def select_heads(trace: Trace) -> list[dict[str, Any]]:
 
 def resolve_layer(group: MapGroup, layer: int) -> int:
     """Return a layer counted from 0; raise RegardError if there is no such layer."""
-    if isinstance(layer, Integral) and layer < 0:
-        layer += len(group.maps)
-    _check_choice(layer, range(len(group.maps)), f"layer of {group.name}")
+    count = len(group.maps)
+    if isinstance(layer, Integral) and -count <= layer < 0:
+        layer += count
+    _check_choice(layer, range(count), "layer", group.name)
     return layer
 
 
@@ -190,12 +191,12 @@ def head_weights(attention_map: AttentionMap, position: int) -> Array:
     return _reconstruct(attention_map.summary, position, *attention_map.shape[1:])
 
 
-def _check_choice(number: int, choices: Sequence[int], what: str) -> None:
+def _check_choice(number: int, choices: Sequence[int], what: str, owner: str) -> None:
     if not isinstance(number, Integral):
-        raise wrong_type(what.partition(" ")[0], "an integer", number)
+        raise wrong_type(what, "an integer", number)
     if number not in choices:
         listed = ", ".join(map(str, choices))
-        raise RegardError(f"there is no {what} with number {number}. Choose from: {listed}.")
+        raise RegardError(f"there is no {what} {number} in {owner}. Choose from: {listed}.")
 
 
 def _gold_cells(
