@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from regard import RegardError, load_trace, watch
+from regard import RegardError, edit, load_trace, watch
 from regard.attention import MultiHeadAttention
 from regard.capture.calls import MaterializedWeights
 from regard.capture.records import classify
@@ -143,3 +143,21 @@ def test_kind_follows_from_lineage_mask_and_shape(
     weights = torch.ones(1, 1, queries, keys)
     call = MaterializedWeights(weights.tril(keys - queries) if causal else weights)
     assert classify(call, same_rows, from_cache) == kind
+
+
+def test_record_at_a_prompt_is_one_short_line(capture):
+    for record in capture:
+        line = repr(record)
+        assert repr(record.name) in line and record.kind in line and len(line) < 100
+
+
+@pytest.mark.parametrize("context, name", [(watch, "capture"), (edit, "edit")])
+def test_context_that_was_not_entered_names_its_usage(model, context, name):
+    not_entered, usage = context(model), f"`with regard.{context.__name__}(model) as {name}:`"
+    assert usage in repr(not_entered)
+    with pytest.raises(RegardError, match="without 'trace'") as attribute:
+        _ = not_entered.trace
+    with pytest.raises(RegardError, match="has no items") as item:
+        _ = not_entered["*"]
+    assert usage in str(attribute.value) and usage in str(item.value)
+    assert not hasattr(not_entered, "_repr_html_") and not hasattr(not_entered, "shape")

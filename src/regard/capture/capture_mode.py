@@ -12,6 +12,7 @@ from torch import nn
 from torch.jit import ScriptFunction
 from torch.nn.modules.module import register_module_forward_pre_hook
 
+from regard._support.entered_context import entered_context
 from regard._support.torch_modes import in_functorch
 from regard.capture.attention_mode import AttentionMode
 from regard.capture.call_site import ModuleNames
@@ -34,7 +35,7 @@ _UNDER_TRANSFORM = (
 )
 
 
-@contextmanager
+@entered_context("with regard.watch(model) as capture:")
 def watch(
     model: nn.Module,
     keep: Keep = "auto",

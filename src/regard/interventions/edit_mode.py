@@ -1,12 +1,12 @@
 """`edit`, and the torch function mode behind it that replaces results of attention."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from regard._support.entered_context import entered_context
 from regard.capture.attention_mode import AttentionMode
 from regard.capture.call_site import ModuleNames
 from regard.capture.calls import CapturedCall, edited_weights, register_edited_weights
@@ -35,7 +35,7 @@ from regard.interventions.positions import PositionTracker
 _BACKWARD = {"backward", "grad"}
 
 
-@contextmanager
+@entered_context("with regard.edit(model) as edit:")
 def edit(model: nn.Module) -> Iterator[Edits]:
     """Change the attention of a model: `with edit(model) as edits: ...; model(x)`.
 

@@ -62,6 +62,10 @@ class CapturedAttention:
     _num_weights: int = 0
     _keys: CachedKeys | None = field(default=None, repr=False)  # of the latest step
 
+    def __repr__(self) -> str:
+        size = f"{self.num_queries} × {self.num_keys}"
+        return f"<{type(self).__name__} {self.name!r}: {self.kind}, {self.num_heads} heads, {size}>"
+
     def append(
         self, call: CapturedCall, model_call: ModelCall | None = None, dropped: int = 0
     ) -> None:
