@@ -288,3 +288,11 @@ def test_tokens_without_those_of_keys_before_the_first_query_are_refused():
     np.testing.assert_array_equal(trace.maps[0].weights[0, 3:], capture[0].weights[0, 0].numpy())
     with pytest.raises(RegardError, match="7 queries, but there are 6 text tokens"):
         capture.trace(list("abcdef"))
+
+
+@pytest.mark.parametrize("tokens", [lambda text: text, {"input_ids": [[1]]}, torch.ones(1, 3)])
+def test_tokenizer_or_ids_in_place_of_tokens_are_a_type_error(unchecked, tokens):
+    capture = run_watched(MultiHeadAttention(12, heads=3), torch.randn(1, 3, 12))
+    hint = r"trace\(tokenizer=tokenizer, inputs=inputs\)" if callable(tokens) else ""
+    with pytest.raises(TypeError, match=f"tokens must be a list of strings, but .*{hint}"):
+        capture.trace(tokens)

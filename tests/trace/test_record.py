@@ -82,6 +82,7 @@ def test_list_name_that_is_no_string_is_refused(unchecked, axis, name):
     [
         (6, r"cross.0 has 7 keys, but there are 6 source tokens: .* \(BOS, EOS\) missing"),
         (8, "is a start or end token .* in the list, but not in the model's input"),
+        (8, "or the last token of a generation, in the list, but not in the model's input"),
         (3, "7 keys, but there are 3 source tokens: was the input padded"),
         (21, "21 source tokens: does the list have padding, or more than one item"),
     ],

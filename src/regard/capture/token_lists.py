@@ -1,10 +1,11 @@
 """The token lists on both axes of each map: those that were given, or numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from torch import Tensor
 
 from regard.capture.records import CapturedAttention
 from regard.errors import RegardError, wrong_type
@@ -61,6 +62,13 @@ def to_list(tokens: TokenList | Sequence[str]) -> TokenList:
         return tokens
     if isinstance(tokens, str):
         raise wrong_type("tokens", "a list of strings, such as text.split()", tokens)
+    if callable(tokens):
+        raise TypeError(
+            f"tokens must be a list of strings, but it is of type {type(tokens).__name__}; name a "
+            "tokenizer and the inputs: trace(tokenizer=tokenizer, inputs=inputs)"
+        )
+    if isinstance(tokens, Mapping | Tensor):
+        raise wrong_type("tokens", "a list of strings", tokens)
     return TokenList(tuple(tokens))
 
 

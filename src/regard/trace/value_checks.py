@@ -121,8 +121,12 @@ def check_tiles(map_name: str, tiles: Array, shape: tuple[int, int, int]) -> Non
 def length_hint(expected: int, actual: int) -> str:
     """Guess why a token list has the wrong length."""
     if abs(expected - actual) <= 2:
-        state = "missing" if expected > actual else "in the list, but not in the model's input"
-        return f"is a start or end token (BOS, EOS) {state}?"
+        if expected > actual:
+            return "is a start or end token (BOS, EOS) missing?"
+        return (
+            "is a start or end token (BOS, EOS), or the last token of a generation, in the list, "
+            "but not in the model's input?"
+        )
     if expected > actual:
         return "was the input padded? Then the list must have the padding, marked as such"
     return "does the list have padding, or more than one item of the batch?"
