@@ -170,3 +170,12 @@ def test_capture_takes_the_target_from_labels(tokenizer):
 def test_text_that_is_no_string_is_a_type_error(tokenizer, unchecked, text):
     with pytest.raises(TypeError, match="text must be a string, but it is of type"):
         trace_hf(build(hf.BertConfig, BERT), tokenizer, text)
+
+
+def test_generation_ends_at_the_models_positions(tokenizer):
+    sizes = BART | {"decoder_start_token_id": 2, "forced_eos_token_id": None}
+    model = build(hf.MarianConfig, sizes, hf.AutoModelForSeq2SeqLM)
+    with torch.no_grad():
+        model.final_logits_bias[..., 2] = -1000.0  # the model never ends by itself
+    trace = trace_hf(model, tokenizer, "the cat")
+    assert len(trace.tokens["decoder_input"]) == model.config.max_position_embeddings - 1

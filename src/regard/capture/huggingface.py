@@ -33,7 +33,7 @@ def trace_hf(
         text: what the model reads.
         target: the output that an encoder-decoder model is made to write; by default it is
             generated.
-        max_new_tokens: the most tokens that are generated.
+        max_new_tokens: the most tokens that are generated, within the model's positions.
 
     Returns:
         The trace, with the tokenizer's tokens and words. Its title is the text, and "text →
@@ -78,7 +78,7 @@ def trace_hf(
     with torch.inference_mode():
         if is_encoder_decoder:
             written = (
-                _generate(model, inputs, max_new_tokens)
+                _generate(model, inputs, _within_positions(config, max_new_tokens))
                 if target is None
                 else _encode_target(tokenizer, target, inputs["input_ids"].device)
             )
@@ -132,6 +132,12 @@ def _check_length(config: Any, length: int, text: str) -> None:
     positions = getattr(config, "max_position_embeddings", None)
     if positions is not None and length > positions:
         raise RegardError(f"the text has {length} tokens, but the model has {positions} positions")
+
+
+def _within_positions(config: Any, count: int) -> int:
+    """Return how many tokens are generated: the start token takes one of the model's positions."""
+    positions = getattr(config, "max_position_embeddings", None)
+    return count if positions is None else min(count, positions - 1)
 
 
 def _model_name(model: Any) -> str:
