@@ -360,6 +360,12 @@ def test_model_that_is_no_module_is_a_type_error():
         analysis.attribute("model", TOKENS)
 
 
+@pytest.mark.usefixtures("unchecked")
+def test_text_in_place_of_inputs_is_a_type_error():
+    with pytest.raises(TypeError, match=r"inputs must be what the model is called with, such as"):
+        analysis.attribute(nn.Linear(2, 2).eval(), "the cat")
+
+
 @pytest.mark.parametrize("method", analysis.METHODS)
 def test_position_first_inputs_are_attributed_as_batch_first_ones(method):
     """torch's own layers read (position, batch, width) by default."""

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from regard.analysis.output_scores import batch_first
-from regard.errors import RegardError
+from regard.errors import RegardError, wrong_type
 from regard.trace import Array, AttentionMap, TokenList, Trace
 
 # integer inputs of Hugging Face models that are no tokens
@@ -24,6 +24,12 @@ OUTPUT = "output"  # token list of a single output
 
 def to_arguments(inputs: Any) -> Arguments:
     """Return the positional and keyword arguments that a model is called with."""
+    if isinstance(inputs, str):
+        raise wrong_type(
+            "inputs",
+            "what the model is called with, such as tokenizer(text, return_tensors='pt')",
+            inputs,
+        )
     if isinstance(inputs, Mapping) or hasattr(inputs, "keys"):
         return (), {name: inputs[name] for name in inputs.keys()}  # noqa: SIM118
     if isinstance(inputs, tuple | list):
