@@ -1,5 +1,6 @@
 """Attention in many people's styles: `watch` finds the true weights of every pattern."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -123,6 +124,22 @@ def test_pattern_is_captured(pattern):
         assert expected.applied in (None, bool(record.applied)), record.applied
         assert record.uncertain == ()
     check_lists(capture, expected)
+
+
+TRACED_PATTERNS = {name: x for name, x in PATTERNS.items() if x.is_traced}
+
+
+@pytest.mark.parametrize("pattern", TRACED_PATTERNS.values(), ids=TRACED_PATTERNS)
+@torch.no_grad()
+def test_trace_puts_windows_back_to_the_positions_that_shifting_values_shows(pattern):
+    model, inputs = pattern.build(), pattern.inputs()
+    with watch(model, keep="all") as capture:
+        run(pattern, model, inputs)
+    shown = probe(replace(pattern, probe="b q (h d)"), model, inputs)
+    for index, expected in enumerate(shown):
+        weights = torch.from_numpy(capture.trace(batch_index=index).maps[0].weights)
+        positions = weights[..., : expected.shape[-1]]  # summaries of the text come after them
+        torch.testing.assert_close(positions, expected, atol=1e-5, rtol=0, check_dtype=False)
 
 
 def check_lists(capture, expected):

@@ -178,3 +178,47 @@ def test_frames_of_a_single_video_leave_the_windows_uncertain():
         model(torch.randn(5, HEIGHT, WIDTH, CHANNELS))
     assert capture[0].uncertain == ("window",)
     assert "uncertain axis: window" in str(capture)
+
+
+class AveragedRounds(nn.Module):
+    """Reformer's rounds of hashing: each query attends within two windows, which are averaged."""
+
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(CHANNELS, CHANNELS) for _ in range(3))
+
+    def forward(self, x):
+        orders = torch.stack([torch.arange(12), torch.arange(12).view(4, 3).T.flatten()])
+        q, k, v = (layer(x)[:, orders].unflatten(2, (3, 4)) for layer in (self.q, self.k, self.v))
+        return ((q @ k.mT).softmax(-1) @ v).flatten(2, 3).mean(1)
+
+
+@torch.no_grad()
+def test_queries_of_several_windows_are_refused_in_a_trace():
+    model = AveragedRounds()
+    with watch(model) as capture:
+        model(torch.randn(2, 12, CHANNELS))
+    with pytest.raises(RegardError, match="positions"):
+        capture.trace()
+
+
+class MirroredValues(nn.Module):
+    """Blocks of a text in which a key multiplies the value of another position."""
+
+    def __init__(self):
+        super().__init__()
+        self.k, self.v = nn.Linear(CHANNELS, CHANNELS), nn.Linear(CHANNELS, CHANNELS)
+
+    def forward(self, x):
+        k, v = self.k(x).unflatten(1, (4, 3)), self.v(x).flip(1).unflatten(1, (4, 3))
+        return (k @ k.mT).softmax(-1) @ v
+
+
+@torch.no_grad()
+def test_windows_of_unknown_positions_are_marked_in_the_table_and_refused_in_a_trace():
+    model = MirroredValues()
+    with watch(model) as capture:
+        model(torch.randn(2, 12, CHANNELS))
+    assert "positions of windows unknown" in str(capture)
+    with pytest.raises(RegardError, match="4 windows of MirroredValues are not known"):
+        capture.trace()

@@ -178,7 +178,7 @@ def _check_complete(capture: Capture, arguments: Arguments) -> None:
     # (position, batch, …) as torch's own layers read by default; images have channels there
     possible = sizes | {x.shape[1] for x in inputs if x.ndim < 4} | {1}
     for record in capture:
-        is_known = record.num_windows == 1 or record.axes.num_positions is not None
+        is_known = record.num_windows == 1 or record.axes.positions is not None
         if not is_known or (sizes and record.batch_size // record.num_windows not in possible):
             raise RegardError(
                 f"{record.name} attends within {record.batch_size} windows or groups of a batch of "
@@ -224,7 +224,7 @@ def _item_gradient(record: CapturedAttention, gradient: Tensor, batch_index: int
     if record.num_windows == 1:
         return gradient[batch_index]
     windows: Tensor = gradient.unflatten(0, (-1, record.num_windows))
-    return windows_to_positions(record, windows[batch_index])
+    return windows_to_positions(record, windows[batch_index], batch_index)
 
 
 def _gradient_x_weight(trace: Trace, result: _Pass, batch_index: int) -> Trace:

@@ -21,10 +21,11 @@ works, from a torch call to a picture:
    of edges are normalised and summed by index.
 3. **Calls** (`calls/`). Each becomes a `CapturedCall`, which holds the inputs and recomputes any
    block of the weights (batch, head, query, key), also where a fused kernel never computed them.
-4. **Axes** (`axes/`, `layout/`). Every axis is labelled with its origin, which is followed through
-   views, products and joins. Heads were split from a projection, windows from the rows that are
-   attended to; the rest is the batch. Where nothing is known, axes are taken in torch's order, and
-   the record says which are uncertain.
+4. **Axes** (`axes/`, `layout/`, `rows/`). Every axis is labelled with its origin, which is followed
+   through views, products and joins. Heads were split from a projection, windows from the rows that
+   are attended to; the rest is the batch. Where nothing is known, axes are taken in torch's order,
+   and the record says which are uncertain. Which positions are in a window follows from running the
+   functions that arranged its rows again, on indices.
 5. **Lineage** (`lineage.py`, `call_site/`). Where queries and keys were projected from decides
    whether attention is "self", "causal" or "cross"; whether keys were appended to a cache decides
    whether a call is a generation step. The Python stack names the module and line that called; in
@@ -32,8 +33,9 @@ works, from a torch call to a picture:
 6. **Records** (`records/`). A `CapturedAttention` keeps the weights or their summary, and appends
    the steps of a generation that continue its keys and the chunks of queries of one call.
    `capture.py` holds the records of one `watch`, and `capture_table.py` prints them.
-7. **Trace** (`to_trace.py`). `Capture.trace(source, target)` selects one batch item and attaches
-   tokens (`token_lists.py`): the `regard.trace.Trace` that every picture and analysis reads.
+7. **Trace** (`to_trace.py`). `Capture.trace(source, target)` selects one batch item, puts windows
+   back to positions (`windows.py`) and attaches tokens (`token_lists.py`): the `regard.trace.Trace`
+   that every picture and analysis reads.
 
 `huggingface.py` has `trace_hf`, all of this in one call for a model of transformers, and
 `hf_tokens.py` the tokens of such a model's inputs. Neither imports transformers.
@@ -72,6 +74,8 @@ checks that this list is complete and that the installed torch has them::
       torch.Tensor._version                                 were buffers, as KV caches, written to?
     axes/views.py
       torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
+    rows/tracker.py
+      torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
     weights/score_products.py
       torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
     weights/propagation.py
@@ -107,7 +111,7 @@ from regard.capture.gradients import GradientCapture, watch_gradients
 from regard.capture.huggingface import trace_hf
 from regard.capture.records import CapturedAttention
 from regard.capture.recover import recover_weights
-from regard.capture.to_trace import windows_to_positions
+from regard.capture.windows import windows_to_positions
 
 __all__ = [
     "Capture",

@@ -36,10 +36,11 @@ from regard.capture.functions import (
     python_twin,
     tensors_by_position,
 )
-from regard.capture.layout import PLAIN_AXES, FusedLayout
+from regard.capture.layout import PLAIN_AXES, FusedLayout, WindowPositions, call_axes
 from regard.capture.lineage import Lineage
 from regard.capture.modes import is_isolated, isolated, remove, uncaptured
 from regard.capture.recognised import RecognisedAttention
+from regard.capture.rows import RowTracker, positions_of_vectors
 from regard.capture.weights import MatchedAttention, ScoreTracker, WeightTracker, appended_keys
 
 FUSED_FUNCTIONS = {"scaled_dot_product_attention", "flex_attention"}
@@ -65,8 +66,9 @@ class AttentionMode(TorchFunctionMode):
             self._axes = AxisTracker(names.constants())
         self._lineage = Lineage(self._axes.is_parameter)
         scores = ScoreTracker(self._axes) if keep_vectors else None
+        self._row_sources = RowTracker(self._axes)
         self._weight_tracker = WeightTracker(
-            self._lineage, self._axes, names.find_call_site, scores
+            self._lineage, self._axes, self._row_sources, names.find_call_site, scores
         )
         self._in_regard_call = False
         self._num_recognised = 0
@@ -169,6 +171,7 @@ class AttentionMode(TorchFunctionMode):
         if call.name in _FILLED and self._names.find_call_site() is not None:
             self._axes.add_filled(call.results)  # elsewhere it may be an input of the model
         self._axes.update(call, self._weight_tracker.find(call.args))
+        self._row_sources.update(call)
         if call.name in FUSED_FUNCTIONS:
             return self._of_fused_function(call)
         match = self._weight_tracker.update(call)
@@ -186,6 +189,7 @@ class AttentionMode(TorchFunctionMode):
         queries, keys, values = function.args[:3]
         is_flex = function.name == "flex_attention"
         layout = None if is_flex else FusedLayout(self._axes, queries, keys, values)
+        positions = None if layout is None else self._window_positions(layout, queries, keys)
         call = _capture_fused(function, layout)
         if (site := self._site_of(call)) is None:
             return None
@@ -197,8 +201,22 @@ class AttentionMode(TorchFunctionMode):
             site,
             capture_again=lambda: _capture_fused(function, layout),
             by_head=to_four_axes if layout is None else partial(layout.rows, role="query"),
-            axes=PLAIN_AXES if layout is None else layout.axes_of_call(keys),
+            axes=PLAIN_AXES if layout is None else call_axes(layout.weights, positions),
             function=function,
+        )
+
+    def _window_positions(
+        self, layout: FusedLayout, queries: Tensor, keys: Tensor
+    ) -> WindowPositions | None:
+        """Return the positions of windows, if there are several."""
+        if layout.weights.size("window") == 1:
+            return None
+        return positions_of_vectors(
+            self._row_sources.source(queries),
+            layout.layout(queries, "query"),
+            self._row_sources.source(keys),
+            layout.layout(keys, "key"),
+            layout.weights,
         )
 
     def _of_match(

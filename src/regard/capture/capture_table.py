@@ -42,5 +42,7 @@ def _notes(record: CapturedAttention) -> str:
     notes = [] if record.normaliser == "softmax" else [f"normaliser: {record.normaliser}"]
     notes += [f"applied: {', '.join(record.applied)}"] if record.applied else []
     notes += [f"uncertain axis: {', '.join(record.uncertain)}"] if record.uncertain else []
+    is_placed = record.num_windows == 1 or record.axes.positions is not None
+    notes += [] if is_placed else ["positions of windows unknown"]
     notes += ["no vectors"] if record.keep_vectors and record.vectors is None else []
     return "".join(f"; {note}" for note in notes)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -20,6 +19,7 @@ from regard.capture.token_lists import (
     shift_to_written,
     to_list,
 )
+from regard.capture.windows import without_windows
 from regard.errors import RegardError
 from regard.trace import Array, AttentionMap, AttentionSummary, TokenList, Trace, to_array
 from regard.trace.block_summary import TensorSummary, tile_edges
@@ -43,7 +43,7 @@ def build_trace(
     Raises:
         RegardError: if a record has no such batch item.
     """
-    records = [_without_windows(record, batch_index) for record in records]
+    records = [without_windows(record, batch_index) for record in records]
     for record in records:
         if not 0 <= batch_index < record.batch_size:
             raise RegardError(
@@ -68,69 +68,6 @@ def build_trace(
         model=model,
         gold=None if gold is None else tuple(gold),
     )
-
-
-def _without_windows(record: CapturedAttention, batch_index: int) -> CapturedAttention:
-    """Return the record of one item with its windows put back to their positions."""
-    if record.num_windows == 1:
-        return record
-    weights = record.weights
-    if weights is None:
-        raise RegardError(
-            f"the weights of {record.name} are summarized window by window, which cannot be put "
-            "back to positions; watch with keep='all'"
-        )
-    batch_size = len(weights)
-    item = min(batch_index, batch_size - 1)
-    whole = windows_to_positions(record, weights[item])
-    norms = _norms_at_positions(record, item)
-    return record.with_weights(
-        whole[None].expand(batch_size, -1, -1, -1),
-        value_norms=None if norms is None else norms[None].expand(batch_size, -1, -1),
-    )
-
-
-def windows_to_positions(record: CapturedAttention, item: Tensor) -> Tensor:
-    """Put the windows of one item (window, head, query, key) back: (head, position, position)."""
-    queries, keys, lengths = _window_positions(record, item)
-    whole = item.new_zeros(item.shape[1], lengths[0] + 1, lengths[1] + 1)  # the last is padding
-    for window, own_queries, own_keys in zip(item, queries, keys, strict=True):
-        whole[:, own_queries[:, None], own_keys[None]] = window
-    return whole[:, :-1, :-1]
-
-
-def _window_positions(
-    record: CapturedAttention, item: Tensor
-) -> tuple[Tensor, Tensor, tuple[int, int]]:
-    """Return positions (window, row) of queries and keys; window after window if unknown."""
-    axes = record.axes
-    windows, _, *sizes = item.shape
-    if axes.query_positions is None or axes.key_positions is None or axes.num_positions is None:
-        queries, keys = (torch.arange(windows * n, device="cpu").view(windows, n) for n in sizes)
-        return queries, keys, (windows * sizes[0], windows * sizes[1])
-    queries, keys, counts = axes.query_positions, axes.key_positions, axes.num_positions
-    real = queries[queries >= 0]
-    if len(real.unique()) == len(real):
-        return queries, keys, counts
-    # each window has the same queries, and a context of its own for each of them
-    if record.kind != "cross" and queries.shape == keys.shape:
-        return keys, keys, (counts[1], counts[1])
-    queries = torch.arange(windows * sizes[0], device="cpu").view(windows, sizes[0])
-    return queries, keys, (windows * sizes[0], counts[1])
-
-
-def _norms_at_positions(record: CapturedAttention, index: int) -> Tensor | None:
-    """Return the norms (head, key) of one item's values; None if windows differ in them."""
-    if record.value_norms is None:
-        return None
-    item: Tensor = record.value_norms.unflatten(0, (-1, record.num_windows))[index]
-    _, keys, lengths = _window_positions(record, item[:, :, None])
-    whole = item.new_zeros(item.shape[1], lengths[1] + 1)  # the last is padding
-    for own_keys, norms in zip(keys, item, strict=True):
-        whole[:, own_keys] = norms
-    is_real = (keys >= 0)[:, None].expand_as(item)
-    again = whole[:, keys].transpose(0, 1)
-    return whole[:, :-1] if torch.allclose(again[is_real], item[is_real]) else None
 
 
 def _build_map(

@@ -68,6 +68,7 @@ class Pattern:
     sums_to_one: bool = True
     probe: str | None = None  # layout of the output, to verify the truth by shifting values
     probe_axis: int = 1  # of the positions in the projected values
+    is_traced: bool = False  # whether shifting values shows the weights of its trace, too
     tolerance: float = 1e-6
     train: bool = False
 
@@ -170,6 +171,7 @@ def pattern(
     sums_to_one: bool | None = None,
     probe: str | None = "b q (h d)",
     probe_axis: int = 1,
+    is_traced: bool = False,
     tolerance: float = 1e-6,
     train: bool = False,
     **expected: Any,
@@ -186,6 +188,7 @@ def pattern(
         sums_to_one: whether rows of the truth do; by default those of a plain softmax.
         probe: layout of the output; None if shifting values does not verify the truth.
         probe_axis: of the positions in the projected values.
+        is_traced: shifting values verifies windows that a trace puts back to positions.
         tolerance: absolute, of the weights.
         train: run in training mode.
         expected: fields of `Expected`.
@@ -214,6 +217,7 @@ def pattern(
                 sums_to_one=bool(sums_to_one),
                 probe=probe,
                 probe_axis=probe_axis,
+                is_traced=is_traced,
                 tolerance=tolerance,
                 train=train,
             )

@@ -196,7 +196,7 @@ class LocalBlocksByView(Attention):
         return self.to_out((attn @ v).transpose(1, 2).reshape(b, n, c))
 
 
-@pattern("self", sizes=LONG, probe=None, variants=COINCIDENT_BLOCKS)
+@pattern("self", sizes=LONG, probe=None, is_traced=True, variants=COINCIDENT_BLOCKS)
 class LocalBlocksAfterProjection(Attention):
     """Blocks of projected queries with five axes: (batch, head, block, query, width)."""
 
@@ -211,7 +211,7 @@ class LocalBlocksAfterProjection(Attention):
         return self.to_out(rearrange(out, "b h w n d -> b (w n) (h d)"))
 
 
-@pattern("self", sizes=LONG, probe=None, variants=COINCIDENT_BLOCKS)
+@pattern("self", sizes=LONG, probe=None, is_traced=True, variants=COINCIDENT_BLOCKS)
 class LocalBlocksBeforeHeads(Attention):
     """Blocks by einops before the heads: (batch, block, head, query, key)."""
 
@@ -225,7 +225,7 @@ class LocalBlocksBeforeHeads(Attention):
         return self.to_out(rearrange(attn @ v, "b w h n d -> b (w n) (h d)"))
 
 
-@pattern("self", sizes=LONG, probe=None, variants=COINCIDENT_BLOCKS)
+@pattern("self", sizes=LONG, probe=None, is_traced=True, variants=COINCIDENT_BLOCKS)
 class LookAround(Attention):
     """lucidrains' local-attention: each block also sees its neighbours; heads in the batch."""
 
@@ -247,7 +247,7 @@ class LookAround(Attention):
         return self.to_out(rearrange(out, "(b h) w n d -> b (w n) (h d)", h=self.heads))
 
 
-@pattern("self", sizes=LONG, probe=None)
+@pattern("self", sizes=LONG, probe=None, is_traced=True)
 class UnfoldedBlocks(Attention):
     """Longformer-like: overlapping keys by unfold, one window for each block of queries."""
 
@@ -264,7 +264,7 @@ class UnfoldedBlocks(Attention):
         return self.to_out(rearrange(out, "b h w n d -> b (w n) (h d)"))
 
 
-@pattern("self", probe=None)
+@pattern("self", probe=None, is_traced=True)
 class NeighbourhoodByUnfold(Attention):
     """Stand-alone self-attention: each query has three keys of its own, by unfold."""
 
@@ -279,6 +279,73 @@ class NeighbourhoodByUnfold(Attention):
         self.note(attn.unsqueeze(3), "b h w q k -> b w h q k")
         out = torch.einsum("bhnm,bhndm->bhnd", attn, v)
         return self.to_out(out.transpose(1, 2).flatten(2))
+
+
+@pattern("self", sizes=LONG, probe=None, is_traced=True, variants=COINCIDENT_BLOCKS)
+class BlocksInARing(Attention):
+    """Reformer's local attention: the block before is appended, that of the first is the last."""
+
+    @staticmethod
+    def with_block_before(x):
+        return torch.cat([torch.cat([x[:, :, -1:], x[:, :, :-1]], dim=2), x], dim=3)
+
+    def forward(self, x):
+        q, k, v = (
+            rearrange(layer(x), "b (w n) (h d) -> b h w n d", n=5, h=self.heads)
+            for layer in (self.to_q, self.to_k, self.to_v)
+        )
+        k, v = self.with_block_before(k), self.with_block_before(v)
+        attn = (q @ k.mT * self.scale).softmax(dim=-1)
+        self.note(attn, "b h w q k -> b w h q k")
+        return self.to_out(rearrange(attn @ v, "b h w n d -> b (w n) (h d)"))
+
+
+@pattern("self", sizes=LONG, probe=None, is_traced=True, variants=COINCIDENT_BLOCKS)
+class SortedBlocks(Attention):
+    """Reformer's LSH attention: each head sorts the text by itself, and attends within blocks."""
+
+    def forward(self, x):
+        b, n, _ = x.shape
+        q, k, v = (
+            rearrange(layer(x), "b n (h d) -> b h n d", h=self.heads)
+            for layer in (self.to_q, self.to_k, self.to_v)
+        )
+        order = q.sum(-1).argsort(dim=-1)[..., None].expand_as(q)
+        q, k, v = (t.gather(2, order).reshape(b, self.heads, n // 5, 5, -1) for t in (q, k, v))
+        attn = (q @ k.mT * self.scale).softmax(dim=-1)
+        self.note(attn, "b h w q k -> b w h q k")
+        out = torch.zeros_like(order, dtype=q.dtype).scatter(2, order, (attn @ v).flatten(2, 3))
+        return self.to_out(rearrange(out, "b h n d -> b n (h d)"))
+
+
+@pattern("self", sizes=LONG, probe=None, is_traced=True, variants=COINCIDENT_BLOCKS)
+class ChosenBlocks(Attention):
+    """BigBird's random blocks: each block of queries also attends to one that an index picks."""
+
+    def forward(self, x):
+        q, k, v = (
+            rearrange(layer(x), "b (w n) (h d) -> b h w n d", n=5, h=self.heads)
+            for layer in (self.to_q, self.to_k, self.to_v)
+        )
+        chosen = torch.arange(2, 2 * q.shape[2] + 2, 2) % q.shape[2]
+        k, v = (torch.cat([t, t.index_select(2, chosen)], dim=3) for t in (k, v))
+        attn = (q @ k.mT * self.scale).softmax(dim=-1)
+        self.note(attn, "b h w q k -> b w h q k")
+        return self.to_out(rearrange(attn @ v, "b h w n d -> b (w n) (h d)"))
+
+
+@pattern("self", sizes=LONG, probe=None, is_traced=True, variants=COINCIDENT_BLOCKS)
+class DilatedBlocks(Attention):
+    """Dilated attention: every fourth position of a text belongs together."""
+
+    def forward(self, x):
+        q, k, v = (
+            rearrange(layer(x), "b (n w) (h d) -> b h w n d", n=5, h=self.heads)
+            for layer in (self.to_q, self.to_k, self.to_v)
+        )
+        attn = (q @ k.mT * self.scale).softmax(dim=-1)
+        self.note(attn, "b h w q k -> b w h q k")
+        return self.to_out(rearrange(attn @ v, "b h w n d -> b (n w) (h d)"))
 
 
 class AxialLayer(FusedAttention):

@@ -18,7 +18,6 @@ from regard.capture.axes.labels import (
     merged,
     new_axis,
     origins_of,
-    positions,
     preferred_axis,
 )
 from regard.capture.axes.tracker import AxisTracker
@@ -35,6 +34,5 @@ __all__ = [
     "merged",
     "new_axis",
     "origins_of",
-    "positions",
     "preferred_axis",
 ]

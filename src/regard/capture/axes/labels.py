@@ -208,33 +208,6 @@ def index_at(axis: Axis, index: int) -> int:
     return found if table is None else table[found % len(table)]
 
 
-def positions(factors: Sequence[Factor], root: Origin) -> Tensor | None:
-    """Return the index in an origin for every combination of factors; None if none is of it.
-
-    Args:
-        factors: some of which are parts of the origin; the others do not change the index.
-        root: the origin.
-
-    Returns:
-        A tensor with an axis per factor.
-    """
-    parts: dict[int, Tensor] = {}  # by the table of a rolled origin, which its aliases share
-    tables: dict[int, list[int] | None] = {}
-    for n, factor in enumerate(factors):
-        if factor.origin.root is root:
-            key = id(factor.origin.table)
-            steps = torch.arange(factor.size, device="cpu") * factor.stride + factor.start
-            steps = steps.view(*(-1 if m == n else 1 for m in range(len(factors))))
-            parts[key], tables[key] = parts.get(key, 0) + steps, factor.origin.table
-    if not parts:
-        return None
-    index = torch.zeros([factor.size for factor in factors], dtype=torch.long, device="cpu")
-    for key, part in parts.items():
-        table = tables[key]
-        index += part if table is None else torch.tensor(table, device="cpu")[part % len(table)]
-    return index
-
-
 def origins_of(axes: Iterable[Axis]) -> frozenset[Origin]:
     """Return the origins of all factors of axes."""
     return frozenset(factor.origin for axis in axes for factor in axis)

@@ -5,7 +5,7 @@
 `fused.py` does both for calls of a fused kernel.
 """
 
-from regard.capture.layout.call_axes import PLAIN_AXES, CallAxes, Part, call_axes
+from regard.capture.layout.call_axes import PLAIN_AXES, CallAxes, Part, WindowPositions, call_axes
 from regard.capture.layout.fused import FusedLayout
 from regard.capture.layout.roles import (
     ROLES,
@@ -28,6 +28,7 @@ __all__ = [
     "Piece",
     "Role",
     "RowRange",
+    "WindowPositions",
     "arrange_values",
     "call_axes",
     "values_layout",

@@ -1,41 +1,36 @@
 """What is known about the axes of one call besides its weights: windows, positions, doubts."""
 
-from dataclasses import dataclass, field, replace
-from math import prod
+from dataclasses import dataclass, field
 from typing import Literal
 
-import torch
 from torch import Tensor
 
-from regard.capture.axes import Origin, positions
+from regard.capture.axes import Origin
 from regard.capture.layout.roles import Layout, Role, RowRange
 
 Part = Literal["batch", "head", "query", "key"]
 
 
-def row_positions(layout: Layout, role: Role) -> tuple[Tensor, int] | None:
-    """Return the position (window, row) of each row of each window, and how many there are.
+@dataclass(frozen=True, slots=True)
+class WindowPositions:
+    """The positions of the queries and keys of all windows.
 
-    Rows may be from several axes, as those of an image are: positions then count over the last one
-    first. A row that is padding has position -1. None if positions are unknown.
+    Attributes:
+        queries: (window, query), the position of each query, or (batch, window, head, query) if
+            items or heads differ; -1 for padding.
+        keys: (window, key), or (batch, window, head, key).
+        num_queries: number of positions of queries.
+        num_keys: number of positions of keys.
+        num_extra: number of keys after these that are no positions, as summaries of the text are.
+        is_over_same_rows: whether queries and keys are the same rows.
     """
-    rows = [p.factor for p in layout.pieces if p.role == role and p.factor]
-    windows = [p.factor for p in layout.pieces if p.role == "window" and p.factor]
-    if any(f.origin.is_feature for f in rows):
-        return None
-    roots = list(dict.fromkeys(f.origin.root for f in rows or windows))
-    index, count = torch.zeros(1, dtype=torch.long, device="cpu"), 1
-    is_padding = torch.zeros(1, dtype=torch.bool, device="cpu")
-    for root in reversed(roots):
-        found = positions([*windows, *rows], root)
-        if found is None:
-            return None
-        is_padding = is_padding | (found < 0) | (found >= root.size)
-        index, count = index + found * count, count * root.size
-    num_windows = prod(f.size for f in windows)
-    if not roots or index.numel() % num_windows:
-        return None
-    return index.masked_fill(is_padding, -1).reshape(num_windows, -1), count
+
+    queries: Tensor
+    keys: Tensor
+    num_queries: int
+    num_keys: int
+    num_extra: int = 0
+    is_over_same_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +39,7 @@ class CallAxes:
 
     Attributes:
         num_windows: number of windows, which share the first axis with the batch.
-        query_positions: (window, query), the position of each query; None if unknown.
-        key_positions: (window, key).
-        num_positions: number of positions of queries and keys, if these are known.
+        positions: of the queries and keys of windows, if these are known.
         is_over_same_rows: whether queries and keys are rows of the same axis.
         spans: the ranges of rows, items and heads, to join chunks of one call.
         uncertain: axes whose role is a convention rather than known.
@@ -58,9 +51,7 @@ class CallAxes:
     """
 
     num_windows: int = 1
-    query_positions: Tensor | None = None
-    key_positions: Tensor | None = None
-    num_positions: tuple[int, int] | None = None
+    positions: WindowPositions | None = None
     is_over_same_rows: bool = False
     spans: dict[Role, RowRange] = field(default_factory=dict)
     uncertain: tuple[str, ...] = ()
@@ -93,31 +84,21 @@ PLAIN_AXES = CallAxes()
 
 def call_axes(
     layout: Layout,
-    values: Layout | None,
+    positions: WindowPositions | None = None,
     normaliser: str = "softmax",
     applied: tuple[str, ...] = (),
 ) -> CallAxes:
-    """Derive the axes of a call from the layouts of its weights and values."""
-    axes = CallAxes(
+    """Derive the axes of a call from the layout of its weights and the positions of its windows."""
+    is_known = positions is not None and positions.is_over_same_rows
+    return CallAxes(
         layout.size("window"),
-        is_over_same_rows=bool(_roots(layout, "query") & _roots(layout, "key")),
+        positions,
+        is_over_same_rows=is_known or bool(_roots(layout, "query") & _roots(layout, "key")),
         spans=layout.spans(),
         uncertain=layout.uncertain,
         normaliser=normaliser,
         applied=applied,
         region=layout.region(),
-    )
-    if axes.num_windows == 1:
-        return axes
-    queries = row_positions(layout, "query")
-    keys = None if values is None else row_positions(values, "key")
-    if queries is None or keys is None or len(keys[0]) != len(queries[0]):
-        return axes
-    return replace(
-        axes,
-        query_positions=queries[0],
-        key_positions=keys[0],
-        num_positions=(queries[1], keys[1]),
     )
 
 

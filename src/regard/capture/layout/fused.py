@@ -7,7 +7,6 @@ from torch import Tensor
 
 from regard.capture.axes import AxisTracker, Factor, Origin, preferred_axis
 from regard.capture.functions import Letters
-from regard.capture.layout.call_axes import CallAxes, call_axes
 from regard.capture.layout.roles import ROLES, Layout, Piece, Role, weights_layout
 
 
@@ -52,7 +51,7 @@ class FusedLayout:
         """Return vectors (…, row, width) as (batch · window, head, row, width)."""
         if self.is_plain and tensor.ndim == 4:
             return tensor
-        layout = self._layout(tensor, role)
+        layout = self.layout(tensor, role)
         return layout.arrange(tensor, (*ROLES[:3], role, "value"))
 
     def mask(self, mask: Tensor) -> Tensor:
@@ -72,12 +71,8 @@ class FusedLayout:
         split: Tensor = arranged.unflatten(0, own).expand(*sizes, *arranged.shape[1:])
         return split.flatten(0, 1)
 
-    def axes_of_call(self, keys: Tensor) -> CallAxes:
-        """Return what is known about the axes of the call."""
-        has_windows = self.weights.size("window") > 1
-        return call_axes(self.weights, self._layout(keys, "key") if has_windows else None)
-
-    def _layout(self, tensor: Tensor, role: Role) -> Layout:
+    def layout(self, tensor: Tensor, role: Role) -> Layout:
+        """Return the roles of the axes of vectors (…, row, width)."""
         labels = self._axes.axes(tensor)
         pieces = self._leading_pieces(tensor)
         pieces += [Piece(role, factor, role) for factor in (labels[-2] or (None,))]

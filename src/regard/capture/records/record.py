@@ -163,14 +163,14 @@ class CapturedAttention:
             self.kind, self.offset = ("causal" if is_lower else "self"), 0
 
     def with_weights(
-        self, weights: Tensor, value_norms: Tensor | None = None
+        self, weights: Tensor, value_norms: Tensor | None = None, extra_keys: int = 0
     ) -> "CapturedAttention":
         """Return a record of the same module with other weights (batch, head, query, key)."""
         return replace(
             self,
             axes=PLAIN_AXES,
             offset=0,
-            extra_keys=0,
+            extra_keys=extra_keys,
             batch_size=weights.shape[0],
             num_queries=weights.shape[2],
             num_keys=weights.shape[3],

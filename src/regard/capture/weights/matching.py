@@ -11,11 +11,13 @@ from regard.capture.functions import Letters
 from regard.capture.layout import (
     Layout,
     Part,
+    WindowPositions,
     arrange_values,
     call_axes,
     values_layout,
     weights_layout,
 )
+from regard.capture.rows import RowTracker, positions_of_weights
 from regard.capture.weights.score_products import vectors_of
 from regard.capture.weights.tracked import MatchedAttention, TrackedWeights, WeightProduct
 
@@ -23,8 +25,8 @@ from regard.capture.weights.tracked import MatchedAttention, TrackedWeights, Wei
 class ProductMatcher:
     """Reads products of weights with values by the labels of their axes."""
 
-    def __init__(self, axes: AxisTracker) -> None:
-        self._axes = axes
+    def __init__(self, axes: AxisTracker, rows: RowTracker) -> None:
+        self._axes, self._rows = axes, rows
 
     def is_unclear(self, product: WeightProduct, tracked: TrackedWeights) -> bool:
         """Return whether it cannot be known if weights are over positions or over features.
@@ -90,15 +92,18 @@ class ProductMatcher:
         if tracked.normalised and not tracked.normalised & own_keys:
             name += " over queries"
         to_operand = product.to_operand
+        arranged = layout.arrange(product.weights)
+        has_windows = layout.size("window") > 1
+        positions = self._positions(product, arranged, layout, of_values) if has_windows else None
         return MatchedAttention(
             call=MaterializedWeights(
-                layout.arrange(product.weights),
+                arranged,
                 found,
                 has_mask=tracked.has_mask,
                 extra_keys=extra_keys,
                 vectors=None if tracked.scores is None else vectors_of(tracked.scores, layout),
             ),
-            axes=call_axes(layout, of_values, name, tracked.applied),
+            axes=call_axes(layout, positions, name, tracked.applied),
             same_rows=_same_rows(tracked, layout),
             from_cache=tracked.from_cache,
             operand=product.operand,
@@ -111,6 +116,15 @@ class ProductMatcher:
             position=product.position,
             multiplication=product.multiplication and product.multiplication.then(layout.arrange),
         )
+
+    def _positions(
+        self, product: WeightProduct, arranged: Tensor, layout: Layout, of_values: Layout | None
+    ) -> WindowPositions | None:
+        """Return the positions of the queries and keys of windows; None if they are unknown."""
+        if of_values is None:
+            return None
+        weights, values = self._rows.source(product.labelled), self._rows.source(product.values)
+        return positions_of_weights(arranged, weights, layout, values, of_values)
 
     def _with_heads_of(
         self,

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from regard.capture.axes import AxisTracker
 from regard.capture.functions import Equation, FunctionCall, Letters, ScatterSum, TensorMap
+from regard.capture.rows import RowTracker
 from regard.capture.weights.tracked import (
     Multiplication,
     PendingProduct,
@@ -22,8 +23,8 @@ _RESHAPES |= {"unsqueeze", "squeeze", "contiguous"}
 class PendingProducts:
     """The products that are yet to be summed."""
 
-    def __init__(self, store: WeightStore, axes: AxisTracker) -> None:
-        self._store, self._axes = store, axes
+    def __init__(self, store: WeightStore, axes: AxisTracker, rows: RowTracker) -> None:
+        self._store, self._axes, self._rows = store, axes, rows
         self._products = TensorMap[PendingProduct]()
         self._reshaped = TensorMap[PendingProduct]()  # in another shape
 
@@ -88,6 +89,8 @@ class PendingProducts:
             terms.append(tuple(result.index(term[axis]) for axis in order))
             is_constant = self._axes.is_constant(equation.operands[n])
             self._axes.relabel(kept[-1], tuple(axes[n] for n in order), is_constant=is_constant)
+            arrange = partial(_permuted, order=order)
+            self._rows.rearrange(equation.operands[n], arrange, kept[-1])
         if set(terms[1]) - set(terms[0]):
             multiplication = Multiplication(
                 call.without_result(), position, lambda x: x.permute(orders[0])
@@ -103,6 +106,7 @@ class PendingProducts:
         missing = ndim - tensor.ndim
         axes = ((),) * missing + self._axes.axes(labelled)
         tensor = _without_broadcast(tensor, term, ndim)
+        self._rows.rearrange(labelled, partial(_without_broadcast, term=term, ndim=ndim), tensor)
         kept = tuple(axis for n, axis in enumerate(axes) if n in term)
         self._axes.relabel(tensor, kept, is_constant=self._axes.is_constant(labelled))
         return tensor
@@ -152,6 +156,10 @@ def _without_broadcast(tensor: Tensor, term: Letters, ndim: int) -> Tensor:
     for n in reversed(range(ndim)):
         tensor = tensor if n in term else tensor.select(n, 0)
     return tensor
+
+
+def _permuted(tensor: Tensor, order: list[int]) -> Tensor:
+    return tensor.permute(order)
 
 
 def _expand_to(tensor: Tensor, term: Letters, ndim: int) -> Tensor:

@@ -25,6 +25,7 @@ from regard.capture.functions import (
     tensors_in,
 )
 from regard.capture.lineage import Lineage
+from regard.capture.rows import RowTracker
 from regard.capture.weights.edges import EdgeMatcher
 from regard.capture.weights.late import LateProducts, of_divided
 from regard.capture.weights.matching import ProductMatcher
@@ -63,15 +64,16 @@ class WeightTracker:
         self,
         lineage: Lineage,
         axes: AxisTracker,
+        rows: RowTracker,
         find_site: Callable[[], CallSite | None],
         scores: ScoreTracker | None = None,
     ) -> None:
         self._scores = scores  # followed if queries and keys are to be kept
-        self._axes, self._store = axes, WeightStore()
+        self._axes, self._rows, self._store = axes, rows, WeightStore()
         self._normalisers = NormaliserTracker(self._store, lineage, axes, find_site, scores)
         self._propagation = WeightPropagation(self._store, axes)
-        self._pending = PendingProducts(self._store, axes)
-        self._matcher, self._edge_matcher = ProductMatcher(axes), EdgeMatcher(axes)
+        self._pending = PendingProducts(self._store, axes, rows)
+        self._matcher, self._edge_matcher = ProductMatcher(axes, rows), EdgeMatcher(axes)
         self._pools, self._products = FeaturePools(axes), ProductReader(self._store, axes)
         self._late, self._rescaled = LateProducts(self._store, axes), RescaledContexts(axes)
         self._retracted: list[frozenset[int]] = []
@@ -269,6 +271,7 @@ class WeightTracker:
         for each in calls:
             weights = each.inputs[product.position] if each is calls[1] else each.inputs[0]
             self._axes.update(each, weights)
+            self._rows.update(each)
             match = self.update(each) or match
         if match is None:
             return None

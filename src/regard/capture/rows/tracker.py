@@ -1,0 +1,202 @@
+"""The sources of all live tensors, updated with each torch function."""
+
+from typing import Any
+
+from torch import Tensor
+from torch.nn import functional
+
+from regard.capture.axes import AxisTracker
+from regard.capture.functions import PRODUCTS, FunctionCall, TensorMap, plain_name
+from regard.capture.rows.sources import (
+    Anchor,
+    Combined,
+    Compared,
+    Empty,
+    Projected,
+    Rearranged,
+    Source,
+    anchors_of,
+    pad_with_zeros,
+    unfold_indices,
+)
+
+_MAX_DEPTH = 100  # functions to run again: a cache gains one with each token
+_MAX_ANCHORS = 4
+
+_REARRANGES = {
+    *("view", "reshape", "view_as", "reshape_as", "transpose", "permute", "movedim", "moveaxis"),
+    *("swapaxes", "swapdims", "t", "adjoint", "unsqueeze", "squeeze", "flatten", "unflatten"),
+    *("expand", "expand_as", "broadcast_to", "chunk", "split", "split_with_sizes", "unbind"),
+    *("tensor_split", "narrow", "select", "slice", "getitem", "unfold", "T", "mT", "H", "mH"),
+    *("_unsafe_view", "atleast_2d", "atleast_3d", "diagonal", "hsplit", "vsplit", "dsplit"),
+    *("ravel", "as_strided", "pad", "cat", "concat", "concatenate", "stack", "gather", "flip"),
+    *("take_along_dim", "index_select", "roll", "repeat", "tile", "repeat_interleave", "fliplr"),
+    *("slice_scatter", "select_scatter", "index_copy", "index_put", "setitem", "copy", "scatter"),
+}
+"""Functions that only arrange elements, by their plain names."""
+
+_WRITES = {"__setitem__", "index_put_", "index_copy_", "copy_", "scatter_"}
+"""Those that write elements into their first argument."""
+
+_ELEMENTWISE = {
+    *("add", "sub", "mul", "div", "rdiv", "rsub", "neg", "pow", "exp", "sqrt", "rsqrt", "abs"),
+    *("softmax", "log_softmax", "special_softmax", "tanh", "sigmoid", "relu", "gelu", "silu"),
+    *("softplus", "elu", "clamp", "clamp_min", "clamp_max", "dropout", "masked_fill", "where"),
+    *("nan_to_num", "to", "type", "type_as", "float", "half", "bfloat16", "double", "contiguous"),
+    *("clone", "detach", "layer_norm", "rms_norm", "normalize", "tril", "triu", "cpu", "cuda"),
+    *("addcmul", "alias", "maximum", "minimum", "square"),
+}
+"""Functions of the elements at the same place in tensors of the same shape, by plain names.
+
+Norms are among them, since they are functions of the elements of a row.
+"""
+
+
+_FILLS = {"arange", "empty", "eye", "full", "linspace", "ones", "zeros"}
+_FILLS |= {"empty_like", "full_like", "ones_like", "zeros_like"}
+_FILLS |= {"new_empty", "new_full", "new_ones", "new_tensor", "new_zeros"}
+"""Functions whose elements come from no other tensor."""
+
+
+class RowTracker:
+    """Where the elements of each tensor come from.
+
+    Args:
+        axes: the labels of tensors, which know what is a parameter.
+    """
+
+    def __init__(self, axes: AxisTracker) -> None:
+        self._axes = axes
+        self._sources = TensorMap[tuple[Source, int]]()
+        self._writes: dict[int, int] = {}  # by memory, of tensors that torch counts none for
+
+    def source(self, tensor: Tensor) -> Source:
+        """Return the source of a tensor, which is its own anchor if nothing else is known."""
+        known = self._known(tensor)
+        if known is None:
+            known = Anchor(tuple(tensor.shape), tensor.device)
+            self._set([tensor], known)
+        return known
+
+    def update(self, call: FunctionCall) -> None:
+        """Derive the sources of a function's results from those of its arguments."""
+        results = call.inputs[:1] if call.name == "__setitem__" else call.results
+        if call.name in _FILLS:
+            for result in results:
+                self._set([result], Empty(tuple(result.shape)))
+            return
+        if not call.inputs or not results or not results[0].is_floating_point():
+            return
+        if results[0] is call.inputs[0] and results[0].is_inference():
+            memory = _memory(results[0])
+            self._writes[memory] = self._writes.get(memory, 0) + 1
+        name = plain_name(call.name)
+        if name in _REARRANGES:
+            self._rearrange(call, name, results)
+        elif call.name in PRODUCTS:
+            self._set(results, self._multiplied(call))
+        else:
+            self._set(results, self._combined(call, results[0]) if name in _ELEMENTWISE else None)
+
+    def rearrange(self, tensor: Tensor, function: Any, result: Tensor) -> None:
+        """Note that a tensor was made of another one by a function that arranges elements."""
+        self._rearrange(FunctionCall(function, "view", (tensor,), {}, result), "view", [result])
+
+    def _known(self, tensor: Tensor) -> Source | None:
+        """Return the source of a tensor; None if it has none, or was written to since."""
+        known = self._sources.get(tensor)
+        return None if known is None or known[1] != self._version(tensor) else known[0]
+
+    def _before(self, tensor: Tensor) -> Source | None:
+        """Return the source that a tensor had before the function that may have changed it."""
+        known, version = self._sources.get(tensor), self._version(tensor)
+        return None if known is None or known[1] not in (version, version - 1) else known[0]
+
+    def _set(self, results: list[Tensor], source: Source | None) -> None:
+        for result in results:
+            if source is not None and source.depth < _MAX_DEPTH and source.shape == result.shape:
+                self._sources[result] = source, self._version(result)
+            elif result in self._sources:  # overwritten in place
+                self._sources.forget(result)
+
+    def _version(self, tensor: Tensor) -> int:
+        """Return the number of changes in place, which tensors with the same memory share."""
+        if tensor.is_inference():
+            return self._writes.get(_memory(tensor), 0)
+        return tensor._version
+
+    def _rearrange(self, call: FunctionCall, name: str, results: list[Tensor]) -> None:
+        """Set the sources of results that have elements of the arguments."""
+        first = call.inputs[0]
+        writes = call.name in _WRITES
+        if writes and not isinstance(call.args[-1], Tensor):
+            self._set(results, self._before(first))  # a number, as of a mask: rows stay
+            return
+        sources: list[Source] = []
+
+        def recorded(value: Any) -> Any:
+            if isinstance(value, Tensor):
+                if not value.is_floating_point():
+                    return value.detach()
+                known = self._before(value) if value is first else None
+                sources.append(known or self.source(value))
+                return sources[-1]
+            return type(value)(map(recorded, value)) if type(value) in (list, tuple) else value
+
+        args = recorded(call.args)
+        anchors = anchors_of(sources)
+        is_overlapping = name == "as_strided" and not first.is_contiguous()
+        if not sources or len(anchors) > _MAX_ANCHORS or is_overlapping:
+            self._set(results, None)
+            return
+        function, kwargs = call.function, call.kwargs
+        if name == "pad":
+            function, kwargs = pad_with_zeros, {n: x for n, x in kwargs.items() if n != "value"}
+        elif function is functional.unfold:
+            function = unfold_indices
+        is_single = isinstance(call.out, Tensor) or writes
+        for n, result in enumerate(results):
+            item = None if is_single else n
+            shape = tuple(result.shape)
+            self._set([result], Rearranged(function, args, kwargs, shape, item, writes, sources))
+
+    def _combined(self, call: FunctionCall, result: Tensor) -> Source | None:
+        """Return the source of what is computed element by element, perhaps in place."""
+        known: list[Source] = []
+        for tensor in call.inputs:
+            if tensor.shape != result.shape or tensor not in self._sources:
+                continue
+            source = self._before(tensor) if tensor is result else self._known(tensor)
+            is_new = source is not None and not any(x is source for x in known)
+            if source is not None and is_new and not isinstance(source, Empty):
+                known.append(source)
+        compared = [x for x in known if x.is_compared]
+        known = compared or known
+        if len(known) < 2:
+            return known[0] if known else None
+        anchors = anchors_of(known)
+        is_residual = not compared and any(x.anchors != anchors for x in known)
+        return None if is_residual or len(anchors) > _MAX_ANCHORS else Combined(known)
+
+    def _multiplied(self, call: FunctionCall) -> Source | None:
+        """Return the source of projected rows, or of scores."""
+        if call.name == "linear" and isinstance(call.out, Tensor):
+            return Projected(self.source(call.inputs[0]), tuple(call.out.shape))
+        equation = call.equation()
+        if equation is None or len(equation.operands) != 2 or not isinstance(call.out, Tensor):
+            return None
+        (first, second), (left, right) = equation.operands, equation.terms
+        result, shape = equation.result, tuple(call.out.shape)
+        if self._axes.is_parameter(second):
+            is_by_row = result[:-1] == left[:-1] and result[-1] not in left
+            return Projected(self.source(first), shape) if is_by_row else None
+        if self._axes.is_parameter(first):
+            return None
+        sources = self.source(first), self.source(second)
+        if any(x.is_compared for x in sources):
+            return None  # a context, or scores of scores
+        return Compared(sources, (left, right), result, shape)
+
+
+def _memory(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
