@@ -15,16 +15,19 @@ if sys.platform != "win32":
     import fcntl
 
 
-def write_file(path: Path, content: str | bytes, *, replace_link: bool = False) -> None:
+def write_file(
+    path: Path, content: str | bytes, *, replace_link: bool = False, make_folder: bool = True
+) -> None:
     """Write a file atomically: readers see the old content or the new one, nothing in between.
 
     Args:
         path: the file.
         content: what to write.
         replace_link: as for `atomic_write`.
+        make_folder: as for `atomic_write`.
     """
     data = content.encode() if isinstance(content, str) else content
-    with atomic_write(path, replace_link=replace_link) as temp:
+    with atomic_write(path, replace_link=replace_link, make_folder=make_folder) as temp:
         temp.write_bytes(data)
 
 
@@ -37,7 +40,9 @@ def append_text(path: Path, text: str) -> None:
 
 
 @contextmanager
-def atomic_write(path: Path, *, replace_link: bool = False) -> Iterator[Path]:
+def atomic_write(
+    path: Path, *, replace_link: bool = False, make_folder: bool = True
+) -> Iterator[Path]:
     """Yield a temporary path to write to; on success sync it and rename it to `path`.
 
     The temporary file is removed on any error, and the old content of `path` is kept. A locked
@@ -49,6 +54,7 @@ def atomic_write(path: Path, *, replace_link: bool = False) -> Iterator[Path]:
             link stays a link, whose target is replaced, and what is not a regular file, such as
             /dev/stdout, is written to directly. That is right for a path that the user names, and
             wrong within a folder that others may have made: a link may lead to any file.
+        make_folder: whether to make the folder of the path if it does not exist.
     """
     with wrap_os_errors(path):
         check_in_place(path)
@@ -57,7 +63,8 @@ def atomic_write(path: Path, *, replace_link: bool = False) -> Iterator[Path]:
             yield target
             return
         temp = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        _make_folder(target.parent)
+        if make_folder:
+            _make_folder(target.parent)
         if temp.is_symlink() or not temp.is_file():  # the name can be guessed
             temp.unlink(missing_ok=True)
         try:

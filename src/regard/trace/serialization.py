@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from regard._support.files import describe_os_error
+from regard._support import files
 from regard._support.reading import GZIP_MAGIC, decompress, read_bounded
 from regard._support.strict_json import parse_json
 from regard._support.text import shorten
@@ -247,10 +247,7 @@ def save_trace(trace: Trace, path: Path) -> None:
         raise RegardError(f"cannot write {path}: {error}") from error
     if path.suffix == ".gz":
         data = gzip.compress(data, mtime=0)  # equal traces give equal files
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise RegardError(f"cannot write {path}: {describe_os_error(error)}") from error
+    files.write_file(path, data, make_folder=False)
 
 
 def load_trace(path: Path | str) -> Trace:

@@ -9,7 +9,7 @@ from warnings import catch_warnings, filterwarnings
 from rich.cells import cell_len
 
 from regard._support.extras import needs_extra
-from regard._support.files import describe_os_error
+from regard._support.files import atomic_write
 from regard.errors import RegardError
 from regard.viz.colour import NORMALISED_NOTE, cividis, contrast_colour
 from regard.viz.fonts import font_families, missing_glyphs
@@ -142,12 +142,13 @@ def save_figure(figure: "matplotlib.figure.Figure", path: Path, format: str | No
             f"no installed font has {missing[:20]!r}, so {path} would show boxes; save an .svg or "
             ".html, which use the reader's fonts, or install Noto Sans CJK"
         )
-    try:
-        with rc_context({"svg.fonttype": "none"}), catch_warnings():  # text stays text
-            filterwarnings("ignore", "Glyph .* missing from", UserWarning)
-            figure.savefig(path, format=format, dpi=160, bbox_inches="tight")
-    except OSError as error:
-        raise RegardError(f"cannot write {path}: {describe_os_error(error)}") from error
+    with (
+        atomic_write(path, make_folder=False) as temp,
+        rc_context({"svg.fonttype": "none"}),  # text stays text
+        catch_warnings(),
+    ):
+        filterwarnings("ignore", "Glyph .* missing from", UserWarning)
+        figure.savefig(temp, format=format, dpi=160, bbox_inches="tight")
 
 
 def new_figure(width: float, height: float) -> "matplotlib.figure.Figure":

@@ -4,8 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from regard._support.files import describe_os_error
-from regard.errors import RegardError
+from regard._support import files
 from regard.trace import AttentionMap, Rows, Trace, quantize, summarize
 from regard.viz.document import render_document
 from regard.viz.js_bundle import bundle_modules, module_variable
@@ -107,10 +106,7 @@ def save_page(
         True
     """
     page = render_page(trace, kind, layer, head, rows=rows)
-    try:
-        Path(path).write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise RegardError(f"cannot write {path}: {describe_os_error(error)}") from error
+    files.write_file(Path(path), page, make_folder=False)
 
 
 def page_payload(trace: Trace) -> dict[str, Any]:
