@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from regard import RegardError
+from regard._support.text import escape_control
 from regard.viz import label_matrix
-from regard.viz.matrix import escape_control, format_weight
+from regard.viz.matrix import format_weight
 
 WEIGHTS = [[0.25, 0.75, 0.0], [0.5, 0.25, 0.25]]
 QUERIES, KEYS = ["ein", "Haus"], ["a", "small", "house"]

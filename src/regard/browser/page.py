@@ -4,13 +4,14 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from regard._support.text import escape_control
 from regard.browser.architecture import describe_model
 from regard.browser.parameters import ParameterTable
 from regard.config import SearchConfig
 from regard.data import Tokenizer, Tokenizers
 from regard.models import Seq2SeqModel
 from regard.viz import STATIC_FOLDER as VIEWER_FOLDER
-from regard.viz import bundle_modules, escape_control, module_variable, render_document
+from regard.viz import bundle_modules, module_variable, render_document
 
 STATIC_FOLDER = Path(__file__).parent / "static"
 """The folder of the page's JavaScript modules."""

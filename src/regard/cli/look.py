@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from torch import nn
 
 from regard._support.extras import needs_extra
+from regard._support.text import escape_control
 from regard.analysis import select_head
 from regard.capture import trace_hf
 from regard.cli.translate import warn_of_input
@@ -22,7 +23,6 @@ from regard.runs import load
 from regard.trace import Rows, Trace, merge_subwords
 from regard.viz import (
     describe_head,
-    escape_control,
     find_group,
     plot_all_heads,
     plot_head,

@@ -34,7 +34,6 @@ from regard.viz.matrix import (
     QUERY_KEY,
     WRITING_READING,
     LabelledMatrix,
-    escape_control,
     label_matrix,
 )
 from regard.viz.neuron_view import plot_neuron_view
@@ -57,7 +56,6 @@ __all__ = [
     "contrast_colour",
     "describe_head",
     "display_tokens",
-    "escape_control",
     "find_group",
     "font_families",
     "label_matrix",

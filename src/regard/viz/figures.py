@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
+from regard._support.text import escape_control
 from regard.errors import RegardError
 from regard.trace import Rows, Trace
 from regard.viz.fonts import font_families
@@ -20,7 +21,7 @@ from regard.viz.heatmap import (
     plot_matrix,
     set_titles,
 )
-from regard.viz.matrix import LabelledMatrix, escape_control
+from regard.viz.matrix import LabelledMatrix
 from regard.viz.selected_head import (
     axis_titles,
     caption,

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from regard._support.text import escape_control
 from regard.trace import Array
 from regard.viz.colour import (
     NORMALISED_NOTE,
@@ -14,7 +15,7 @@ from regard.viz.colour import (
     resolve_depth,
     shade,
 )
-from regard.viz.matrix import NO_TITLES, AxisTitles, check_matrix, escape_control, scale_end
+from regard.viz.matrix import NO_TITLES, AxisTitles, check_matrix, scale_end
 
 KEY_LABEL_COLUMNS = 10  # between two positions above the map
 MAX_LINES = 40  # a taller map is pooled

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from regard._support.text import escape_control
 from regard.errors import RegardError
 from regard.trace import Array
 from regard.viz.colour import contrast_colour
 from regard.viz.fonts import font_families
 from regard.viz.heatmap import add_axis_titles, new_figure, set_titles
-from regard.viz.matrix import escape_control
 
 if TYPE_CHECKING:
     import matplotlib.axes

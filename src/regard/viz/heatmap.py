@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from regard._support.extras import needs_extra
 from regard._support.files import atomic_write
+from regard._support.text import escape_control
 from regard.errors import RegardError
 from regard.viz.colour import NORMALISED_NOTE, cividis, contrast_colour
 from regard.viz.fonts import font_families, missing_glyphs
@@ -17,7 +18,6 @@ from regard.viz.matrix import (
     QUERY_KEY,
     AxisTitles,
     LabelledMatrix,
-    escape_control,
     format_weight,
     label_matrix,
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from regard._support.text import escape_control as escape_control
+from regard._support.text import escape_control
 from regard.errors import RegardError
 from regard.trace import Array
 

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from regard._support.text import escape_control
 from regard.errors import RegardError
 from regard.trace import Array
 from regard.viz.fonts import font_families
 from regard.viz.heatmap import CHARACTER_INCHES, MAX_LABEL_COLUMNS, new_figure, set_titles
-from regard.viz.matrix import escape_control
 from regard.viz.text_layout import truncate
 
 if TYPE_CHECKING:

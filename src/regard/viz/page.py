@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from regard._support import files
+from regard._support.text import escape_control
 from regard.trace import AttentionMap, Rows, Trace, quantize, summarize
 from regard.viz.document import render_document
 from regard.viz.js_bundle import bundle_modules, module_variable
-from regard.viz.matrix import escape_control
 from regard.viz.selected_head import resolve_head, select_heads
 
 STATIC_FOLDER = Path(__file__).parent / "static"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from rich.cells import cell_len
 
+from regard._support.text import escape_control
 from regard.trace import Array, Rows, Trace
 from regard.viz.colour import (
     NORMALISED_NOTE,
@@ -23,7 +24,6 @@ from regard.viz.matrix import (
     NO_TITLES,
     AxisTitles,
     LabelledMatrix,
-    escape_control,
     format_weight,
     label_matrix,
 )

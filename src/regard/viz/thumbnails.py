@@ -3,10 +3,10 @@
 from functools import reduce
 from shutil import get_terminal_size
 
+from regard._support.text import escape_control
 from regard.trace import Array, Rows, Trace
 from regard.viz.colour import ColourDepth, colour_scale, resolve_depth, shade
 from regard.viz.half_blocks import draw_lines, max_pool
-from regard.viz.matrix import escape_control
 from regard.viz.selected_head import axis_titles, caption, find_group, head_weights, resolve_head
 from regard.viz.text_layout import display_width, side_by_side
 
