@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from regard.config import RunConfig
+from regard.data import Batch
 from regard.models import build
 from regard.training import timing
 from regard.training.distributed import Distributed
@@ -35,3 +36,23 @@ def test_estimate_is_the_mean_of_all_batches_but_the_first(make_data, monkeypatc
     seconds = timing.seconds_per_step(objective, data, Distributed())
     assert seconds == pytest.approx(3 * 2 + 4)  # three batches a step, and the update
     assert all(parameter.grad is None for parameter in objective.parameters())
+
+
+def test_estimate_waits_for_what_a_gpu_has_queued(make_data, monkeypatch):
+    """A forward pass queues 5 seconds of work; Python's own time is none."""
+    clock = SimpleNamespace(now=0.0, queued=0.0)
+
+    def synchronize(device):
+        clock.now, clock.queued = clock.now + clock.queued, 0.0
+
+    def queue_work(*arguments):
+        clock.queued += 5.0
+
+    data = make_data({})
+    monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: clock.now))
+    monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
+    monkeypatch.setattr(Batch, "to", lambda self, device: self)
+    objective = Objective(build(data.config.model, data.tokenizers.vocab_sizes))
+    objective.register_forward_hook(queue_work)
+    group = Distributed(device=torch.device("cuda"))
+    assert timing.seconds_per_step(objective, data, group) == 5.0

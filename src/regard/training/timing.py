@@ -53,17 +53,24 @@ def seconds_per_step(objective: Objective, data: TrainingData, group: Distribute
         trial, optimizer = sharding.objective, sharding.optimizer
     gradient_times, update_times = [], []
     for rows in islice(batches, TIMED_BATCHES):
-        start = time.perf_counter()
+        start = _time_when_computed(group.device)
         own = shard(rows, group.rank, group.world_size)
         batch = collate(data.train, own if len(own) else rows, config.alignment_loss_weight > 0)
         trial(batch.to(group.device)).loss.backward()
-        middle = time.perf_counter()
+        middle = _time_when_computed(group.device)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         gradient_times.append(middle - start)
-        update_times.append(time.perf_counter() - middle)
+        update_times.append(_time_when_computed(group.device) - middle)
     gradient, update = _mean_after_warmup(gradient_times), _mean_after_warmup(update_times)
     return config.accumulation_steps * gradient + update
+
+
+def _time_when_computed(device: torch.device) -> float:
+    """Return the time at which a device has computed what was queued; GPUs run behind Python."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
 
 
 def validation_seconds(step_seconds: float, data: TrainingData) -> float:
