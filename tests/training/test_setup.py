@@ -50,7 +50,7 @@ def test_vocabulary_larger_than_memory_is_refused(tiny_run, monkeypatch):
 
 
 def test_empty_corpus_is_refused():
-    with pytest.raises(RegardError, match="nothing must have pairs, but there are none"):
+    with pytest.raises(RegardError, match="nothing must not be empty: there is no pair"):
         scan_corpus(Corpus.from_pairs("nothing", []))
 
 

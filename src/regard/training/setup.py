@@ -40,7 +40,7 @@ def scan_corpus(corpus: Corpus) -> CorpusSummary:
         count, has_links = count + 1, has_links or bool(pair.links)
         digest.update(repr(pair).encode())
     if count == 0:
-        raise RegardError(f"{' and '.join(corpus.names)} must have pairs, but there are none")
+        raise RegardError(f"{' and '.join(corpus.names)} must not be empty: there is no pair")
     return CorpusSummary(count, has_links, digest.hexdigest())
 
 
