@@ -1,21 +1,26 @@
 """Settings of a run: one frozen record per section, with defaults.
 
+`_support/settings.py` converts and checks their values, and `_support/toml.py` reads files of them.
 The comment beside a setting is its documentation: docs/settings.md repeats it, and a test compares
 the two.
 """
 
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from math import inf, isfinite
-from numbers import Integral, Real
-from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from math import inf
+from typing import Any, Literal, TypeVar
 
-from regard._support.reading import decode_utf8, read_bounded, strip_byte_order_mark
+from regard._support.settings import (
+    check_finite,
+    check_fraction,
+    check_range,
+    coerce,
+    coerce_fields,
+)
 from regard._support.text import shorten
+from regard._support.toml import parse_toml
+from regard._support.toml import read_toml as read_toml
 from regard.errors import RegardError, unknown_name, wrong_type
 
 __all__ = [
@@ -32,8 +37,6 @@ __all__ = [
 MAX_SEED = 2**63 - 1  # the largest that torch accepts
 MAX_MINUTES = 10**6  # two years
 MAX_LENGTH_PENALTY = 10  # a length to the power of hundreds overflows
-MAX_TOML_DOTS = 100
-MAX_TOML_BYTES = 1 << 16  # of a file of settings; all of them take 3 KB
 
 Section = TypeVar("Section")
 
@@ -60,8 +63,8 @@ class DataConfig:
     bpe_dropout: float = 0.1  # BPE-dropout: probability of skipping a merge
 
     def __post_init__(self) -> None:
-        _normalise("data", self)
-        _check_range(
+        coerce_fields("data", self)
+        check_range(
             "data",
             self,
             vocab_size=(1, 10**7),
@@ -109,8 +112,8 @@ class ModelConfig:
     tie_output: bool = True  # the output projection is the target embedding
 
     def __post_init__(self) -> None:
-        _normalise("model", self)
-        _check_range(
+        coerce_fields("model", self)
+        check_range(
             "model",
             self,
             width=(1, 10**6),
@@ -119,7 +122,7 @@ class ModelConfig:
             ffn_width=(1, 10**7),
             max_positions=(1, 10**8),
         )
-        _check_fraction("model", self, "dropout", "inner_dropout")
+        check_fraction("model", self, "dropout", "inner_dropout")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -163,8 +166,8 @@ class TrainConfig:
     seed: int = 0  # of initialization, batches, dropout, the hold-out split and BPE-dropout
 
     def __post_init__(self) -> None:
-        _normalise("train", self)
-        _check_range(
+        coerce_fields("train", self)
+        check_range(
             "train",
             self,
             steps=(1, 10**12),
@@ -183,8 +186,8 @@ class TrainConfig:
             threads=(0, 1024),
             seed=(0, MAX_SEED),
         )
-        _check_finite("train", self, "learning_rate", "weight_decay", "alignment_loss_weight")
-        _check_fraction("train", self, "label_smoothing")
+        check_finite("train", self, "learning_rate", "weight_decay", "alignment_loss_weight")
+        check_fraction("train", self, "label_smoothing")
         if self.minutes is not None and not 0 < self.minutes <= MAX_MINUTES:
             raise RegardError(
                 f"train.minutes must be above 0 and at most {MAX_MINUTES}, but it is {self.minutes}"
@@ -210,8 +213,8 @@ class SearchConfig:
     length_penalty: float = 1.0  # exponent of the length that divides the log-probability
 
     def __post_init__(self) -> None:
-        _normalise("search", self)
-        _check_range("search", self, beam_size=(1, 10**6))
+        coerce_fields("search", self)
+        check_range("search", self, beam_size=(1, 10**6))
         if not abs(self.length_penalty) <= MAX_LENGTH_PENALTY:
             raise RegardError(
                 f"search.length_penalty must be from -{MAX_LENGTH_PENALTY} to "
@@ -300,35 +303,6 @@ class RunConfig:
         return content
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file of settings, for `RunConfig.update` to check.
-
-    Raises:
-        RegardError: if it cannot be read, is not TOML, or is no regular file of at most 64 KiB.
-    """
-    try:
-        data = strip_byte_order_mark(read_bounded(path, MAX_TOML_BYTES), path)
-    except OSError as problem:
-        raise RegardError(f"cannot read the settings in {path}: {problem}") from problem
-    return parse_toml(decode_utf8(data, path), path)
-
-
-def parse_toml(text: str, name: object) -> dict[str, Any]:
-    """Parse TOML; raise RegardError if it is not, or if a key has hundreds of parts."""
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.count(".") > MAX_TOML_DOTS:  # the parser's memory is quadratic in them
-            raise RegardError(
-                f"{name} must have at most {MAX_TOML_DOTS} dots in a line, but line {number} has "
-                f"{line.count('.'):,}"
-            )
-    try:
-        return tomllib.loads(text)
-    except RecursionError:
-        raise RegardError(f"{name} must be TOML, but it is nested too deeply") from None
-    except ValueError as problem:  # also raised for an integer of thousands of digits
-        raise RegardError(f"{name} must be TOML, but it is not: {problem}") from problem
-
-
 def parse_assignment(assignment: str) -> dict[str, Any]:
     """Parse `section.key=value` from the command line.
 
@@ -363,82 +337,5 @@ def _update_section(name: str, section: Section, settings: Mapping[str, Any]) ->
     for key, value in settings.items():
         if key not in types:
             raise unknown_name("setting", f"{name}.{key}", [f"{name}.{known}" for known in types])
-        changed[key] = _coerce(f"{name}.{key}", value, types[key])
+        changed[key] = coerce(f"{name}.{key}", value, types[key])
     return replace(section, **changed)  # type: ignore[type-var]
-
-
-def _normalise(name: str, section: Any) -> None:
-    """Convert each setting of a frozen section to the type of its field: an int to a float."""
-    for one in fields(section):
-        value = _coerce(f"{name}.{one.name}", getattr(section, one.name), one.type)
-        object.__setattr__(section, one.name, value)
-
-
-def _coerce(name: str, value: Any, annotation: Any) -> Any:
-    """Return the value as the type of the setting, or raise an error that names the type."""
-    if get_origin(annotation) is Literal:
-        if value in get_args(annotation):
-            return value
-        given = value if isinstance(value, str) else shorten(value)
-        raise unknown_name(f"choice for {name}", given, get_args(annotation))
-    if get_origin(annotation) is UnionType:
-        if value is None or value == "none":
-            return None
-        return _coerce(name, value, next(t for t in get_args(annotation) if t is not NoneType))
-    if get_origin(annotation) is tuple:
-        types = get_args(annotation)
-        if isinstance(value, list | tuple) and len(value) == len(types):
-            return tuple(_coerce(name, *pair) for pair in zip(value, types, strict=True))
-        raise RegardError(f"{name} must be {len(types)} numbers, but it is {shorten(value)}")
-    if type(value) is annotation:
-        return value
-    is_number = isinstance(value, Real) and not isinstance(value, bool)  # of numpy, too
-    if annotation is float and is_number:
-        return _to_float(name, value)
-    if annotation is int and is_number and isinstance(value, Integral):
-        return int(value)
-    raise RegardError(f"{name} must be {_TYPE_NAMES[annotation]}, but it is {shorten(value)}")
-
-
-def _to_float(name: str, value: Real) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        raise RegardError(f"{name} must be finite, but it is {shorten(value)}") from None
-
-
-_TYPE_NAMES = {int: "an integer", float: "a number", bool: "true or false", str: "a string"}
-
-
-def _check_range(name: str, section: object, **ranges: tuple[int, int | float]) -> None:
-    """Require low <= value <= high; NaN fails."""
-    for key, (low, high) in ranges.items():
-        value = getattr(section, key)
-        if not value >= low:
-            raise RegardError(f"{name}.{key} must be {low} or more, but it is {_shorten(value)}")
-        if not value <= high:
-            raise RegardError(f"{name}.{key} must be at most {high}, but it is {_shorten(value)}")
-
-
-def _check_finite(name: str, section: object, *keys: str) -> None:
-    """Require finite values."""
-    for key in keys:
-        value = getattr(section, key)
-        if not isfinite(value):
-            raise RegardError(f"{name}.{key} must be finite, but it is {value}")
-
-
-def _check_fraction(name: str, section: object, *keys: str) -> None:
-    """Require 0 <= value < 1."""
-    for key in keys:
-        value = getattr(section, key)
-        if not 0 <= value < 1:
-            raise RegardError(f"{name}.{key} must be from 0 to below 1, but it is {value}")
-
-
-def _shorten(value: int | float) -> str:
-    """Format a number that may have hundreds of digits."""
-    if isinstance(value, int) and value.bit_length() > 10_000:  # slow, or refused, to convert
-        return "an integer of thousands of digits"
-    text = str(value)
-    return text if len(text) < 30 else f"{text[:10]}… of {len(text)} digits"
