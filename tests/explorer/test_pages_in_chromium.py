@@ -96,6 +96,24 @@ def test_custom_target_is_traced_word_by_word(open_page, explorer_url, run):
     assert row_labels(window, 5) == list(pieces[:5])
 
 
+def test_trace_asked_for_meanwhile_does_not_end_a_translation(open_page, explorer_url):
+    window = open_page(explorer_url)
+    enter_sentence(window, "the dog")
+    trace_view(window)
+    held = []
+    window.route("**/api/translate", lambda route: held.append(route))
+    with window.expect_request("**/api/translate"):
+        enter_sentence(window, TEXT)
+    with window.expect_request("**/api/traces"):
+        window.get_by_label("Your own translation").fill("le chat")
+    words = [{"text": word, "probability": 0.5} for word in ("un", "chien")]
+    answer = {"text": "un chien", "score": -1.0, "log_prob": -2.0, "words": words}
+    held[0].fulfill(json={"translations": [answer | {"tokens": [], "token_log_probs": []}]})
+    expect(translation_cards(window).locator(".card-text")).to_have_text(["un chien"])
+    trace_view(window)
+    assert window.errors == []
+
+
 def test_empty_sentence_shows_a_hint_and_no_translations(open_page, explorer_url):
     window = open_page(explorer_url)
     enter_sentence(window, " ")

@@ -28,8 +28,9 @@ export function createTranslatePage(context, params) {
   let customTarget = params.target ?? "";
   let selected = /** @type {number|typeof CUSTOM} */ (params.translation === CUSTOM && customTarget ? CUSTOM : (parseIndex(params.translation) ?? 0));
   let translations = /** @type {import("./translationCards.js").Translation[]} */ ([]);
-  let latest = new AbortController();
-  context.signal.addEventListener("abort", () => latest.abort());
+  // by kind: a trace that is asked for meanwhile must not end a translation
+  const latest = { translation: new AbortController(), trace: new AbortController() };
+  context.signal.addEventListener("abort", abortAll);
 
   const view = createTraceView(context, (viewState) => context.updateParams(viewStateToParams(viewState)));
   const status = createStatus();
@@ -64,15 +65,21 @@ export function createTranslatePage(context, params) {
     translateSoon.runNow();
   }
 
+  function abortAll() {
+    latest.translation.abort();
+    latest.trace.abort();
+  }
+
   /**
-   * Send a request that replaces the one before it; return undefined if it is replaced itself or fails.
+   * Send a request that replaces the one of its kind before it; return undefined if it is replaced itself or fails.
+   * @param {keyof typeof latest} kind
    * @param {string} path
    * @param {unknown} body
    */
-  async function requestLatest(path, body) {
-    latest.abort();
-    latest = new AbortController();
-    const { signal } = latest;
+  async function requestLatest(kind, path, body) {
+    latest[kind].abort();
+    latest[kind] = new AbortController();
+    const { signal } = latest[kind];
     try {
       const onBusy = (/** @type {number} */ seconds) => status.show(texts.busyRetry(seconds));
       const data = await context.request(path, { body, signal, cache: true, onBusy });
@@ -88,8 +95,8 @@ export function createTranslatePage(context, params) {
 
   async function translate() {
     context.updateParams({ run: run.name, text: sentence, target: customTarget, translation: selected || "" });
+    abortAll();
     if (!sentence.trim()) {
-      latest.abort();
       translations = [];
       cards.replaceChildren();
       view.close();
@@ -99,7 +106,7 @@ export function createTranslatePage(context, params) {
     status.show(texts.translating);
     view.setLoading(true);
     const n_best = Math.min(MAX_TRANSLATIONS, server.limits.max_n_best);
-    const data = await requestLatest("/api/translate", { run: run.name, text: sentence, n_best });
+    const data = await requestLatest("translation", "/api/translate", { run: run.name, text: sentence, n_best });
     if (!data) return;
     translations = data.translations;
     if (selected !== CUSTOM && selected >= translations.length) selected = 0;
@@ -134,7 +141,7 @@ export function createTranslatePage(context, params) {
     }
     view.setLoading(true);
     status.show(texts.tracing);
-    const record = await requestLatest("/api/traces", { run: run.name, source: sentence, target });
+    const record = await requestLatest("trace", "/api/traces", { run: run.name, source: sentence, target });
     if (!record) return;
     view.show(record, paramsToViewState(params));
     if (selected === CUSTOM) forcedTarget.replaceChildren(createForcedTarget(record, customTarget, texts));
