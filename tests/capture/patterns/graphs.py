@@ -39,6 +39,12 @@ def bipartite(sizes: Sizes) -> tuple[Tensor, ...]:
     return torch.randn(sizes.keys, sizes.width), torch.randn(sizes.queries, sizes.width), edges
 
 
+def graph_with_features(sizes: Sizes) -> tuple[Tensor, ...]:
+    """Return a graph and features of its edges."""
+    x, edges = graph(sizes)
+    return x, edges, torch.randn(edges.shape[1], 4)
+
+
 def scatter(source: Tensor, index: Tensor, number: int, reduce: str = "sum") -> Tensor:
     """Reduce by index along the first axis, as in PyG."""
     expanded = index.view(-1, *[1] * (source.ndim - 1)).expand_as(source)
@@ -205,6 +211,46 @@ class EdgeFeatures(Graph):
         alpha = scatter_softmax((q[target] * (features + k[source])).sum(-1), target, len(x))
         self.note_edges(alpha, target, source, len(x), len(x))
         return scatter((features + v[source]) * alpha.unsqueeze(-1), target, len(x)).flatten(1)
+
+
+@graph_pattern("self", inputs=graph_with_features)
+class EdgeFeaturesJoined(Graph):
+    """HEATConv: values are projected from the source's features and the edge's, joined."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes)
+        self.score = sharp_linear(2 * sizes.width + 4, sizes.heads)
+        self.v = nn.Linear(sizes.width + 4, sizes.width)
+
+    def forward(self, x, edges, features):
+        source, target = edges
+        scores = self.score(torch.cat([x[target], x[source], features], dim=-1))
+        alpha = scatter_softmax(nn.functional.leaky_relu(scores), target, len(x))
+        self.note_edges(alpha, target, source, len(x), len(x))
+        values = self.v(torch.cat([x[source], features], dim=-1))
+        values = values.view(-1, self.heads, self.head_width)
+        return scatter(values * alpha.unsqueeze(-1), target, len(x)).flatten(1)
+
+
+@graph_pattern("self")
+class RelationalGraph(Graph):
+    """RGATConv: the projection of a source is picked by the type of the edge."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes)
+        self.weight = nn.Parameter(torch.randn(3, sizes.width, sizes.width))
+        self.q, self.k = (nn.Parameter(torch.randn(sizes.width, sizes.heads)) for _ in range(2))
+
+    def forward(self, x, edges):
+        source, target = edges
+        w = torch.index_select(self.weight, 0, torch.arange(10) % 3)
+        own = torch.bmm(x.index_select(0, target).unsqueeze(1), w).squeeze(-2)
+        values = torch.bmm(x.index_select(0, source).unsqueeze(1), w).squeeze(-2)
+        scores = nn.functional.leaky_relu(own @ self.q + values @ self.k)
+        alpha = scatter_softmax(scores, target, len(x))
+        self.note_edges(alpha, target, source, len(x), len(x))
+        values = values.view(-1, self.heads, self.head_width)
+        return scatter(alpha.view(-1, self.heads, 1) * values, target, len(x)).flatten(1)
 
 
 @graph_pattern("cross", inputs=bipartite)
