@@ -54,6 +54,26 @@ class BestKeysGathered(Attention):
         return self.to_out((attn.unsqueeze(-1) * picked).sum(dim=3).transpose(1, 2).flatten(2))
 
 
+@pattern("cross", inputs=points, sizes=Sizes(queries=7), probe=None)
+class ChosenQueries(Attention):
+    """Informer: some queries were chosen, and the mask hides what is after their positions."""
+
+    def forward(self, x):
+        q, k, v = (
+            layer(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for layer in (self.to_q, self.to_k, self.to_v)
+        )
+        chosen = torch.tensor([0, 2, 3]).expand(*q.shape[:2], -1)
+        scores = q.gather(2, chosen.unsqueeze(-1).expand(*chosen.shape, q.shape[-1])) @ k.mT
+        future = torch.arange(q.shape[2]) > chosen.unsqueeze(-1)
+        attn = (scores * self.scale).masked_fill(future, -torch.inf).softmax(dim=-1)
+        self.note(attn)
+        context = v.cumsum(dim=2).scatter(
+            2, chosen.unsqueeze(-1).expand(*chosen.shape, v.shape[-1]), attn @ v
+        )
+        return self.to_out(context.transpose(1, 2).flatten(2))
+
+
 @pattern("self", sizes=EIGHT_TOKENS, probe=None)
 class SortedChunks(FusedAttention):
     """Reformer: rows are sorted by a hash of their own in each head, and attend in chunks."""

@@ -27,9 +27,10 @@ def gather(call: LabelledCall) -> AxesOfResults | None:
     if (picked := _picked_indices(call.call)) is None:
         return None
     dim, indices = picked
-    axes = call.axes(call.call.args[0])
+    labels = call.store.labels(call.call.args[0])
+    axes = labels.axes
     if len(indices) == 1 and indices[0].ndim == 1:
-        rows = gathered_axis(axes[dim], indices[0])
+        rows = gathered_axis(axes[dim], indices[0], is_learned=labels.is_constant)
         call.store.has_gathers = True
         for factor in rows:
             factor.origin.is_flat = len(axes) == 2 and dim == 0

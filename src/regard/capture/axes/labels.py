@@ -83,6 +83,7 @@ class Gather(NamedTuple):
     source: Origin | None  # of that axis, if it is one
     rows: Tensor  # (element,), indices into that axis
     is_own: bool = True  # whether it made this axis; else that of a tensor it was combined with
+    is_learned: bool = False  # whether it picked parameters, such as those of a type of edge
 
 
 class Factor(NamedTuple):
@@ -120,8 +121,8 @@ def new_axes(tensor: Tensor) -> Axes:
     return axes
 
 
-def gathered_axis(axis: Axis, index: Tensor) -> Axis:
-    """Return the axis of elements that an index picks of another axis."""
+def gathered_axis(axis: Axis, index: Tensor, *, is_learned: bool = False) -> Axis:
+    """Return the axis of elements that an index picks of another axis, perhaps of a parameter."""
     size, is_feature = axis_size(axis), bool(axis) and all(f.origin.is_feature for f in axis)
     is_whole = len(axis) == 1 and axis[0][1:] == (axis[0].origin.size, 1, 0)
     if is_whole and len(index) == size and _is_permutation(index):
@@ -132,7 +133,7 @@ def gathered_axis(axis: Axis, index: Tensor) -> Axis:
         new = new_axis(len(index), is_projected=is_feature)
     source = axis[0].origin.root if len(axis) == 1 else None
     for factor in new:
-        factor.origin.gathers = (Gather(size, source, index.detach()),)
+        factor.origin.gathers = (Gather(size, source, index.detach(), is_learned=is_learned),)
     return new
 
 
@@ -244,6 +245,13 @@ def preferred_axis(known: Axis, other: Axis, other_axes: Axes) -> Axis:
     rest = {f.origin.root for axis in other_axes if axis is not other for f in axis}
     is_split = any(f.origin.root in rest or f.origin.is_feature for f in other)
     return other if any(f.origin.is_flat for f in known) and not is_split else known
+
+
+def shared_axis(known: Axis, other: Axis, other_axes: Axes) -> Axis:
+    """Choose between the labels that an axis has in two operands; keep the indices of both."""
+    axis = preferred_axis(known, other, other_axes)
+    share_gathers(axis, known if axis is other else other)
+    return axis
 
 
 def merged(axis: Axis) -> Axis:

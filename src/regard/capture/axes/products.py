@@ -10,7 +10,7 @@ from regard.capture.axes.labels import (
     as_rows,
     axis_size,
     new_axis,
-    preferred_axis,
+    shared_axis,
 )
 from regard.capture.functions import Equation
 
@@ -77,7 +77,7 @@ def _through_product(equation: Equation, operands: list[Labels], compares: bool)
     letters: dict[Any, Axis] = {}
     for labels, term in zip(operands, equation.terms, strict=True):
         for letter, axis in zip(term, labels.axes, strict=True):
-            letters[letter] = preferred_axis(letters.get(letter, ()), axis, labels.axes)
+            letters[letter] = shared_axis(letters.get(letter, ()), axis, labels.axes)
     projected = _projected_letters(equation, operands)
     if projected:
         for letter in projected:

@@ -15,7 +15,7 @@ from regard.capture.axes.labels import (
     merged,
     new_axes,
     new_axis,
-    preferred_axis,
+    shared_axis,
     split_factor,
 )
 
@@ -84,7 +84,7 @@ def _joined(labelled: LabelledCall) -> Axes | None:
     axes = parts[0]
     for other in parts[1:]:
         pairs = zip(axes, other, strict=True)
-        axes = tuple(preferred_axis(known, axis, other) for known, axis in pairs)
+        axes = tuple(shared_axis(known, axis, other) for known, axis in pairs)
     if split is not None:
         axes = tuple(
             tuple(f._replace(start=0) if f.origin is split.origin else f for f in axis)

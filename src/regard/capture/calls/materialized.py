@@ -1,5 +1,6 @@
 """Calls whose weights were computed by the model itself."""
 
+import torch
 from torch import Tensor
 
 from regard._support.torch_modes import upcast
@@ -44,8 +45,11 @@ class MaterializedWeights:
     def _find_offset(self) -> int:
         queries, keys = self.shape[2], self.shape[3] - self.extra_keys
         if queries < keys and self._has_mask:
-            seen = (self._weights[:, :, -1, :keys] != 0).any(0).any(0).nonzero()
-            keys = int(seen.max()) + 1 if len(seen) else keys
+            seen = (self._weights[..., :keys] != 0).any(0).any(0)
+            ends = (seen * torch.arange(1, keys + 1, device=seen.device)).amax(-1)
+            shifts = (ends - torch.arange(queries, device=seen.device))[ends > 0]
+            are_consecutive = bool((shifts == shifts[-1:]).all())  # not so if queries were chosen
+            keys = int(ends[-1]) if are_consecutive and ends[-1] else keys
         return max(0, keys - queries)
 
     @property

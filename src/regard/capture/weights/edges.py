@@ -54,11 +54,12 @@ class EdgeMatcher:
 def _picked_keys(axis: Axis, summed: ScatterSum) -> Gather:
     """Return the rows that the values of edges were picked from.
 
+    Parameters that were picked, as by the type of each edge, are no rows if there are others.
     Values that were not picked, as those of a sum over the nodes of each graph, are rows of their
     own.
     """
     gathers = [gather for factor in axis for gather in factor.origin.gathers]
-    gathers.sort(key=lambda x: (torch.equal(x.rows, summed.rows), not x.is_own))
+    gathers.sort(key=lambda x: (x.is_learned, torch.equal(x.rows, summed.rows), not x.is_own))
     if gathers and (gathers[0].is_own or not torch.equal(gathers[0].rows, summed.rows)):
         return gathers[0]
     return Gather(len(summed.rows), None, torch.arange(len(summed.rows), device=summed.rows.device))
