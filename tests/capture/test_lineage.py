@@ -41,6 +41,14 @@ def test_projections_of_different_rows_have_different_rows():
     assert lineage.same_rows(queries, keys) is False
 
 
+def test_keys_of_rows_after_a_memory_have_the_same_rows_as_queries():
+    rows, memory, q, k = torch.randn(2, 5, 12), torch.randn(2, 4, 12), projection(), projection()
+    lineage, (queries, keys) = run_with_lineage(
+        lambda: (q(rows), k(torch.cat([memory, rows], dim=1)))
+    )
+    assert lineage.same_rows(queries, keys) is True
+
+
 def test_lineage_of_unprojected_rows_is_unknown():
     lineage, _ = run_with_lineage(lambda: None)
     rows = torch.randn(2, 5, 12)

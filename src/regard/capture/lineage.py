@@ -129,7 +129,10 @@ class Lineage:
                 parents = _latest(parents, known.parents)
                 sides = known.score_origins if sides is None else sides
                 from_cache = from_cache or known.from_cache
-        from_cache = from_cache or _appends_rows(name, inputs, results)
+        if _appends_rows(name, inputs, results):
+            from_cache = True
+            if not origins:  # no projected keys: a memory before the text, both yet to be projected
+                origins = frozenset(self._row_id(x) for x in inputs if x.is_floating_point())
         # angles of rotary positions are products, too, but of rows without an origin
         is_product = name in _PRODUCTS and len(inputs) >= 2
         if is_product and self._is_parameter(inputs[1]):

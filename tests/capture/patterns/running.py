@@ -16,6 +16,7 @@ from capture.patterns.base import (
     one_text,
     pattern,
     sharp_linear,
+    two_texts,
 )
 
 
@@ -453,6 +454,22 @@ def deep_copied(model: nn.Module, *inputs: Any) -> Any:
 @pattern("self", run=deep_copied, probe=None)
 class OtherModelToo(Plain):
     """Another model runs inside the same `watch`; it is not recorded."""
+
+
+@pattern("causal", inputs=two_texts, probe=None)
+class MemoryBeforeText(Plain):
+    """Transformer-XL: keys are projected from the states of the text before and the text's own."""
+
+    def forward(self, x, memory):
+        rows = torch.cat([memory, x], dim=1)
+        q, k, v = (
+            heads_of(layer(y), self.heads)
+            for layer, y in ((self.to_q, x), (self.to_k, rows), (self.to_v, rows))
+        )
+        future = torch.ones(q.shape[2], k.shape[2]).triu(1 + memory.shape[1]).bool()
+        attn = (q @ k.mT * self.scale).masked_fill(future, -torch.inf).softmax(-1)
+        self.note(attn)
+        return self.to_out(joined(attn @ v))
 
 
 class Cached(Attention):
