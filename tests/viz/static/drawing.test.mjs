@@ -76,6 +76,16 @@ test("the legend says when colours are scaled to the map", () => {
   assert.equal(scaleMaximum({ maximum: 0.9 }, true), 0.9);
 });
 
+test("the legend of a matrix of one column is inside a narrow window", () => {
+  const narrow = { width: 350, height: 400 };
+  const column = { ...view, keys: view.keys.slice(0, 1), gold: new Set() };
+  const layout = layoutMatrix(narrow, column, { scale: 1, x: 0, y: 0 }, (text) => 8 * text.length, style.axisNames);
+  const renderer = createSvgRenderer(narrow.width, narrow.height);
+  drawMatrix(renderer, column, layout, style);
+  const [, x] = renderer.toSvg().match(/<text x="([\d.]+)"[^>]*>1 weight</);
+  assert.ok(layout.left > 120 && Number(x) + 7 * "1 weight".length <= narrow.width, x);
+});
+
 test("the lines as SVG have a path per line, wider and on top if stronger", () => {
   const renderer = createSvgRenderer(size.width, size.height);
   drawLines(renderer, view, linesLayout(), { ...style, selection: { query: 1, key: null } });

@@ -173,7 +173,8 @@ function drawLegend(renderer, view, layout, { maximum, theme, texts, scale }) {
   const isNormalised = scale.minimum === 0 && maximum !== 1;
   const notes = [isNormalised ? texts.normalised : "", view.gold.size ? texts.goldCell : ""].filter(Boolean);
   const needsAllWidth = notes.length > 0 || !view.isDense || layout.available.width < MIN_LEGEND_WIDTH;
-  const left = needsAllWidth ? layout.footerLeft : layout.left;
+  const rightmost = layout.labelWidth + layout.available.width + 16 - MIN_LEGEND_WIDTH; // a narrow matrix may be further right
+  const left = needsAllWidth ? layout.footerLeft : Math.min(layout.left, rightmost);
   const indent = scale.minimum < 0 && left < layout.left ? 20 : 0; // for the label at the low end
   const [x, y, width, height] = [left + indent, layout.top + layout.height + 16, 120, 8];
   const fractions = Float32Array.from({ length: 60 }, (_, n) => scale.minimum + ((1 - scale.minimum) * n) / 59);
