@@ -253,6 +253,12 @@ def test_links_of_weight_zero_are_not_listed(trace):
     assert len(links) == 10  # the lower triangle: attention is causal
 
 
+def test_long_labels_of_links_are_truncated():
+    trace = build_translation_trace(["猫" * 50], ["chat" * 50], cross=[np.ones((1, 1, 1))])
+    (line,) = render_links(trace).splitlines()
+    assert display_width(line) <= 80 and line.count("…") == 2
+
+
 def test_label_of_a_link_cannot_control_the_terminal():
     trace = build_translation_trace(["\x1b[2J"], ["\x07"], cross=[np.ones((1, 1, 1))])
     assert not set(render_links(trace)) & set("\x1b\x07")

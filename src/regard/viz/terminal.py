@@ -36,6 +36,7 @@ SQUARE_COLUMNS = 2  # a cell without a number, about as wide as a line is high
 MAX_LABEL_LINES = 12  # of key labels that are written downwards
 MAX_LABELLED_QUERIES = 40  # a map with more queries is drawn with half blocks
 MAX_LINKS = 12  # below a map drawn with half blocks
+MAX_LINK_LABEL = 24  # columns of a label in them
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +215,10 @@ def _render_links(matrix: LabelledMatrix, count: int) -> str:
     positions = zip(*np.unravel_index(order, matrix.weights.shape), strict=True)
     links = [(q, k, float(matrix.weights[q, k])) for q, k in positions if matrix.weights[q, k] > 0]
     width = max((cell_len(matrix.queries[query]) for query, _, _ in links), default=0)
+    width = min(width, MAX_LINK_LABEL)
     return "\n".join(
-        f"{pad(matrix.queries[query], width)}  attends to {matrix.keys[key]}  "
+        f"{pad(matrix.queries[query], width)}  attends to "
+        f"{truncate(matrix.keys[key], MAX_LINK_LABEL)}  "
         f"({format_weight(weight)}; {query} to {key})"
         for query, key, weight in links
     )
