@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from regard import RegardError
+from regard._support import extras
 from regard.data.phrasebook import load_phrasebook
 from regard.demo import choose_head, run_demo, showcase
 from regard.runs import load
@@ -109,6 +110,28 @@ def test_advice_names_the_other_language_and_the_other_model(to, model):
     assert f"regard demo --to {other_to} --model {model} --out here-{other_to}" in text
     assert f"regard demo --to {to} --model {other_model} --out here-{other_model}" in text
     assert 'regard look here "A cat."' in text
+
+
+@pytest.mark.parametrize("is_on_path", [True, False])
+def test_advice_activates_an_environment_that_is_not_on_the_path(tmp_path, monkeypatch, is_on_path):
+    scripts = tmp_path / "my env" / "bin"
+    scripts.mkdir(parents=True)
+    (scripts / "activate").touch()
+    (scripts / "regard").touch(mode=0o755)
+    monkeypatch.setattr(sys, "executable", str(scripts / "python"))
+    monkeypatch.setenv("PATH", str(scripts if is_on_path else tmp_path))
+    monkeypatch.chdir(tmp_path)
+    text = showcase._next_steps(Path("here"), "A cat.", "fr", "transformer")
+    assert ("\n  . 'my env/bin/activate'  #" in text) == (not is_on_path)
+    assert text.index("activate" if not is_on_path else "translate") < text.index("regard look")
+
+
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_advice_names_the_extra_that_the_explorer_needs(monkeypatch, is_installed):
+    packages = {"sys"} if is_installed else {"no_such_package"}
+    monkeypatch.setitem(extras.PACKAGES, "explorer", packages)
+    text = showcase._next_steps(Path("here"), "A cat.", "fr", "transformer")
+    assert ("pip install 'regard[explorer]'" in text) == (not is_installed)
 
 
 @pytest.mark.parametrize(

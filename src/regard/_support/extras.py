@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 from regard.errors import RegardError
 
@@ -49,3 +50,8 @@ pip install 'regard[pictures]'
         raise MissingExtraError(
             f"{purpose} {package}, which is not installed: pip install 'regard[{extra}]'"
         ) from error
+
+
+def missing_packages(extra: str) -> list[str]:
+    """Return the packages of an extra that are not installed, sorted."""
+    return sorted(name for name in PACKAGES[extra] if find_spec(name) is None)

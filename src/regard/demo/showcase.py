@@ -1,12 +1,15 @@
 """The demo: train a translator on the phrasebook, evaluate it, and show its attention."""
 
+import shlex
+import shutil
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from regard._support.extras import MissingExtraError
+from regard._support.extras import MissingExtraError, missing_packages
 from regard._support.progress import format_duration
 from regard.analysis import AlignmentHead, best_alignment_head, word_level_cross_attention
 from regard.data import WordSpans
@@ -224,5 +227,19 @@ def _next_steps(out: Path, sentence: str, to: str, model: str) -> str:
         f"regard demo --to {to} --model {other_model} --out {out}-{other_model}": f"  # {what}",
         "regard train your-pairs.tsv --out your-run": "  # your own text",
     }
-    lines = [f"  {command}{comment}" for command, comment in commands.items()]
+    if missing := missing_packages("explorer"):
+        commands[f"regard explore {out}"] += f"; needs {missing[0]}: pip install 'regard[explorer]'"
+    activation = _activation()
+    lines = [f"  {command}{comment}" for command, comment in (activation | commands).items()]
     return "\n".join(["Next:", "", *lines, ""])
+
+
+def _activation() -> dict[str, str]:
+    """Return the command that puts `regard` on the PATH, if the shell does not find it there."""
+    scripts = Path(sys.executable).parent
+    activate = scripts / "activate"
+    if shutil.which("regard") or not activate.exists():
+        return {}
+    if activate.is_relative_to(Path.cwd()):
+        activate = activate.relative_to(Path.cwd())
+    return {f". {shlex.quote(str(activate))}": "  # once per shell, for the command regard"}
