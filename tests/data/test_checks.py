@@ -76,6 +76,13 @@ def test_oddity_is_reported_with_its_line(tmp_path, line, finding):
     assert lines[-1] == f"training would drop {count(dropped, 'pair')} and use {3 - dropped}"
 
 
+def test_quotation_marks_of_an_export_are_reported(tmp_path):
+    quoted = '"two words"\t"zwei Worte"\n'
+    text = f'a "word"\tein "Wort"\n{quoted}"one"\teins\n"\t"\n'
+    finding = "quotation marks around source and target, as in an exported table: they are learned"
+    assert f"1 × {finding} (line 2)" in findings(tmp_path, text)
+
+
 def test_first_of_duplicate_pairs_is_not_counted(tmp_path):
     assert findings(tmp_path, "a\tb\n" * 3) == ["2 × duplicate pair (line 2, 3)"]
     assert findings(tmp_path, "a\tb\na\tc\nd\tb\n") == []

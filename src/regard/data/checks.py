@@ -99,6 +99,8 @@ def _findings(pair: Pair, known_pairs: set[bytes], test_sources: set[bytes]) -> 
         yield "duplicate pair"
     if _digest(pair.source) in test_sources:
         yield "source also in the test pairs"
+    if all(len(text) > 1 and text[0] == text[-1] == '"' for text in (pair.source, pair.target)):
+        yield "quotation marks around source and target, as in an exported table: they are learned"
     if pair.source and pair.source == pair.target:
         yield "source and target are equal"
     for character, description in TROUBLESOME_CHARACTERS.items():
