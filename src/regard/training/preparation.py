@@ -169,7 +169,9 @@ def check_data(data: TrainingData) -> TrainingData:
     """Raise an error if all training or validation pairs were dropped, or memory is too small."""
     for name, pairs in (("training", data.train), ("validation", data.valid)):
         if len(pairs) == 0:
-            reasons = ", ".join(f"{count} {reason}" for reason, count in pairs.dropped.items())
+            reasons = "; ".join(
+                f"dropped {count:,} ({reason})" for reason, count in pairs.dropped.items()
+            )
             raise RegardError(f"no {name} pair is left: {reasons or 'there was none'}")
         pairs.check_ids(data.tokenizers.vocab_sizes)
     check_memory(data.config, data.tokenizers.vocab_sizes)
