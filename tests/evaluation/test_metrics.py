@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from regard.errors import RegardError
 from regard.evaluation import (
+    EvaluationReport,
     bleu,
     corpus_alignment_error_rate,
     corpus_scores,
@@ -109,3 +110,9 @@ def test_alignment_error_rate_counts_the_links_of_all_sentences_together():
 )
 def test_chinese_is_recognized_by_the_majority_of_letters(texts, expected):
     assert is_chinese(texts) == expected
+
+
+def test_report_at_the_end_of_a_cell_is_its_table():
+    pretty = pytest.importorskip("IPython.lib.pretty")
+    report = EvaluationReport(*corpus_scores(TRANSLATIONS, REFERENCES, samples=1), 0.25, 3.5)
+    assert pretty.pretty([report]) == f"[{report}]" and "exact match" in str(report)

@@ -87,6 +87,9 @@ class EvaluationReport:
             "alignment": None if self.alignment is None else asdict(self.alignment),
         }
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))  # the table, at the end of a cell of a notebook
+
     def __str__(self) -> str:
         rows = self._rows()
         widths = [max(len(row[column]) for row in rows) for column in range(2)]
