@@ -35,6 +35,12 @@ def test_queries_label_rows_and_keys_label_columns_at_the_top():
     assert axes.transData.transform((0, 0))[1] > axes.transData.transform((0, 1))[1]
 
 
+def test_figure_at_the_end_of_a_cell_is_shown_as_a_picture():
+    formatters = pytest.importorskip("IPython.core.formatters")
+    picture = formatters.PNGFormatter()(plot_heatmap(WEIGHTS, QUERIES, [*KEYS[:3], "猫"]))
+    assert picture.startswith(b"\x89PNG")
+
+
 def test_colour_scale_runs_from_zero_to_vmax():
     assert plot_heatmap(WEIGHTS, QUERIES, KEYS).axes[0].images[0].get_clim() == (0.0, 1.0)
     assert plot_heatmap(WEIGHTS, QUERIES, KEYS, vmax=0.8).axes[0].images[0].get_clim() == (0.0, 0.8)

@@ -154,11 +154,9 @@ def save_figure(figure: "matplotlib.figure.Figure", path: Path, format: str | No
 def new_figure(width: float, height: float) -> "matplotlib.figure.Figure":
     """Return an empty figure of a size in inches, without pyplot: no window, no global state."""
     with needs_extra("pictures", "figures need"):
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
+        from regard.viz.notebook_figure import NotebookFigure
+
+        return NotebookFigure(width, height)
 
 
 def set_titles(figure: "matplotlib.figure.Figure", title: str | None, caption: str | None) -> None:

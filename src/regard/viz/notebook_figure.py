@@ -1,0 +1,28 @@
+"""A matplotlib figure that a notebook shows as a picture.
+
+A figure that was made without pyplot has no picture of its own there, unless `%matplotlib inline`
+was called before.
+"""
+
+from io import BytesIO
+from warnings import catch_warnings, filterwarnings
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+DOTS_PER_INCH = 100
+
+
+class NotebookFigure(Figure):
+    """A figure without a window, whose value at the end of a cell is a picture."""
+
+    def __init__(self, width: float, height: float) -> None:
+        super().__init__(figsize=(width, height), layout="constrained")
+        FigureCanvasAgg(self)
+
+    def _repr_png_(self) -> bytes:
+        picture = BytesIO()
+        with catch_warnings():
+            filterwarnings("ignore", "Glyph .* missing from", UserWarning)
+            self.savefig(picture, format="png", dpi=DOTS_PER_INCH, bbox_inches="tight")
+        return picture.getvalue()
