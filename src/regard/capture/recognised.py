@@ -53,6 +53,12 @@ class RecognisedAttention:
         """Return the result with another context."""
         return (context, *self.result[1:]) if isinstance(self.result, tuple) else context
 
-    def keyword(self, name: str) -> Any:
-        """Return a keyword argument of the torch function; None if it was not passed."""
-        return None if self.function is None else self.function.kwargs.get(name)
+    @property
+    def written_tensor(self) -> Tensor | None:
+        """The tensor that the torch function wrote its result to; None if it made a new one."""
+        function = self.function
+        if function is None:
+            return None
+        is_argument = any(x is self.context for x in function.inputs)
+        out: Tensor | None = self.context if is_argument else function.kwargs.get("out")
+        return out

@@ -7,8 +7,9 @@ is edited:
    recognised call in a module with edits it makes an `EditableAttention`.
 2. `editable.py`: `EditableAttention` has the weights and the context (batch, head, query, …) of
    the call with gradients. For fused calls, weights are computed in addition to the kernel's
-   result; for attention that the model computes itself, the product with values is run again. Only
-   the elements of edited heads are replaced in the result.
+   result; for attention that the model computes itself, the product with values is run again, and
+   over the edges of a graph (`edges.py`), the sum by index, too. Only the elements of edited heads
+   are replaced in the result.
 3. `operations.py`: the operations, applied in order: ablate, block, set weights, temperature, gate.
 4. `edits.py`: `Edits` and `Selection`, which choose modules and heads, and the errors for edits
    that matched nothing. `tokens.py` finds positions by the text of tokens, and `positions.py` those

@@ -9,7 +9,12 @@ from torch import Tensor, nn
 from regard._support.entered_context import entered_context
 from regard.capture.attention_mode import AttentionMode
 from regard.capture.call_site import ModuleNames
-from regard.capture.calls import CapturedCall, edited_weights, register_edited_weights
+from regard.capture.calls import (
+    CapturedCall,
+    EdgeWeights,
+    edited_weights,
+    register_edited_weights,
+)
 from regard.capture.functions import function_name, python_twin
 from regard.capture.layout import CallAxes, Part
 from regard.capture.modes import (
@@ -22,6 +27,7 @@ from regard.capture.recognised import RecognisedAttention
 from regard.capture.records import classify
 from regard.capture.weights import MatchedAttention
 from regard.errors import RegardError, wrong_type
+from regard.interventions.edges import EdgeAttention
 from regard.interventions.editable import (
     CallLocation,
     EditableAttention,
@@ -115,7 +121,7 @@ class EditMode(AttentionMode):
             editable = self._make_editable(attention, location)
             for edit in edits:
                 edit.apply(editable)
-            if (out := attention.keyword("out")) is not None:
+            if (out := attention.written_tensor) is not None:
                 editable.context = out.copy_(editable.context)
             if editable.edited:
                 detached = {head: weights.detach() for head, weights in editable.edited.items()}
@@ -181,10 +187,10 @@ class EditMode(AttentionMode):
         if match is None:
             elements = attention.by_head(_elements(context))
             return EditableAttention(location, attention.capture_again(), context, elements, edited)
-        if match.is_sum and match.multiplication is None:
-            raise RegardError(
-                f"the attention of {location.name} is over the edges of a graph, which cannot be "
-                "edited"
+        if isinstance(call, EdgeWeights):
+            assert match.multiplication is not None and match.summed is not None
+            return EdgeAttention(
+                location, call, context, edited, match.multiplication, match.summed
             )
         call, elements = self._weight_layout(attention, match)
         product = _product_of(attention, match, elements)

@@ -73,6 +73,11 @@ class EditableAttention:
         """How far from 1 the sum of a row may be by rounding."""
         return 1e-4
 
+    @property
+    def has_parallel_edges(self) -> bool:
+        """Whether a weight is the sum of several, as those of edges between the same nodes."""
+        return False
+
     def model_heads(self, heads: list[int]) -> list[int]:
         """Return the indices of some heads in the module, which may compute them one by one."""
         return [self.location.first_head + head for head in heads]
@@ -163,7 +168,8 @@ class Product:
     Args:
         call: of a torch function, all tensors of which are among its positional arguments.
         position: of the weights among these tensors.
-        elements: (batch, head, query, key), the index of each weight in that tensor.
+        elements: (batch, head, query, key), or (batch, head, edge), the index of each weight in
+            that tensor.
         add_up: sums a product that was computed element by element.
     """
 
@@ -194,18 +200,26 @@ class Product:
         batch, heads, queries, _ = self.elements.shape
         count = batch * heads * queries
         ids = torch.arange(1, count + 1, dtype=torch.float64, device=context.device)
-        with torch.no_grad(), no_autocast(context):
-            tensors = [torch.ones_like(x, dtype=torch.float64) for x in self._tensors()]
-            if len(tensors) == 3:  # baddbmm adds its first tensor
-                tensors[0].zero_()
-            probe = torch.zeros_like(self.weights, dtype=torch.float64)
-            first = self.elements[..., 0].reshape(-1)
-            tensors[self._position] = scatter(probe, first, ids)
-            found, order = self._call(tensors).reshape(-1).sort(stable=True)
+        found, order = self.probe(context, self.elements[..., 0], ids)
         width = context.numel() // count
         if not torch.equal(found, ids.repeat_interleave(width)):
             return None
         return order.view(batch, heads, queries, width)
+
+    def probe(self, context: Tensor, elements: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Run the product with values of 1 and weights that are 0 but for some elements.
+
+        Returns:
+            The elements of the result in ascending order, and the index that each had.
+        """
+        with torch.no_grad(), no_autocast(context):
+            tensors = [torch.ones_like(x, dtype=torch.float64) for x in self._tensors()]
+            if len(tensors) == 3:  # baddbmm adds its first tensor
+                tensors[0].zero_()
+            weights = torch.zeros_like(self.weights, dtype=torch.float64)
+            tensors[self._position] = scatter(weights, elements.reshape(-1), ids)
+            found, order = self._call(tensors).reshape(-1).sort(stable=True)
+        return found, order
 
     def _tensors(self) -> list[Tensor]:
         return [x for arg in self._args for x in _tensors_of(arg)]

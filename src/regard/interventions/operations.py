@@ -6,6 +6,7 @@ from typing import Literal, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from regard.capture.weights import SCATTERED
 from regard.errors import RegardError, wrong_type
 from regard.interventions.editable import EditableAttention
 
@@ -13,7 +14,7 @@ Pattern = Literal["uniform", "previous", "itself", "first"]
 PATTERNS = ("uniform", "previous", "itself", "first")
 
 # normalisers whose weights are proportional to exponentials of scores, and what keeps it so
-_SOFTMAXES = ("softmax", "exp / sum")
+_SOFTMAXES = ("softmax", "exp / sum", SCATTERED)
 _KEEPS_RATIOS = ("renormalise", "scatter")
 
 WeightFunction = Callable[[Tensor], Tensor]
@@ -151,6 +152,11 @@ class TemperatureScaling:
             raise RegardError(
                 f"scale needs weights that are a softmax of scores, but those of {location.name} "
                 f"are made by {made_by}; pass a function of the weights to set_weights"
+            )
+        if attention.has_parallel_edges:
+            raise RegardError(
+                f"scale needs one score for each query and key, but {location.name} has several "
+                "edges between the same nodes; pass a function of the weights to set_weights"
             )
         weights = attention.weights(heads)
         sums = weights.sum(-1, keepdim=True)

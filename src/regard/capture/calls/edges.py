@@ -31,7 +31,7 @@ class EdgeWeights:
     def __init__(
         self, weights: Tensor, queries: Tensor, keys: Tensor, num_queries: int, num_keys: int
     ) -> None:
-        self._weights, self._queries, self._keys = weights, queries, keys
+        self._weights, self.queries, self.keys = weights, queries, keys
         self.shape: Shape = (*weights.shape[:2], num_queries, num_keys)
 
     def visible_keys(self, stop: int) -> int:
@@ -45,8 +45,8 @@ class EdgeWeights:
     def dense(self, per_edge: Tensor, rows: slice) -> Tensor:
         """Return values (batch, head, edge) of edges as a matrix (batch, head, row, key)."""
         start, stop, _ = rows.indices(self.shape[2])
-        chosen = (self._queries >= start) & (self._queries < stop)
-        cells = (self._queries[chosen] - start) * self.shape[3] + self._keys[chosen]
+        chosen = (self.queries >= start) & (self.queries < stop)
+        cells = (self.queries[chosen] - start) * self.shape[3] + self.keys[chosen]
         empty = per_edge.new_zeros(*per_edge.shape[:2], (stop - start) * self.shape[3])
         filled = empty.index_add(2, cells, per_edge[:, :, chosen])
         return filled.view(*per_edge.shape[:2], stop - start, self.shape[3])

@@ -10,7 +10,14 @@ of the weights, and `rescaling.py` finds contexts of blocks of keys that are add
 """
 
 from regard.capture.weights.score_products import ScoreTracker
-from regard.capture.weights.tracked import MatchedAttention
+from regard.capture.weights.tracked import SCATTERED, MatchedAttention, Multiplication
 from regard.capture.weights.tracker import WeightTracker, appended_keys
 
-__all__ = ["MatchedAttention", "ScoreTracker", "WeightTracker", "appended_keys"]
+__all__ = [
+    "SCATTERED",
+    "MatchedAttention",
+    "Multiplication",
+    "ScoreTracker",
+    "WeightTracker",
+    "appended_keys",
+]

@@ -44,10 +44,11 @@ class EdgeMatcher:
             from_cache=False,
             operand=summed.source,
             to_weights=lambda gradient: _to_weights(gradient, product, layout, call),
-            is_sum=True,
             roots=tracked.roots,
             part=None,
             position=0,
+            multiplication=product.multiplication.then(lambda x: layout.arrange(x)[:, :, 0]),
+            summed=summed,
         )
 
 

@@ -152,7 +152,6 @@ def of_divided(
         match,
         operand=call.out,
         to_weights=to_weights,
-        is_sum=False,
         multiplication=Multiplication(multiplied, product.position, arrange),
         follow_up=FunctionCall(
             follow,

@@ -110,7 +110,6 @@ class ProductMatcher:
             to_weights=layout.arrange
             if to_operand is None
             else lambda gradient: layout.arrange(to_operand(gradient)),
-            is_sum=to_operand is not None,
             roots=tracked.roots,
             part=_selected_part(tracked, softmax_origins, axes, width),
             position=product.position,

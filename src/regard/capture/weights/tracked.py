@@ -9,7 +9,7 @@ from torch import Tensor
 from regard.capture.axes import Origin
 from regard.capture.call_site import CallSite
 from regard.capture.calls import EdgeWeights, MaterializedWeights
-from regard.capture.functions import FunctionCall, Letters, TensorMap
+from regard.capture.functions import FunctionCall, Letters, ScatterSum, TensorMap
 from regard.capture.layout import CallAxes, Part
 from regard.capture.weights.score_products import ScoreProduct
 
@@ -132,12 +132,12 @@ class MatchedAttention:
     from_cache: bool
     operand: Tensor  # of the product, in the model's layout and autograd graph
     to_weights: Callable[[Tensor], Tensor]  # brings the operand's gradient to that of the weights
-    is_sum: bool  # of a product that was computed element by element
     roots: frozenset[int]  # the softmaxes that the weights come from
     part: Part | None  # of the softmax, that the weights are
     position: int  # of the operand among the tensors of the function's arguments
     site: CallSite | None = None  # of the softmax, where another module sums the products
-    multiplication: Multiplication | None = None  # whose result is summed, unless by index
+    multiplication: Multiplication | None = None  # whose result is summed
+    summed: ScatterSum | None = None  # the sum, if it is by index
     follow_up: FunctionCall | None = None  # what follows it, if that is not the function itself
 
 
