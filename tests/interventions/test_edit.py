@@ -408,6 +408,28 @@ def test_positions_count_over_chunks_of_queries(x):
     torch.testing.assert_close(*contexts)
 
 
+class AddedInPlace(Attention):
+    """The product with values is added to a tensor, in place or not."""
+
+    def attend(self, queries, keys, values):
+        weights = (queries @ keys.mT).softmax(-1).flatten(0, 1)
+        start = torch.ones_like(values).flatten(0, 1)
+        add = start.baddbmm_ if self.style == "in place" else start.baddbmm
+        return add(weights, values.flatten(0, 1)).unflatten(0, (-1, HEADS))
+
+
+def test_context_that_is_added_to_a_tensor_is_edited_unless_in_place(x):
+    model = AddedInPlace("new tensor")
+    with regard.edit(model) as edits:
+        edits["*"].heads(1).ablate()
+        assert (context_of(model, x)[:, 1] == 1).all()
+    model = AddedInPlace("in place")
+    message = r"in place \(baddbmm_\).*baddbmm, which"
+    with pytest.raises(regard.RegardError, match=message), regard.edit(model) as edits:
+        edits["*"].heads(1).ablate()
+        model(x)
+
+
 class SharedLayer(nn.Module):
     """One attention module that runs three times in a pass, with a cache for each."""
 

@@ -54,11 +54,14 @@ class RecognisedAttention:
         return (context, *self.result[1:]) if isinstance(self.result, tuple) else context
 
     @property
+    def is_in_place(self) -> bool:
+        """Whether the torch function changed one of its arguments, which is the result."""
+        return self.function is not None and any(x is self.context for x in self.function.inputs)
+
+    @property
     def written_tensor(self) -> Tensor | None:
         """The tensor that the torch function wrote its result to; None if it made a new one."""
-        function = self.function
-        if function is None:
-            return None
-        is_argument = any(x is self.context for x in function.inputs)
-        out: Tensor | None = self.context if is_argument else function.kwargs.get("out")
+        if self.function is None or self.is_in_place:
+            return self.context if self.is_in_place else None
+        out: Tensor | None = self.function.kwargs.get("out")
         return out

@@ -192,6 +192,12 @@ class EditMode(AttentionMode):
             return EdgeAttention(
                 location, call, context, edited, match.multiplication, match.summed
             )
+        if attention.function is not None and attention.is_in_place:
+            name = attention.function.name.rstrip("_")
+            raise RegardError(
+                f"{location.name} adds its context to another tensor in place ({name}_), so that "
+                f"it cannot be computed again and edited; {name}, which returns a new one, can be"
+            )
         call, elements = self._weight_layout(attention, match)
         product = _product_of(attention, match, elements)
         return WrittenOutAttention(location, call, context, edited, product)
