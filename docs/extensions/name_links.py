@@ -74,16 +74,21 @@ def resolve_name(
     target = node["reftarget"].removesuffix("()")
     if target.islower() and "." not in target and "_" not in target:
         return content  # more likely an argument than a function
-    objects = env.domains.python_domain.objects.items()
-    entries = {
-        (entry.docname, entry.node_id)
-        for name, entry in objects
-        if name.endswith(f".{target}") and entry.objtype != "module"
-    }
+    as_class = target[0].upper() + target[1:]  # `run.trace` of an object, `Run.trace` of its class
+    entries = find_entries(env, target) or find_entries(env, as_class)
     if len(entries) != 1:
         return content
     ((docname, node_id),) = entries
     return make_refnode(app.builder, node["refdoc"], docname, node_id, content)
+
+
+def find_entries(env: BuildEnvironment, ending: str) -> set[tuple[str, str]]:
+    """Return page and anchor of all entries whose names have an ending."""
+    return {
+        (entry.docname, entry.node_id)
+        for name, entry in env.domains.python_domain.objects.items()
+        if name.endswith(f".{ending}") and entry.objtype != "module"
+    }
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
