@@ -35,7 +35,7 @@ gallery: $(VENV)/.gallery  ## draw every figure of the chapter, as an offline si
 	@$(RUN) -m regard gallery
 
 docs: $(VENV)/.docs  ## build the documentation as an offline site, in build/docs
-	@$(RUN) -m sphinx -q -W --keep-going docs build/docs
+	@$(RUN) -m sphinx -q -W --keep-going -d build/doctrees docs build/docs
 	@echo "wrote build/docs/index.html"
 
 # on hosts that report AMX but forbid it, bfloat16 products crash without this

@@ -44,7 +44,7 @@ napoleon_use_rtype = False
 napoleon_use_admonition_for_examples = False
 
 html_theme = "furo"
-html_title = "regard"
+html_title = f"regard {release}"
 html_favicon = "../src/regard/explorer/static/icon.svg"
 html_show_sphinx = False
 html_copy_source = False

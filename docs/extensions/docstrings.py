@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx.domains.python import PyObject
 from sphinx.pycode import ModuleAnalyzer
 
 
@@ -38,8 +39,9 @@ def add_field_comments(
     if what != "class" or not lines or {"Attributes:", "Args:"} & set(lines):
         return
     if comments := list(field_comments(obj)):
-        end = lines.index("Example:") if "Example:" in lines else len(lines)
-        lines[end:end] = ["", "Attributes:", *comments, ""]
+        others = [n for n, line in enumerate(lines) if line in {"Raises:", "Example:"}]
+        start = min([*others, len(lines)])
+        lines[start:start] = ["", "Attributes:", *comments, ""]
 
 
 def add_data_docstring(
@@ -91,6 +93,9 @@ def skip_fields(
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the handlers; napoleon's has priority 500."""
+    for field in PyObject.doc_field_types:
+        if field.name == "variable":
+            field.label = "Attributes"
     app.connect("autodoc-process-docstring", add_field_comments, priority=400)
     app.connect("autodoc-process-docstring", add_data_docstring, priority=400)
     app.connect("autodoc-process-docstring", rejoin_first_sentence, priority=600)
