@@ -348,6 +348,58 @@ class DilatedBlocks(Attention):
         return self.to_out(rearrange(attn @ v, "b h w n d -> b (n w) (h d)"))
 
 
+@pattern("self", sizes=LONG, probe=None, is_traced=True, variants=COINCIDENT_BLOCKS)
+class SkewedDiagonals(Attention):
+    """Longformer's sliding window: diagonals of blocks become columns, and diagonals again."""
+
+    def __init__(self, sizes: Sizes, side: int = 1) -> None:
+        super().__init__(sizes)
+        self.side, self.block = side, 5  # keys on each side of a query, queries of a block
+
+    def to_columns(self, scores):
+        keys = self.block + 2 * self.side
+        *leading, _, _ = scores.shape
+        *strides, _, _ = scores.stride()
+        columns = (self.block, 2 * self.side + 1)
+        return scores.as_strided((*leading, *columns), (*strides, keys + 1, 1))
+
+    def to_diagonals(self, columns):
+        keys = self.block + 2 * self.side
+        padded = F.pad(columns, (0, self.block)).flatten(-2)
+        return padded[..., : self.block * keys].unflatten(-1, (self.block, keys))
+
+    def blocks_of(self, rows):
+        padded = F.pad(rows, (0, 0, self.side, self.side)).unflatten(-1, (self.heads, -1))
+        return padded.transpose(1, 2).unfold(2, self.block + 2 * self.side, self.block)
+
+    def forward(self, x):
+        q = rearrange(self.to_q(x), "b (w n) (h d) -> b h w n d", n=self.block, h=self.heads)
+        k, v = self.blocks_of(self.to_k(x)), self.blocks_of(self.to_v(x))
+        scores = torch.einsum("bhwnd,bhwdm->bhwnm", q, k).mul(self.scale).contiguous()
+        columns = self.to_columns(scores)
+        column = torch.arange(columns.shape[-1]) - self.side
+        neighbour = torch.arange(x.shape[1])[:, None] + column
+        is_padding = (neighbour < 0) | (neighbour >= x.shape[1])
+        is_padding = is_padding.unflatten(0, (-1, self.block))
+        attn = columns.masked_fill(is_padding, -torch.inf).softmax(dim=-1)
+        diagonals = self.to_diagonals(F.dropout(attn, 0.0, self.training))
+        self.note(diagonals, "b h w q k -> b w h q k")
+        out = torch.einsum("bhwnm,bhwdm->bhwnd", diagonals, v)
+        return self.to_out(rearrange(out, "b h w n d -> b (w n) (h d)"))
+
+
+@pattern("self", sizes=LONG, probe=None, is_traced=True, variants=COINCIDENT_BLOCKS)
+class SkewedInPlace(SkewedDiagonals):
+    """The same, but columns are written into a tensor of zeros, one diagonal at a time."""
+
+    def to_columns(self, scores):
+        *leading, _, _ = scores.shape
+        columns = scores.new_zeros(*leading, self.block, 2 * self.side + 1)
+        for n in range(2 * self.side + 1):
+            columns[..., n] = scores.diagonal(n, -2, -1)[..., : self.block]
+        return columns
+
+
 class AxialLayer(FusedAttention):
     """Attention along one axis, with the other folded into the batch."""
 

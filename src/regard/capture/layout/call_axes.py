@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from regard.capture.axes import Origin
@@ -31,6 +32,13 @@ class WindowPositions:
     num_keys: int
     num_extra: int = 0
     is_over_same_rows: bool = False
+
+    @property
+    def are_in_order(self) -> bool:
+        """Whether there is a single window, of all positions in their order."""
+        numbers = (torch.arange(x, device="cpu") for x in (self.num_queries, self.num_keys))
+        pairs = zip(numbers, (self.queries, self.keys), strict=True)
+        return not self.num_extra and all(torch.equal(x[None], own) for x, own in pairs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -241,6 +241,35 @@ def pad_with_zeros(tensor: Tensor, padding: Any, mode: str = "constant", *_: Any
     return padded
 
 
+def stride_indices(
+    tensor: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None = None,
+    *,
+    strides: Sequence[int],
+    offset: int,
+) -> Tensor:
+    """Read indices as `torch.as_strided` reads a tensor that lies in memory with some strides.
+
+    Args:
+        tensor: of indices.
+        size: of the result.
+        stride: of the result.
+        storage_offset: of the result.
+        strides: of the tensor that was read.
+        offset: of that tensor.
+    """
+    start = 0 if storage_offset is None else storage_offset - offset
+    extents = (
+        1 + sum((n - 1) * step for n, step in zip(*pair, strict=True))
+        for pair in ((tensor.shape, strides), (size, stride))
+    )
+    memory = tensor.new_zeros(max(extents) + start)
+    memory.as_strided(tensor.shape, strides).copy_(tensor)
+    return memory.as_strided(size, stride, start)
+
+
 def unfold_indices(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Return the sliding windows of an image of indices."""
     windows: Tensor = functional.unfold(tensor.double(), *args, **kwargs).long()

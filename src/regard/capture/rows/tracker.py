@@ -1,5 +1,6 @@
 """The sources of all live tensors, updated with each torch function."""
 
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -17,6 +18,7 @@ from regard.capture.rows.sources import (
     Source,
     anchors_of,
     pad_with_zeros,
+    stride_indices,
     unfold_indices,
 )
 
@@ -145,13 +147,15 @@ class RowTracker:
 
         args = recorded(call.args)
         anchors = anchors_of(sources)
-        is_overlapping = name == "as_strided" and not first.is_contiguous()
-        if not sources or len(anchors) > _MAX_ANCHORS or is_overlapping:
+        if not sources or len(anchors) > _MAX_ANCHORS:
             self._set(results, None)
             return
         function, kwargs = call.function, call.kwargs
         if name == "pad":
             function, kwargs = pad_with_zeros, {n: x for n, x in kwargs.items() if n != "value"}
+        elif name == "as_strided":
+            strides, offset = first.stride(), int(first.storage_offset())
+            function = partial(stride_indices, strides=strides, offset=offset)
         elif function is functional.unfold:
             function = unfold_indices
         is_single = isinstance(call.out, Tensor) or writes

@@ -89,12 +89,15 @@ class ProductMatcher:
         found = None if of_values is None else arrange_values(values.detach(), of_values, layout)
         name = tracked.normaliser
         own_keys = origins_of(own_by_letter[x] for x in keys)
-        if tracked.normalised and not tracked.normalised & own_keys:
+        if tracked.normalised and not tracked.normalised & own_keys and not tracked.is_skewed:
             name += " over queries"
         to_operand = product.to_operand
         arranged = layout.arrange(product.weights)
-        has_windows = layout.size("window") > 1
-        positions = self._positions(product, arranged, layout, of_values) if has_windows else None
+        has_windows, positions = layout.size("window") > 1, None
+        if has_windows or tracked.is_skewed:
+            positions = self._positions(product, arranged, layout, of_values)
+        if tracked.is_skewed and (positions is None or not (has_windows or positions.are_in_order)):
+            return None
         return MatchedAttention(
             call=MaterializedWeights(
                 arranged,
@@ -104,7 +107,7 @@ class ProductMatcher:
                 vectors=None if tracked.scores is None else vectors_of(tracked.scores, layout),
             ),
             axes=call_axes(layout, positions, name, tracked.applied),
-            same_rows=_same_rows(tracked, layout),
+            same_rows=_same_rows(tracked, layout, positions),
             from_cache=tracked.from_cache,
             operand=product.operand,
             to_weights=layout.arrange
@@ -218,8 +221,12 @@ def _weighs_versions(
     return any(origin.has_branches or len(rows) > 1 for origin in stacks)
 
 
-def _same_rows(tracked: TrackedWeights, layout: Layout) -> bool | None:
+def _same_rows(
+    tracked: TrackedWeights, layout: Layout, positions: WindowPositions | None
+) -> bool | None:
     """Return whether queries and keys are the same rows; those of two inputs are not."""
+    if positions is not None and positions.is_over_same_rows:
+        return True
     if tracked.same_rows is not None or not tracked.is_product:
         return tracked.same_rows
     roots = [

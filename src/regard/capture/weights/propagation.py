@@ -9,6 +9,7 @@ from torch import Tensor
 from regard.capture.axes import AxisTracker, origins_of
 from regard.capture.functions import FunctionCall, tensors_in
 from regard.capture.lineage import is_convolution, keeps_channels
+from regard.capture.rows import RowTracker
 from regard.capture.weights.normalisers import NORMALISERS, SUMS, summed_origins
 from regard.capture.weights.tracked import SCATTERED, TrackedWeights, WeightStore, WeightSum
 
@@ -24,6 +25,7 @@ _LAYOUT = {
     *("tensor_split", "T", "mT", "H", "mH", "slice", "repeat_interleave", "repeat", "_unsafe_view"),
     *("index_select", "cat", "stack", "concat"),
 }
+_SKEWS = {"view", "reshape", "flatten", "unflatten", "as_strided"}
 _JOINS = {"cat", "stack", "concat"}
 _SLICES = {"chunk", "split", "tensor_split", "narrow", "getitem", "slice"}
 # functions to which weights that come second only lend their dtype or shape
@@ -35,8 +37,8 @@ _NOT_WEIGHTS |= {"eq", "ne", "lt", "gt", "le", "ge", "any", "all", "multinomial"
 class WeightPropagation:
     """Follows tracked weights from a function's arguments to its results."""
 
-    def __init__(self, store: WeightStore, axes: AxisTracker) -> None:
-        self._store, self._axes = store, axes
+    def __init__(self, store: WeightStore, axes: AxisTracker, rows: RowTracker) -> None:
+        self._store, self._axes, self._rows = store, axes, rows
 
     def before_dropout(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Copy tracked weights that dropout is about to overwrite in place."""
@@ -62,7 +64,7 @@ class WeightPropagation:
             store.tracked[results[0]] = self._scattered(tracked, call)
             return
         kept = [self._keeps(tracked, weights, result) for result in results]
-        if not any(kept) and name not in _SLICES:
+        if not any(kept) and name not in _SLICES and name not in _SKEWS:
             return
         shadows = self._run_before_dropout(call)
         for n, (result, keeps) in enumerate(zip(results, kept, strict=True)):
@@ -70,12 +72,14 @@ class WeightPropagation:
                 continue
             shadow = None if shadows is None else shadows[n]
             if keeps:
-                named = self._named(tracked, name, inputs, position)
+                named = self._named(tracked, call, position)
                 store.tracked[result] = replace(named, before_dropout=shadow)
             elif name in _SLICES and self._is_single_key(tracked, weights, result):
                 store.tracked[result] = replace(
                     tracked, normalised=frozenset(), is_single=True, before_dropout=shadow
                 )
+            elif self._is_skewed(tracked, name, weights, result):
+                store.tracked[result] = replace(tracked, is_skewed=True, before_dropout=shadow)
 
     def _scattered(self, tracked: TrackedWeights, call: FunctionCall) -> TrackedWeights:
         """Return what is known of chosen weights that are put at their places among all keys."""
@@ -83,7 +87,17 @@ class WeightPropagation:
         tracked = replace(tracked, normalised=origins_of([axis]), before_dropout=None)
         return tracked.with_applied(call.name)
 
+    def _is_skewed(
+        self, tracked: TrackedWeights, name: str, weights: Tensor, result: Tensor
+    ) -> bool:
+        """Return whether a result has weights of pairs of rows, in whatever order."""
+        if not tracked.is_product or not (name in _SKEWS or result.ndim == weights.ndim):
+            return False
+        return self._rows.source(result).is_compared
+
     def _keeps(self, tracked: TrackedWeights, weights: Tensor, result: Tensor) -> bool:
+        if tracked.is_skewed:
+            return self._rows.source(result).is_compared
         if not tracked.normalised:
             return result.shape == weights.shape or result.numel() == weights.numel()
         return origins_of(self._axes.axes(result)) >= tracked.normalised
@@ -114,14 +128,14 @@ class WeightPropagation:
 
         return tensors_in((call.function(*map(replaced, call.args), **call.kwargs),))
 
-    def _named(
-        self, tracked: TrackedWeights, name: str, inputs: list[Tensor], position: int
-    ) -> TrackedWeights:
+    def _named(self, tracked: TrackedWeights, call: FunctionCall, position: int) -> TrackedWeights:
         """Add what a function did to the weights: a mask, a normaliser, or its name."""
+        name, inputs = call.name, call.inputs
         others = [x for n, x in enumerate(inputs) if n != position]
         if name in _MASKING or (name == "mul" and any(map(_is_mask, others))):
             return replace(tracked, has_mask=True)
-        if name in _UNCHANGED or name in _LAYOUT:
+        is_padded = name == "pad" and not call.argument("value", 3)  # with zeros
+        if name in _UNCHANGED or name in _LAYOUT or name == "as_strided" or is_padded:
             return tracked
         if name == "mul":
             tracked = replace(tracked, has_mask=True)

@@ -71,7 +71,7 @@ class WeightTracker:
         self._scores = scores  # followed if queries and keys are to be kept
         self._axes, self._rows, self._store = axes, rows, WeightStore()
         self._normalisers = NormaliserTracker(self._store, lineage, axes, find_site, scores)
-        self._propagation = WeightPropagation(self._store, axes)
+        self._propagation = WeightPropagation(self._store, axes, rows)
         self._pending = PendingProducts(self._store, axes, rows)
         self._matcher, self._edge_matcher = ProductMatcher(axes, rows), EdgeMatcher(axes)
         self._pools, self._products = FeaturePools(axes), ProductReader(self._store, axes)
@@ -293,7 +293,8 @@ class WeightTracker:
             return None
         origins = roots[0].origins if len(roots) == 1 else frozenset()
         match = self._matcher.match(product, tracked, origins, appended_keys.get())
-        self._store.settle(tracked.roots, "not attention" if match is None else "attention")
+        if match is not None or not tracked.is_skewed:
+            self._store.settle(tracked.roots, "not attention" if match is None else "attention")
         return match
 
     def _note_context(self, match: MatchedAttention | None, call: FunctionCall) -> None:
