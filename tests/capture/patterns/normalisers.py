@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from capture.patterns.base import Attention, Sizes, pattern
+from capture.patterns.base import Attention, Sizes, one_text, pattern
 
 
 class Causeless(Attention):
@@ -234,6 +234,23 @@ class SoftmaxOne(Causeless):
         shift = scores.amax(-1, keepdim=True).clamp(min=0)
         exp = torch.exp(scores - shift)
         return exp / (torch.exp(-shift) + exp.sum(-1, keepdim=True))
+
+
+@pattern("cross", normaliser="exp / sum", applied=None, inputs=one_text, probe=None)
+class RestrictedSoftmax(Attention):
+    """DNAConv: the sum has one more exponential, of a margin, and there is a single query."""
+
+    def forward(self, x):
+        q, k, v = (
+            layer(y).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for layer, y in ((self.to_q, x[:, -1:]), (self.to_k, x), (self.to_v, x))
+        )
+        scores = q @ k.mT * self.scale
+        largest = scores.max(dim=-1, keepdim=True)[0].clamp(min=0.0)
+        exp = (scores - largest).exp()
+        attn = exp / (exp.sum(dim=-1, keepdim=True) + (0.0 - largest).exp())
+        self.note(attn)
+        return self.to_out((attn @ v).transpose(1, 2).flatten(2))
 
 
 @pattern("self", normaliser="softplus / sum", applied=None, sums_to_one=True)

@@ -129,7 +129,7 @@ class WeightTracker:
         if (match := self._match_scattered(call)) is not None:
             return match
         position = self._position(inputs)
-        if position is None or self._starts_anew(call):
+        if position is None or self._starts_anew(call) or self._adds_to_sum(call):
             self._follow_others(call)
             return None
         if (equation := call.equation()) is not None:
@@ -155,6 +155,13 @@ class WeightTracker:
         """Return whether what was taken for weights are scores, as squares of distances."""
         tracked = self._store.tracked.get(call.inputs[0])
         return call.name == "exp" and tracked is not None and tracked.normaliser in NORMALISERS
+
+    def _adds_to_sum(self, call: FunctionCall) -> bool:
+        """Return whether exponentials are added to a sum of others, as that of one more key."""
+        tracked, sums = self._store.tracked, self._store.sums
+        return call.name == "add" and any(
+            x in sums and x not in tracked and x.shape == call.results[0].shape for x in call.inputs
+        )
 
     def _follow_others(self, call: FunctionCall) -> None:
         """Follow what may become weights, or show that weights were no attention."""
