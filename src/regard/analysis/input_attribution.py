@@ -41,7 +41,8 @@ class EmbeddedInputs(TorchFunctionMode):
     """A torch function mode that scales what a model reads, and keeps it for gradients.
 
     Token ids are recognised by their first embedding lookup, also transposed. Floating-point inputs
-    (batch, position, width) or (position, batch, width) are read as they are.
+    (batch, position, width) or (position, batch, width) are read as they are; those that a
+    convolution reads at once are (batch, channel, position), as spectrograms.
 
     Args:
         arguments: what the model is called with.
@@ -64,7 +65,9 @@ class EmbeddedInputs(TorchFunctionMode):
             if name not in _NO_TOKENS and not x.is_floating_point() and x.ndim == 2
         }
         self.batch_size = 1
-        self.vectors: dict[str, Tensor] = {}  # as the model reads them, leaves of its graph
+        self._channels_first: set[str] = set()  # inputs (batch, channel, position)
+        self.vectors: dict[str, Tensor] = {}  # leaves of the model's graph
+        self._read: dict[str, Tensor] = {}  # copies, which a model may change in place
         self.distances: dict[str, Tensor] = {}  # from the baseline to the full vectors
         scaled = {n: self._scale(n, x, None) for n, x in tensors.items() if x.is_floating_point()}
         self.arguments: Arguments = (
@@ -82,7 +85,10 @@ class EmbeddedInputs(TorchFunctionMode):
         """Run a torch function; replace the first embeddings of each input."""
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
-        if getattr(func, "__name__", "") != "embedding" or not args:
+        function = getattr(func, "__name__", "")
+        if function == "conv1d" and args:
+            self._channels_first |= {n for n, x in self._read.items() if x is args[0]}
+        if function != "embedding" or not args:
             return out
         name = self._name_of(args[0])
         if name is None:
@@ -108,7 +114,8 @@ class EmbeddedInputs(TorchFunctionMode):
         start = torch.zeros_like(full) if baseline is None else baseline.detach()
         self.distances[name] = full - start
         self.vectors[name] = (start + self._share * self.distances[name]).requires_grad_()
-        return self.vectors[name]
+        self._read[name] = self.vectors[name].clone()
+        return self._read[name]
 
     def per_position(self, values: dict[str, Tensor], batch_index: int) -> dict[str, Tensor]:
         """Sum values of the shape of the vectors over the width: one number per position.
@@ -129,7 +136,9 @@ class EmbeddedInputs(TorchFunctionMode):
                     "attention reads"
                 )
         return {
-            name: batch_first(value, self.batch_size)[batch_index].sum(-1)
+            name: value[batch_index].sum(0)
+            if name in self._channels_first
+            else batch_first(value, self.batch_size)[batch_index].sum(-1)
             for name, value in values.items()
         }
 

@@ -45,6 +45,25 @@ class PackedWindows(FusedAttention):
         return self.to_out(rearrange(out, "(b h) w n d -> b (w n) (h d)", h=self.heads))
 
 
+@pattern("self", probe=None, variants=("batch=heads", "batch_of_1"))
+class ExpandedPositions(FusedAttention):
+    """Axial positions: embeddings are expanded to the batch, and the text is added to them."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes)
+        self.positions = nn.Parameter(torch.randn(1, sizes.queries, sizes.width))
+
+    def forward(self, x):
+        x = self.positions.expand(len(x), -1, -1) + x
+        q, k, v = (
+            rearrange(t, "b n (h d) -> (b h) n d", h=self.heads)
+            for t in self.to_qkv(x).chunk(3, dim=-1)
+        )
+        attn = (q @ k.mT * self.scale).softmax(dim=-1)
+        self.note(attn, "(b h) q k -> b h q k", h=self.heads)
+        return self.to_out(rearrange(attn @ v, "(b h) n d -> b n (h d)", h=self.heads))
+
+
 @pattern("self", inputs=two_windows, probe=None, variants=("batch=heads", "all_equal"))
 class RegistersInWindows(FusedAttention):
     """Windows that each have copies of learned registers before their rows."""
