@@ -1,10 +1,12 @@
 import errno
+import fcntl
 import os
 import resource
 import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -117,6 +119,33 @@ def test_file_is_synced_before_and_folder_after_the_rename(tmp_path, monkeypatch
     monkeypatch.setattr(files.os, "fsync", lambda handle: synced.append(path.exists()))
     files.write_file(path, "text")
     assert synced == [False, True], "the file before, its folder after"
+
+
+@pytest.fixture
+def on_windows(monkeypatch):
+    """Folders cannot be opened, and only what is open for writing can be synced."""
+    open_, fsync = os.open, os.fsync
+
+    def open_file(path, flags, *mode):
+        if Path(path).is_dir():
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return open_(path, flags, *mode)
+
+    def sync_writable(handle):
+        if fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        fsync(handle)
+
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(os, "open", open_file)
+    monkeypatch.setattr(os, "fsync", sync_writable)
+
+
+def test_file_is_written_where_folders_cannot_be_opened(tmp_path, on_windows):
+    with files.lock_folder(tmp_path):
+        files.write_file(tmp_path / "file", "old")
+        files.write_file(tmp_path / "file", "new")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"file": "new"}
 
 
 def test_two_processes_write_to_different_temps(tmp_path, monkeypatch):

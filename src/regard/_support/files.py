@@ -35,8 +35,8 @@ def append_text(path: Path, text: str) -> None:
     """Append text to a file; a process that is killed may leave a part of it."""
     with wrap_os_errors(path):
         check_in_place(path)
-        with path.open("a", encoding="utf-8") as file:
-            file.write(text)
+        with path.open("ab") as file:  # as text, line feeds would become others on Windows
+            file.write(text.encode())
 
 
 @contextmanager
@@ -71,7 +71,7 @@ def atomic_write(
             yield temp
             _sync(temp)
             temp.replace(target)
-            _sync(target.parent)
+            _sync_folder(target.parent)
         finally:
             temp.unlink(missing_ok=True)
 
@@ -218,9 +218,15 @@ def remove_temps(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _sync(path: Path) -> None:
-    """Wait until a file or folder is on the disk."""
-    handle = os.open(path, os.O_RDONLY)
+def _sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk; Windows cannot open folders."""
+    if sys.platform != "win32":
+        _sync(folder, os.O_RDONLY)
+
+
+def _sync(path: Path, flags: int = os.O_RDWR) -> None:
+    """Wait until a file is on the disk; Windows syncs only what is open for writing."""
+    handle = os.open(path, flags)
     try:
         os.fsync(handle)
     finally:

@@ -89,7 +89,7 @@ def append_traces(path: Path, traces: Sequence[str]) -> None:
     Raises:
         RegardError: if the file cannot be written.
     """
-    with files.wrap_os_errors(path), path.open("a", encoding="utf-8") as file:
+    with files.wrap_os_errors(path), path.open("a", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{trace}\n" for trace in traces)
 
 
