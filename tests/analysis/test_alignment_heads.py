@@ -45,6 +45,13 @@ def test_no_traces_are_refused():
         best_alignment_head([])
 
 
+def test_traces_of_models_with_other_heads_are_refused():
+    """Numpy would add the counts of one head to those of all heads."""
+    one, two = trace_of([peaked_weights(0, 1)]), trace_of([peaked_weights(0, 1)] * 2)
+    with pytest.raises(RegardError, match=r"of one model, .* are \(1, 1\) and \(1, 2\)$"):
+        best_alignment_head([one, two])
+
+
 def test_links_of_a_trace_are_between_words_without_start_and_end():
     source = TokenList(("a", "b", "c", "</s>"), words=(0, 0, 1, None), special=(3,))
     target = TokenList(("<s>", "x", "y"), words=(None, 0, 1), special=(0,))

@@ -46,7 +46,7 @@ def best_alignment_head(
 
     Raises:
         RegardError: if there is no trace, one without cross-attention, or gold links for another
-            number of traces.
+            number of traces; or if they differ in layers or heads.
 
     Example:
         >>> from regard.trace import build_translation_trace
@@ -59,6 +59,12 @@ def best_alignment_head(
     stacks = [word_level_cross_attention(trace, rows=rows)[0] for trace in traces]
     if not stacks:
         raise RegardError("traces must not be empty")
+    shapes = dict.fromkeys(stack.shape[:2] for stack in stacks)
+    if len(shapes) > 1:
+        raise RegardError(
+            "traces must be of one model, but their layers and heads of cross-attention are "
+            f"{' and '.join(map(str, shapes))}"
+        )
     return _best_head(stacks, gold)
 
 
