@@ -13,7 +13,7 @@ from regard.attention import (
 )
 from regard.errors import RegardError
 from regard.masks import causal, lengths, padding
-from regard.positions import ALiBi, Rotary
+from regard.positions import ALiBi, Rotary, Sinusoidal
 
 BATCH, HEADS, QUERIES, KEYS, WIDTH = 2, 3, 5, 7, 12
 
@@ -253,6 +253,18 @@ INVALID_HEADS = [
     ({"heads": 3, "head_width": 0}, "head_width must be 1 or more, but it is 0"),
     ({"heads": 24}, "12 / 24 leaves 12; 24 would work"),
 ]
+
+
+@pytest.mark.parametrize("positions", [Sinusoidal(WIDTH), Rotary, "rotary"])
+def test_positions_of_another_kind_are_refused(positions):
+    """They would have no effect."""
+    with pytest.raises(TypeError, match="positions must be a Rotary or an ALiBi, but it is "):
+        MultiHeadAttention(WIDTH, HEADS, positions=positions)
+
+
+def test_width_below_one_is_refused():
+    with pytest.raises(RegardError, match="width must be 1 or more, but it is 0"):
+        MultiHeadAttention(0, 1)
 
 
 @pytest.mark.parametrize(("arguments", "message"), INVALID_HEADS)

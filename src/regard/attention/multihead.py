@@ -12,7 +12,7 @@ from regard.attention.call import prepare_bias
 from regard.attention.functional import AttentionOutput, attend, look
 from regard.attention.kv_cache import KeyValues, KVCache
 from regard.attention.scores import Score, ScoreFunction, as_score, make_score
-from regard.errors import RegardError
+from regard.errors import RegardError, wrong_type
 from regard.masks import Mask, causal
 from regard.positions import ALiBi, Rotary
 
@@ -48,6 +48,7 @@ class MultiHeadAttention(nn.Module):
 
     Raises:
         RegardError: if the numbers of heads do not divide, or no score has this name.
+        TypeError: if `positions` are of another kind.
 
     Example:
         >>> attention = MultiHeadAttention(12, heads=6, key_heads=2)  # GQA
@@ -72,6 +73,9 @@ class MultiHeadAttention(nn.Module):
         positions: Rotary | ALiBi | None = None,
     ) -> None:
         super().__init__()
+        if not isinstance(positions, Rotary | ALiBi | None):
+            error = wrong_type("positions", "a Rotary or an ALiBi", positions)
+            raise TypeError(f"{error}; other positions are added to the embeddings")
         self.heads = heads
         self.key_heads = heads if key_heads is None else key_heads
         _check_heads(width, heads, self.key_heads, head_width)
@@ -368,6 +372,8 @@ class _BatchDims(NamedTuple):
 
 
 def _check_heads(width: int, heads: int, key_heads: int, head_width: int | None) -> None:
+    if width < 1:
+        raise RegardError(f"width must be 1 or more, but it is {width}")
     if heads < 1 or key_heads < 1:
         raise RegardError(
             f"heads and key_heads must be 1 or more, but they are {heads} and {key_heads}"
