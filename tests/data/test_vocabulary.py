@@ -77,3 +77,8 @@ def test_order_of_the_texts_does_not_matter(kind):
         train_tokenizer(TEXTS[::-1], kind, 300).to_dict()
         == train_tokenizer(TEXTS, kind, 300).to_dict()
     )
+
+
+def test_unknown_kind_is_refused_with_the_choices():
+    with pytest.raises(RegardError, match="no tokenizer is called 'word'. Did you mean 'words'"):
+        train_tokenizer(["the cat"], "word", 300)

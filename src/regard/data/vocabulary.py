@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import get_args
 
 from tokenizers import Regex, decoders, normalizers
 from tokenizers import Tokenizer as BPETokenizer
@@ -20,7 +21,7 @@ from regard.data.tokenizer import (
     TokenizerKind,
     add_prefix_space,
 )
-from regard.errors import RegardError
+from regard.errors import RegardError, unknown_name
 
 ANY_CHARACTER = Regex(r"(?m:.)")  # of Oniguruma: also line breaks
 
@@ -39,13 +40,16 @@ def train_tokenizer(
         The tokenizer.
 
     Raises:
-        RegardError: if `vocab_size` does not exceed the number of special tokens and bytes.
+        RegardError: if there is no such kind, or `vocab_size` does not exceed the number of special
+            tokens and bytes.
 
     Example:
         >>> tokenizer = train_tokenizer(["the cat", "the dog"], "words", vocab_size=300)
         >>> tokenizer.convert_ids_to_tokens(tokenizer.encode("the god"))
         [' the', ' ', 'g', 'o', 'd']
     """
+    if kind not in get_args(TokenizerKind):
+        raise unknown_name("tokenizer", kind, get_args(TokenizerKind))
     size = vocab_size - FIRST_PIECE
     if size < 1:
         raise RegardError(
