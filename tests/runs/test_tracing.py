@@ -4,6 +4,7 @@ import torch
 
 from regard.config import ModelConfig
 from regard.data import Tokenizers, WordSpans, train_tokenizer
+from regard.errors import RegardError
 from regard.models import Transformer, build
 from regard.runs import trace_translation
 from regard.trace import merge_subwords
@@ -118,3 +119,12 @@ def test_source_is_truncated_to_the_models_positions(model_and_tokenizers):
     whole = tokenizers.source.convert_ids_to_tokens(tokenizers.source.encode(SOURCE))
     assert len(whole) > 6
     assert list(trace.tokens["source"].pieces) == whole[:6]
+
+
+@pytest.mark.parametrize("token", [-1, 99_999])
+def test_token_beyond_the_vocabulary_is_refused(model_and_tokenizers, token):
+    model, tokenizers = model_and_tokenizers
+    size = len(tokenizers.target)
+    message = f"target must be token ids from 0 to {size - 1}, but one is {token}"
+    with pytest.raises(RegardError, match=message):
+        trace_translation(model, tokenizers, "a cat", [5, token])

@@ -51,7 +51,7 @@ def trace_translation(
     Returns:
         The trace, with log-probabilities of the target tokens and the end token.
     """
-    ids = tokenizers.target.encode(target) if isinstance(target, str) else list(target)
+    ids = _target_ids(tokenizers.target, target)
     text = tokenizers.target.decode(ids)
     source_ids = tokenizers.source.encode(source)[: model.max_length]
     log_probs, weights = _forced_pass(model, source_ids, ids)
@@ -97,7 +97,7 @@ def attribute_translation(
     Raises:
         RegardError: if there is no such method or token.
     """
-    ids = tokenizers.target.encode(target) if isinstance(target, str) else list(target)
+    ids = _target_ids(tokenizers.target, target)
     text = tokenizers.target.decode(ids)
     written_ids = torch.tensor([*ids, EOS], device=model.output_weight.device)
     if token is not None and not 0 <= token < len(written_ids):
@@ -127,6 +127,18 @@ def attribute_translation(
     )
     tokens = {n: replace(t, log_probs=None) for n, t in trace.tokens.items()}
     return replace(trace, tokens=tokens, title=f"{source} → {text}", model=name or trace.model)
+
+
+def _target_ids(tokenizer: Tokenizer, target: str | Sequence[int]) -> list[int]:
+    """Return the token ids of a target; raise unless given ids are of the vocabulary."""
+    if isinstance(target, str):
+        return tokenizer.encode(target)
+    for token in target:
+        if not 0 <= token < len(tokenizer):
+            raise RegardError(
+                f"target must be token ids from 0 to {len(tokenizer) - 1}, but one is {token}"
+            )
+    return list(target)
 
 
 @torch.inference_mode()
