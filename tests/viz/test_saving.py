@@ -38,3 +38,10 @@ def test_full_disk_keeps_the_old_file_and_leaves_no_other(tmp_path, monkeypatch,
     with pytest.raises(RegardError, match=f"cannot write .*{name}: no space left on the disk"):
         SAVE[name](new, tmp_path / name)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {name: before}
+
+
+def test_paths_may_be_strings(tmp_path):
+    trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
+    for name, save in SAVE.items():
+        save(trace, str(tmp_path / name))
+        assert (tmp_path / name).stat().st_size > 0

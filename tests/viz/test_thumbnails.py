@@ -53,3 +53,10 @@ def test_unknown_kind_is_an_error():
     trace = build_translation_trace("abc", "xyz", cross=[[FLAT]])
     with pytest.raises(RegardError, match="encodr"):
         render_all_heads(trace, "encodr")
+
+
+@pytest.mark.parametrize("vmax", [0, -1.0, float("nan")])
+def test_end_of_the_scale_must_be_above_zero(vmax):
+    trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
+    with pytest.raises(RegardError, match="vmax must be a number above 0"):
+        render_all_heads(trace, vmax=vmax)

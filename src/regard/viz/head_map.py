@@ -12,6 +12,7 @@ from regard.trace import Array
 from regard.viz.colour import contrast_colour
 from regard.viz.fonts import font_families
 from regard.viz.heatmap import add_axis_titles, new_figure, set_titles
+from regard.viz.matrix import check_vmax
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -155,9 +156,7 @@ def _largest(arrays: Sequence[Array]) -> float:
 
 def _scale(arrays: Sequence[Array], vmax: float | None) -> tuple[float, float]:
     """Return both ends of the colour scale."""
-    if vmax is not None and not 0 < vmax < np.inf:
-        raise RegardError(f"vmax must be a number above 0, but it is {vmax!r}; None chooses one")
-    end = _largest(arrays) if vmax is None else vmax
+    end = _largest(arrays) if vmax is None else check_vmax(vmax)
     return (-end if any((array < 0).any() for array in arrays) else 0.0), end
 
 

@@ -111,7 +111,9 @@ def plot_matrix(matrix: LabelledMatrix) -> "matplotlib.figure.Figure":
     return figure
 
 
-def save_figure(figure: "matplotlib.figure.Figure", path: Path, format: str | None = None) -> None:
+def save_figure(
+    figure: "matplotlib.figure.Figure", path: Path | str, format: str | None = None
+) -> None:
     """Write a figure to a file.
 
     Args:
@@ -131,6 +133,7 @@ def save_figure(figure: "matplotlib.figure.Figure", path: Path, format: str | No
     from matplotlib import rc_context
     from matplotlib.text import Text
 
+    path = Path(path)
     format = format or path.suffix[1:].lower() or "png"
     formats = figure.canvas.get_supported_filetypes()
     if format not in formats:

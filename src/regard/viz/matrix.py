@@ -89,14 +89,17 @@ def scale_end(matrix: Array, vmax: float | None = None) -> tuple[float, bool]:
         RegardError: if `vmax` is not above 0.
     """
     if vmax is not None:
-        if not 0 < vmax < math.inf:
-            raise RegardError(
-                f"vmax must be a number above 0, but it is {vmax!r}; None chooses one"
-            )
-        return vmax, False
+        return check_vmax(vmax), False
     largest = float(matrix.max(initial=0.0))
     is_normalised = 0 < largest < FULL_SCALE_FROM
     return (largest if is_normalised else 1.0), is_normalised
+
+
+def check_vmax(vmax: float) -> float:
+    """Return the end of a colour scale; raise unless it is a number above 0."""
+    if not 0 < vmax < math.inf:
+        raise RegardError(f"vmax must be a number above 0, but it is {vmax!r}; None chooses one")
+    return vmax
 
 
 def check_matrix(weights: Any) -> Array:

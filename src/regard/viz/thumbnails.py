@@ -7,6 +7,7 @@ from regard._support.text import escape_control
 from regard.trace import Array, Rows, Trace
 from regard.viz.colour import ColourDepth, colour_scale, resolve_depth, shade
 from regard.viz.half_blocks import draw_lines, max_pool
+from regard.viz.matrix import check_vmax
 from regard.viz.selected_head import axis_titles, caption, find_group, head_weights, resolve_head
 from regard.viz.text_layout import display_width, side_by_side
 
@@ -38,7 +39,7 @@ def render_all_heads(
         width: columns to fill; by default those of the terminal.
 
     Raises:
-        RegardError: if there is no such attention, or `rows` is neither.
+        RegardError: if there is no such attention, `rows` is neither, or `vmax` is not above 0.
 
     Example:
         >>> from regard.trace import build_translation_trace
@@ -53,7 +54,7 @@ def render_all_heads(
          0 [ .:-=+*x#@] 1
     """
     group, selected_layer, selected_head = resolve_head(trace, find_group(trace, kind).name)
-    depth, end = resolve_depth(colour), vmax or 1.0
+    depth, end = resolve_depth(colour), 1.0 if vmax is None else check_vmax(vmax)
     blocks = []
     for layer, attention_map in enumerate(group.maps):
         maps = []
