@@ -1,5 +1,6 @@
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -146,3 +147,28 @@ def test_names_of_options_replace_arguments_only_where_they_are_meant():
     typed = {"out", "seed", "sample"}
     for message in ("about seeds", "sampled without a seed", "data.seed=3 would work", "timeout=3"):
         assert name_options(message, options, typed) == message
+
+
+def test_interrupt_during_an_import_ends_the_process_without_a_traceback(tmp_path):
+    """The import of an extension module may swallow the exception, as torch's does."""
+    (tmp_path / "slow.py").write_text(
+        "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n[None for _ in range(10**6)]\n"
+    )
+    (tmp_path / "tool.py").write_text(
+        "import typer\n"
+        "from regard.cli.errors import OneLineErrorGroup\n"
+        "app = typer.Typer(cls=OneLineErrorGroup)\n"
+        "@app.callback()\ndef tool(): pass\n"
+        "@app.command()\ndef run():\n"
+        "    try:\n        import slow\n"
+        "    except KeyboardInterrupt:\n        raise RecursionError from None\n"
+        "app()\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "tool.py", "run"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")

@@ -5,12 +5,14 @@ Errors of the Python API name arguments and settings; here they are rewritten to
 
 import os
 import re
+import signal
 import sys
 from codecs import lookup
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from errno import EIO
 from io import TextIOWrapper
+from types import FrameType
 from typing import Any, TextIO
 
 import typer
@@ -28,7 +30,8 @@ class OneLineErrorGroup(TyperGroup):
         """Run the command line, with stdout and stderr able to encode any character."""
         for stream in (sys.stdout, sys.stderr):
             _escape_unencodable(stream)
-        return super().main(*arguments, **options)
+        with _exiting_if_interrupted_in_an_import():
+            return super().main(*arguments, **options)
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """Parse the arguments, or print help."""
@@ -102,6 +105,36 @@ def _escape_unencodable(stream: TextIO | None) -> None:
     escaped = stream.errors == "surrogateescape" and lookup(stream.encoding).name != "utf-8"
     if escaped or stream.errors == "strict":
         stream.reconfigure(errors="backslashreplace")
+
+
+@contextmanager
+def _exiting_if_interrupted_in_an_import() -> Iterator[None]:
+    """Let Ctrl-C end the process at once while a module is imported.
+
+    Extension modules may swallow the exception and stay half imported: torch does so with NumPy,
+    which then fails with a RecursionError. Nothing has begun that would have to be cleaned up.
+    """
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        caller = frame
+        while caller is not None:
+            if caller.f_code.co_filename.startswith("<frozen importlib"):
+                os._exit(128 + number)
+            caller = caller.f_back
+        raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield  # ignored, as in a background job, or handled by the caller
+        return
+    try:
+        signal.signal(signal.SIGINT, interrupt)
+    except ValueError:  # only the main thread may set handlers
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager
