@@ -95,6 +95,14 @@ def test_worker_that_cannot_start_is_reported_with_its_last_line(tmp_path, unche
     assert not torch.distributed.is_initialized()
 
 
+def test_interrupt_does_not_wait_for_workers_that_are_starting(tmp_path, unchecked, monkeypatch):
+    monkeypatch.setattr(launcher, "_START_WORKER", "import time; time.sleep(60)")
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), launcher.start_workers(tmp_path, 2):
+        raise KeyboardInterrupt
+    assert time.monotonic() - start < launcher.EXIT_TIMEOUT_SECONDS / 2
+
+
 @pytest.mark.train
 @pytest.mark.usefixtures("unchecked")
 class TestTwoProcesses:

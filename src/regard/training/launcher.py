@@ -87,6 +87,7 @@ class Workers:
 
     def __init__(self, run: Path, processes: int, folder: Path) -> None:
         self.world_size = processes
+        self.are_training = False  # until `join`, they have nothing to finish
         self._folder = folder
         self._workers: list[subprocess.Popen[bytes]] = []
         for rank in range(1, processes):
@@ -122,6 +123,7 @@ class Workers:
                 assert worker.stdin is not None and worker.stdout is not None
                 if not worker.stdout.readline():
                     raise LostProcessError
+            self.are_training = True
             for worker in self._workers:
                 assert worker.stdin is not None
                 with suppress(BrokenPipeError):  # the group notices
@@ -146,12 +148,14 @@ class Workers:
         return ""
 
     def close(self) -> None:
-        """Let the workers exit; kill those that do not."""
+        """Let the workers exit; kill those that do not, or that still import torch."""
         for worker in self._workers:
             assert worker.stdin is not None and worker.stdout is not None
             with suppress(BrokenPipeError):
                 worker.stdin.close()
         for worker in self._workers:
+            if not self.are_training:
+                worker.kill()
             try:
                 worker.wait(EXIT_TIMEOUT_SECONDS)
             except subprocess.TimeoutExpired:
