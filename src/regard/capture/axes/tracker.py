@@ -79,7 +79,8 @@ class AxisTracker:
             is_constant = first.is_constant and all(store.labels(x).is_constant for x in others)
         is_parameter = first is not None and first.is_parameter and call.name in KEEP_PARAMETERS
         is_simple = rule is None and weights is None and _keeps_axes(inputs[0], results)
-        if first and is_simple and not first.is_filled:
+        # constants, as embeddings of positions that were expanded to the batch, say least
+        if first and is_simple and not first.is_filled and first.is_constant == is_constant:
             if store.has_gathers:
                 share_gathers_of(store, inputs)
             store[results[0]] = Labels(first.axes, is_constant, is_parameter)
