@@ -484,3 +484,47 @@ def test_keys_before_the_first_query_are_refused_by_name(method):
         analysis.attribute(model, rows, lambda y: y[0, -1].sum(), method=method)
     trace = analysis.attribute(model, rows, lambda y: y[0, -1].sum(), method="integrated_gradients")
     assert trace.maps[0].shape[-1] == 4
+
+
+class ReadInPlace(nn.Module):
+    """A layer whose vectors are scaled in place, or read by a convolution over their positions."""
+
+    def __init__(self, style):
+        super().__init__()
+        torch.manual_seed(10)
+        self.style = style
+        self.embedding, self.convolution = nn.Embedding(9, 12), nn.Conv1d(12, 12, 3, stride=2)
+        self.layer = nn.TransformerEncoderLayer(12, 3, 16, batch_first=True)
+
+    def forward(self, x):
+        x = x if x.is_floating_point() else self.embedding(x)
+        if self.style == "convolution":
+            return self.layer(self.convolution(x).mT)
+        x *= 3.0
+        return self.layer(x)
+
+
+@pytest.mark.parametrize("method", ["gradient_x_input", "integrated_gradients", "chefer"])
+def test_model_may_change_what_it_reads_in_place(method):
+    model, ids = ReadInPlace("in place").eval(), torch.tensor([[1, 4, 2, 7]])
+    vectors = model.embedding(ids).detach()
+    of_ids, of_vectors = (
+        analysis.attribute(model, x, lambda states: states[0, 1, 2], method=method, steps=3)
+        for x in (ids, vectors.clone())
+    )
+    for ours, theirs in zip(of_ids.maps, of_vectors.maps, strict=True):
+        np.testing.assert_allclose(ours.weights, theirs.weights, atol=1e-6)
+
+
+def test_positions_of_what_a_convolution_reads_are_its_last_axis():
+    model, x = ReadInPlace("convolution").eval(), torch.randn(2, 12, 9)
+
+    def target(states):
+        return states[1, 0, 2]
+
+    trace = analysis.attribute(model, x, target, method="gradient_x_input", batch_index=1)
+    x.requires_grad_()
+    (gradient,) = torch.autograd.grad(target(model(x)), x)
+    expected = (gradient * x).sum(1)[1].detach()
+    np.testing.assert_allclose(signed(trace)[0], expected, atol=1e-5)
+    assert expected.abs().max() > 1e-2
