@@ -1,17 +1,27 @@
 import os
-from io import BytesIO
+from io import BytesIO, TextIOWrapper
 from threading import Timer
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.cli.translate import read_available_lines
+from regard.cli.translate import open_stdin, read_available_lines
 from regard.errors import RegardError
 
 
 def lines_of(data, read_bytes=1 << 16):
     return [line for block in read_available_lines(BytesIO(data), read_bytes) for line in block]
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_hint_is_printed_if_stdin_is_a_terminal(monkeypatch, capsys, is_terminal):
+    stdin = TextIOWrapper(BytesIO(b"a cat\n"))
+    monkeypatch.setattr(stdin, "isatty", lambda: is_terminal, raising=False)
+    monkeypatch.setattr("sys.stdin", stdin)
+    assert list(read_available_lines(open_stdin())) == [["a cat"]]
+    out, err = capsys.readouterr()
+    assert out == "" and ("one sentence per line" in err) == is_terminal
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\n\r", codec="utf-8"))), st.booleans())

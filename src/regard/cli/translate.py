@@ -155,9 +155,12 @@ def translate_blocks(
 
 
 def open_stdin() -> IO[bytes]:
-    """Return the binary stdin; raise if it is closed."""
+    """Return the binary stdin; raise if it is closed. Say what is awaited at a terminal."""
     if sys.stdin is None:
         raise RegardError("there are no sentences to translate, and stdin is closed")
+    if sys.stdin.isatty():
+        end = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"
+        echo_to_stderr(f"type one sentence per line; {end} the input")
     return sys.stdin.buffer
 
 
