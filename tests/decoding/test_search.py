@@ -3,6 +3,7 @@
 import itertools
 import sys
 
+import numpy as np
 import pytest
 import torch
 
@@ -26,7 +27,7 @@ from regard.decoding import (
     sample,
 )
 from regard.decoding.topk import grouped_topk
-from regard.models import build_language_model
+from regard.models import build, build_language_model
 
 VOCAB_SIZE = 9
 LM_CONFIG = ModelConfig(width=12, layers=1, heads=3, ffn_width=8)
@@ -335,3 +336,10 @@ def test_should_stop_that_stays_false_changes_nothing(tiny_model, search):
         arguments["sampling"] = SamplingConfig(seed=1)
     plain = search(model, source, lengths, **arguments)
     assert search(model, source, lengths, should_stop=lambda: False, **arguments) == plain
+
+
+@pytest.mark.parametrize("source", [[[4, 5]], np.array([[4, 5]]), None])
+def test_source_that_is_no_tensor_is_a_type_error(source):
+    model = build(ModelConfig(width=8, layers=1, heads=2), 20).eval()
+    with pytest.raises(TypeError, match="source must be a tensor of token ids or a DecoderState"):
+        beam_search(model, source)

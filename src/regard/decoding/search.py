@@ -12,7 +12,7 @@ from regard.data import BOS, EOS, PAD
 from regard.decoding.hypothesis import DEFAULT_LIMITS, DecodingCancelled, Hypothesis, LengthLimits
 from regard.decoding.prefix import AllowedTokens
 from regard.decoding.topk import Candidates, grouped_topk
-from regard.errors import RegardError
+from regard.errors import RegardError, wrong_type
 from regard.models import DecoderModel, DecoderState, Seq2SeqModel
 
 ROWS_PER_CHUNK = 128  # beams whose logits are computed at a time: fills the kernels, little memory
@@ -314,6 +314,8 @@ def initial_state(
     if should_stop is not None and should_stop():
         raise DecodingCancelled
     if not isinstance(source, Tensor):
+        if not isinstance(source, DecoderState):
+            raise wrong_type("source", "a tensor of token ids or a DecoderState", source)
         if lengths is not None:
             raise TypeError("lengths must be None when a search starts from a state")
         return source
