@@ -230,3 +230,11 @@ def test_trace_is_represented_in_one_short_line():
     cross = [random_weights(3, 5, 7)] * 2
     trace = build_translation_trace(pieces(7), pieces(5), cross=cross, title="a → b", model="run")
     assert repr(trace) == "<Trace 'a → b' of run: 2 cross maps; tokens: 7 source, 5 target>"
+
+
+def test_layers_of_an_unknown_kind_are_refused():
+    """They would be none at all, as of a trace without such attention."""
+    trace = build_translation_trace(["a"], ["x"], encoder=[[[[1.0]]]])
+    assert len(trace.layers("self")) == 1 and trace.layers("cross") == ()
+    with pytest.raises(RegardError, match="no kind of attention is called 'encoder'. Choose from"):
+        trace.layers("encoder")

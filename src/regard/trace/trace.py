@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from regard._support import text
-from regard.errors import RegardError
+from regard.errors import RegardError, unknown_name
 from regard.trace import value_checks
-from regard.trace.attention_map import AttentionMap, Kind, TokenList
+from regard.trace.attention_map import KINDS, AttentionMap, Kind, TokenList
 from regard.trace.image import PatchImage, check_images
 
 if TYPE_CHECKING:
@@ -81,6 +81,9 @@ class Trace:
         Returns:
             The maps, one for each layer.
 
+        Raises:
+            RegardError: if there is no such kind.
+
         Example:
             >>> from regard.trace import build_translation_trace
             >>> eye = [[[1.0, 0.0], [0.0, 1.0]]]
@@ -88,6 +91,8 @@ class Trace:
             >>> [layer.name for layer in trace.layers("cross")]
             ['cross.0', 'cross.1']
         """
+        if kind not in KINDS:  # an encoder's attention is of the kind "self"
+            raise unknown_name("kind of attention", kind, KINDS)
         return tuple(m for m in self.maps if m.kind == kind and queries in (None, m.queries))
 
     def row_tokens(self, attention_map: AttentionMap, rows: Rows = "output") -> TokenList:
