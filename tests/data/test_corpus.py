@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data import Corpus, Pair, find_words, read_pairs
+from regard.data import Corpus, Pair, check_corpus, find_words, read_pairs
 from regard.data.corpus import read_lines
 from regard.errors import RegardError
 
@@ -271,3 +271,14 @@ def test_pipe_is_refused_because_it_cannot_be_read_twice(tmp_path):
     os.mkfifo(pipe)
     with pytest.raises(RegardError, match="pipe must be a file, because it is read several times"):
         Corpus.from_files([pipe])
+
+
+def test_paths_may_be_strings_and_one_needs_no_list(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("a\tx\nb\ty\n", encoding="utf-8")
+    expected = list(read_pairs([path]))
+    for paths in (path, str(path), [str(path)]):
+        assert list(read_pairs(paths)) == expected
+        assert list(Corpus.from_files(paths).read()) == expected
+        assert list(check_corpus(paths)) == list(check_corpus([path]))
+        assert list(check_corpus(paths, paths)) == list(check_corpus([path], [path]))

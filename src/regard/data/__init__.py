@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.data.bpe_dropout import BPEDropout, PairBPEDropout
 from regard.data.checks import check_corpus, input_warnings
-from regard.data.corpus import Corpus, Pair, pair_lines, read_lines, read_pairs
+from regard.data.corpus import Corpus, FilePath, Pair, pair_lines, read_lines, read_pairs
 from regard.data.dataset import EncodedPairs, encode_pairs, is_plausible, rejection_reason
 from regard.data.spans import Span, WordSpans, find_words, overlapping, whitespace_spans
 from regard.data.special_tokens import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
@@ -47,6 +47,7 @@ __all__ = [
     "Batch",
     "Corpus",
     "EncodedPairs",
+    "FilePath",
     "Indices",
     "Pair",
     "PairBPEDropout",

@@ -6,12 +6,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from itertools import accumulate
-from pathlib import Path
 
 from regard._support.progress import track
 from regard._support.text import count
 from regard.config import DataConfig
-from regard.data.corpus import Pair, check_rereadable, describe_ignored_columns, read_pairs
+from regard.data.corpus import (
+    FilePath,
+    Pair,
+    check_rereadable,
+    describe_ignored_columns,
+    read_pairs,
+    to_paths,
+)
 from regard.data.dataset import rejection_reason
 from regard.data.tokenizer import Tokenizer
 
@@ -49,7 +55,9 @@ class _Count:
         return f"line {', '.join(map(str, self.lines))}{more}"
 
 
-def check_corpus(paths: Sequence[Path], test: Sequence[Path] | None = None) -> Iterator[str]:
+def check_corpus(
+    paths: FilePath | Sequence[FilePath], test: FilePath | Sequence[FilePath] | None = None
+) -> Iterator[str]:
     """Read a corpus once and yield a report, line by line.
 
     The report has the number of pairs, median and maximal lengths, scripts, oddities with the
@@ -62,7 +70,8 @@ def check_corpus(paths: Sequence[Path], test: Sequence[Path] | None = None) -> I
     Raises:
         RegardError: if a file cannot be read.
     """
-    for path in (*paths, *(test or ())):
+    paths, test = to_paths(paths), to_paths(test or ())
+    for path in (*paths, *test):
         check_rereadable(path)
     findings: dict[str, _Count] = {}
     known_pairs: set[bytes] = set()

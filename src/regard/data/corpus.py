@@ -14,6 +14,9 @@ from regard.errors import RegardError
 
 SAMPLE_LINES = 1000  # in which further columns are looked for
 
+FilePath = str | os.PathLike[str]
+"""The path of a file, as text or as a `Path`."""
+
 Links = tuple[tuple[Span, Span], ...]
 """Aligned parts of a source and its target, as character spans."""
 
@@ -55,7 +58,9 @@ class Corpus:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def from_files(cls, paths: Sequence[Path], alignments: Path | None = None) -> "Corpus":
+    def from_files(
+        cls, paths: FilePath | Sequence[FilePath], alignments: FilePath | None = None
+    ) -> "Corpus":
         """Return a corpus that is read from files each time.
 
         Args:
@@ -65,7 +70,8 @@ class Corpus:
         Raises:
             RegardError: if a file can be read only once, such as a pipe.
         """
-        inputs = [*paths, *([alignments] if alignments else [])]
+        paths = to_paths(paths)
+        inputs = [*paths, *([Path(alignments)] if alignments else [])]
         for path in inputs:
             check_rereadable(path)
         names = tuple(os.fsencode(path).decode(errors="replace") for path in inputs)
@@ -95,7 +101,15 @@ class Corpus:
         return cls((name,), lambda: iter(pairs), dataset)
 
 
-def read_pairs(paths: Sequence[Path], alignments: Path | None = None) -> Iterator[Pair]:
+def to_paths(paths: FilePath | Sequence[FilePath]) -> list[Path]:
+    """Return the path of one file, or those of several, as a list."""
+    several = [paths] if isinstance(paths, str | os.PathLike) else paths
+    return [Path(path) for path in several]
+
+
+def read_pairs(
+    paths: FilePath | Sequence[FilePath], alignments: FilePath | None = None
+) -> Iterator[Pair]:
     """Return an iterator over the pairs of one TSV file or of two parallel files.
 
     Args:
@@ -109,11 +123,11 @@ def read_pairs(paths: Sequence[Path], alignments: Path | None = None) -> Iterato
 
     Example:
         >>> from pathlib import Path
-        >>> path = Path("pairs.tsv")
-        >>> size = path.write_text("the cat\\tle chat\\n", encoding="utf-8")
-        >>> [(pair.source, pair.target) for pair in read_pairs([path])]
+        >>> size = Path("pairs.tsv").write_text("the cat\\tle chat\\n", encoding="utf-8")
+        >>> [(pair.source, pair.target) for pair in read_pairs("pairs.tsv")]
         [('the cat', 'le chat')]
     """
+    paths = to_paths(paths)
     if len(paths) not in (1, 2):
         raise RegardError(
             f"pairs must be one TSV file or two parallel files, but {len(paths)} files are given"
@@ -123,7 +137,7 @@ def read_pairs(paths: Sequence[Path], alignments: Path | None = None) -> Iterato
             f"parallel files must be two files, but both are {paths[1]}; give a TSV file once"
         )
     pairs = _read_tsv(paths[0]) if len(paths) == 1 else _read_parallel(paths[0], paths[1])
-    return pairs if alignments is None else _add_links(pairs, paths, alignments)
+    return pairs if alignments is None else _add_links(pairs, paths, Path(alignments))
 
 
 def pair_lines(

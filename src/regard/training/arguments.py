@@ -11,13 +11,12 @@ from typing import Any
 from regard import presets
 from regard._support.files import wrap_os_errors
 from regard.config import RunConfig
-from regard.data import Corpus, Pair
+from regard.data import Corpus, FilePath, Pair
 from regard.errors import RegardError, wrong_type
 from regard.training.callbacks import Callback
 
 ALIGNMENT_LOSS_WEIGHT = 0.05  # of guided alignment, when a file of alignments is given
 
-FilePath = str | os.PathLike[str]
 CorpusLike = Corpus | FilePath | Iterable[FilePath] | Iterable[Sequence[str]] | Iterable[Pair]
 """A TSV file, two parallel files, sentence pairs, or a `Corpus`."""
 

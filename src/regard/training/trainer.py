@@ -15,7 +15,7 @@ from regard._support.progress import echo_to_stderr, format_duration
 from regard._support.resources import keep_freed_memory
 from regard._support.text import count
 from regard.config import RunConfig
-from regard.data import Corpus
+from regard.data import Corpus, FilePath
 from regard.evaluation import bleu, is_chinese
 from regard.models import Embedding, build
 from regard.runs import Run, RunFolder, load, parameters
@@ -26,7 +26,6 @@ from regard.training.agreement import (
 )
 from regard.training.arguments import (
     CorpusLike,
-    FilePath,
     SettingsLike,
     check_callbacks,
     collect_settings,
