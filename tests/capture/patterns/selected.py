@@ -232,7 +232,7 @@ class CoordinatesToo(Attention):
         )
         attn = (q @ k.mT * self.scale).softmax(dim=-1)
         shifts = coordinates.unsqueeze(2) - coordinates.unsqueeze(1)
-        self.note(attn.mean(1), "b q k -> b q 1 1 k")
+        self.note(attn.mean(1), "b q k -> b 1 q k")
         self.note(attn)
         moved = (attn.mean(1).unsqueeze(-1) * shifts).sum(dim=2)
         return moved, self.to_out((attn @ v).transpose(1, 2).flatten(2))

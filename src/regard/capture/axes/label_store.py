@@ -88,6 +88,9 @@ def _axes_of_input(tensor: Tensor) -> Axes:
             factor.origin.is_images = n == 0 and tensor.ndim > 3
             is_last, is_channel = n == tensor.ndim - 1 > 1, n == 1 and tensor.ndim > 3
             factor.origin.may_be_feature = is_last or is_channel
+    candidates = [f.origin for axis in axes for f in axis if f.origin.may_be_feature]
+    for origin in candidates:
+        origin.others = tuple(x for x in candidates if x is not origin)
     return axes
 
 

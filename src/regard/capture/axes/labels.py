@@ -30,6 +30,7 @@ class Origin:
         is_inner: such an axis of an image or the like, of a single item.
         is_images: the first axis of images or the like, of which a video has several.
         may_be_feature: such an axis where features are: the last one, or the second of an image.
+        others: the other axes of that input that may be features.
         maker: id of the parameter that made it, if it is a projection by one.
         is_flat: the first axis of a matrix, as of the tokens of all texts of a batch.
         table: for a rolled axis, the index of each element in the origin `root`.
@@ -40,7 +41,17 @@ class Origin:
     __slots__ = (
         *("_other_root", "gathers", "has_branches", "is_attended", "is_broadcast", "is_compared"),
         *("is_feature", "is_flat", "is_images", "is_inner", "is_input", "is_leading"),
-        *("is_projected", "is_stack", "maker", "may_be_feature", "parts", "side", "size", "table"),
+        *(
+            "is_projected",
+            "is_stack",
+            "maker",
+            "may_be_feature",
+            "others",
+            "parts",
+            "side",
+            "size",
+            "table",
+        ),
     )
 
     def __init__(
@@ -58,6 +69,7 @@ class Origin:
         self.is_attended = self.is_compared = self.is_flat = self.is_leading = False
         self.is_input = self.is_inner = self.is_images = self.has_branches = False
         self.may_be_feature = False
+        self.others: tuple[Origin, ...] = ()
         self.maker: int | None = None
         # no reference to itself, so that it is freed with its last axis, not by the collector
         self._other_root = None if root is None else root.root

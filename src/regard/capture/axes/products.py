@@ -55,7 +55,9 @@ def _mark_features(axis: Axis) -> None:
     for factor in axis:
         origin = factor.origin
         if origin.may_be_feature and factor.size == origin.size:
-            origin.is_feature, origin.may_be_feature = True, False
+            origin.is_feature = True
+            for other in (origin, *origin.others):
+                other.may_be_feature = False
 
 
 def multiply(call: LabelledCall) -> AxesOfResults | None:

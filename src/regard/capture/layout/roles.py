@@ -152,6 +152,11 @@ def _first_role(
 def _settle_compared(pieces: list[Piece]) -> None:
     """Assign other rows to the batch, where it is known which rows were compared."""
     rows = [p for p in pieces if p.role == "query" and p.factor]
+    sides = {p.factor.origin.side for p in pieces if p.role == "key" and p.factor} - {0}
+    for piece in pieces:  # values of their own for each pair, as relative positions
+        origin = piece.factor.origin if piece.role == "batch" and piece.factor else None
+        if not rows and origin is not None and origin.is_compared and {origin.side} != sides:
+            piece.role = "query" if sides else piece.role
     if any(p.factor.origin.is_compared for p in rows if p.factor):
         for piece in rows:
             if piece.factor and not piece.factor.origin.is_compared:
@@ -199,7 +204,10 @@ def _settle_shared(pieces: list[Piece], known: bool) -> list[str]:
             piece.role = "head"
         elif piece.role == "batch" and piece.letter in letters[2:]:
             piece.role = "window"
-    return ["head", "window"] if len(letters) > 2 else []
+    if len(letters) > 2:
+        return ["batch", "head", "window"]
+    is_stack = any(p.factor.origin.is_stack for p in unknown if p.factor)
+    return [] if is_stack else ["batch", "head"]
 
 
 def _settle_batch(pieces: list[Piece], videos: set[Origin]) -> list[str]:
@@ -253,6 +261,8 @@ def values_layout(term: Letters, axes: Axes, tensor: Tensor, weights: Layout) ->
 
 def arrange_values(tensor: Tensor, layout: Layout, weights: Layout) -> Tensor | None:
     """Return values (batch · window, key head, key, width); None if they do not fit."""
+    if any(piece.role == "query" for piece in layout.pieces):
+        return None  # each query has values of its own
     arranged = layout.arrange(tensor, (*ROLES[:3], "key", "value"))
     heads = [piece.letter for piece in weights.pieces if piece.role == "head" and piece.factor]
     own = {piece.letter for piece in layout.pieces if piece.factor}

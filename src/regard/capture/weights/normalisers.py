@@ -19,12 +19,13 @@ MASKED_BELOW = -9e3  # scores below are masked: some models add no more than -10
 SOFTMAX = {"softmax", "special_softmax", "softmin", "gumbel_softmax", "_masked_softmax"}
 SOFTMAX |= {"_sparse_softmax"}
 NORMALISERS = {"exp", "sigmoid", "relu", "clamp", "clamp_min", "square", "softplus", "elu"}
-NORMALISERS |= {"hardsigmoid", "relu6", "threshold", "special_expit", "expm1"}
+NORMALISERS |= {"hardsigmoid", "relu6", "threshold", "special_expit", "expm1", "erf"}
 SUMS = {"sum", "cumsum", "logsumexp", *SCATTER_SUMS}
 _OVER_SUM = {"pow", "abs"}  # normalisers only if their results are divided by a sum
 # functions that leave exponentials what they are
 _SAME_ELEMENTS = {"view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "transpose"}
 _SAME_ELEMENTS |= {"permute", "t", "contiguous", "clone", "to", "float", "type_as", "double"}
+_MASKS = {"mul", "masked_fill", "where"}
 MAY_START = {"log_softmax", "logsumexp", "sub", "exp", "div", *SUMS, *NORMALISERS, *_OVER_SUM}
 
 Handler = Callable[[FunctionCall], bool]  # returns whether it applied to a call
@@ -92,13 +93,14 @@ class NormaliserTracker:
 
     def may_concern(self, name: str) -> bool:
         """Return whether a function may start weights, or continue what they are made of."""
-        is_followed = name in _SAME_ELEMENTS and bool(self._exponentials)
+        is_followed = bool(self._exponentials) and (name in _SAME_ELEMENTS or name in _MASKS)
         return name in MAY_START or is_followed or bool(self._store.sums)
 
     def _make_handlers(self) -> dict[str, tuple[Handler, ...]]:
         """Return what to try for each function, until one applies."""
         handlers: dict[str, tuple[Handler, ...]] = {
             **dict.fromkeys(_SAME_ELEMENTS, (self._keep_exponentials,)),
+            **dict.fromkeys(_MASKS, (self._keep_masked,)),
             **dict.fromkeys(SUMS, (self._sum_exponentials,)),
             **dict.fromkeys(NORMALISERS, (self._start_at_product,)),
             **dict.fromkeys(_OVER_SUM, (self._note_powers,)),
@@ -115,7 +117,18 @@ class NormaliserTracker:
         known = self._exponentials.get(call.inputs[0])
         if known is not None:
             self._exponentials[call.out] = known
-        return known is not None
+        return False  # they may be sums as well
+
+    def _keep_masked(self, call: FunctionCall) -> bool:
+        """Follow exponentials through masks and other factors that are not negative."""
+        found = [(x, self._exponentials[x]) for x in call.inputs if x in self._exponentials]
+        if len(found) != 1 or found[0][0].shape != call.out.shape:
+            return False
+        factors = [x for x in call.inputs if x is not found[0][0]] if call.name == "mul" else []
+        is_mask = all(not x.is_meta and bool((x >= 0).all()) for x in factors)
+        if is_mask:
+            self._exponentials[call.out] = found[0][1]
+        return is_mask
 
     def _note_log_softmax(self, call: FunctionCall) -> bool:
         self._log_weights[call.out] = "softmax", call.argument("dim", 1, -1)
@@ -164,6 +177,8 @@ class NormaliserTracker:
         if known:
             roots = frozenset(x.number for x in known)
             self._store.sums[call.out] = WeightSum(roots, summed_origins(call, self._axes))
+        if len(known) == 1 and call.name == "sum":  # of a mixture, each of which is not normalised
+            self._exponentials[call.out] = known[0]
         return bool(known)
 
     def _start_at_product(self, call: FunctionCall) -> bool:

@@ -7,10 +7,11 @@ from typing import Any, Literal
 from torch import Tensor
 
 from regard.capture.axes import Axis, AxisTracker, origins_of
-from regard.capture.functions import Equation
+from regard.capture.functions import Equation, FunctionCall, TensorMap
+from regard.capture.weights.normalisers import NORMALISERS
 from regard.capture.weights.tracked import TrackedWeights, WeightStore
 
-ProductKind = Literal["other", "mixing", "elementwise", "sum", "values"]
+ProductKind = Literal["other", "mixing", "matrix", "elementwise", "sum", "values"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +19,9 @@ class ProductReading:
     """The roles of the operands of a product.
 
     Attributes:
-        kind: "mixing" of heads or of layers leaves weights what they are, an "elementwise" product
-            is yet to be summed, a "sum" is one of the weights alone, and "values" are summed.
+        kind: "mixing" of heads or of layers leaves weights what they are, a "matrix" is made of
+            weights, as an approximate inverse, an "elementwise" product is yet to be summed, a
+            "sum" is one of the weights alone, and "values" are summed.
         own: index of the weights among the operands.
         values: index of the values among the operands.
     """
@@ -34,6 +36,22 @@ class ProductReader:
 
     def __init__(self, store: WeightStore, axes: AxisTracker) -> None:
         self._store, self._axes = store, axes
+        self._matrices = TensorMap[bool]()
+
+    def __bool__(self) -> bool:
+        return bool(self._matrices)
+
+    def mark_matrix(self, tensor: Tensor) -> None:
+        """Note a product of weights with each other that is no weights."""
+        self._matrices[tensor] = True
+
+    def follow(self, call: FunctionCall) -> None:
+        """Follow what is computed of such products alone."""
+        if all(x in self._matrices or self._axes.is_constant(x) for x in call.inputs) and any(
+            x in self._matrices for x in call.inputs
+        ):
+            for result in call.results:
+                self._matrices[result] = True
 
     def read(self, equation: Equation, weights: Tensor) -> ProductReading:
         """Return what a product does with weights."""
@@ -53,6 +71,8 @@ class ProductReader:
             return ProductReading("sum", own)
         if not with_keys:
             return ProductReading("elementwise", own)
+        if any(map(self._is_of_weights, others)):
+            return ProductReading("matrix", own)
         computed = (n for n in with_keys if not self._axes.is_constant(equation.operands[n]))
         return ProductReading("values", own, next(computed, with_keys[0]))
 
@@ -80,7 +100,16 @@ class ProductReader:
         axes = dict(zip(equation.terms[other], self._axes.axes(tensor), strict=True))
         left = origins_of(axes[x] for x in equation.terms[other] if x in equation.result)
         normalised = self._store.tracked[tensor].normalised
-        return bool(normalised) and left >= normalised
+        return self._is_of_weights(tensor) and bool(normalised) and left >= normalised
+
+    def _is_of_weights(self, tensor: Tensor) -> bool:
+        """Return whether a tensor is made of weights over positions."""
+        tracked = self._store.tracked.get(tensor)
+        if tracked is None:
+            return tensor in self._matrices
+        roots = [self._store.roots[number] for number in tracked.roots]
+        is_activation = tracked.normaliser in NORMALISERS
+        return not is_activation and not any(root.is_feature for root in roots)
 
     def _is_of_ones(self, tensor: Tensor) -> bool:
         """Return whether a tensor is a constant that adds up what it multiplies."""

@@ -167,9 +167,11 @@ class WeightTracker:
         """Follow what may become weights, or show that weights were no attention."""
         self._retract_pools(call)
         self._pending.follow(call)
-        self._note_exponentials(call)
+        if self._products:
+            self._products.follow(call)
         if self._normalisers.may_concern(call.name):
             self._normalisers.update(call)
+        self._note_exponentials(call)
 
     def _retract_pools(self, call: FunctionCall, queries: Tensor | None = None) -> None:
         """Retract the pools of features that a call multiplies: they are linear attention.
@@ -213,6 +215,8 @@ class WeightTracker:
         reading = self._products.read(equation, call.inputs[position])
         if reading.kind == "mixing":
             self._propagation.propagate(call.renamed("matmul"), position)
+        elif reading.kind == "matrix":
+            self._products.mark_matrix(call.out)
         elif reading.kind == "elementwise":
             self._pending.add_equation(call, equation, reading.own, position)
         elif reading.kind == "sum":
@@ -261,8 +265,11 @@ class WeightTracker:
 
     def _note_exponentials(self, call: FunctionCall) -> None:
         """Note a product of exponentials, which are weights if their sum divides it."""
-        for n, tensor in enumerate(call.inputs if self._normalisers else ()):
-            known = self._normalisers.exponential(tensor)
+        exponential = self._normalisers.exponential
+        if not self._normalisers or any(map(exponential, call.results)):
+            return  # still exponentials, with a mask
+        for n, tensor in enumerate(call.inputs):
+            known = exponential(tensor)
             if known is not None and (call.name == "mul" or call.equation() is not None):
                 self._late.add(call, n, frozenset([known.number]), is_matched=False)
                 return
