@@ -95,6 +95,36 @@ class SortedChunks(FusedAttention):
         return self.to_out(out.transpose(1, 2).flatten(2))
 
 
+@pattern(
+    sizes=EIGHT_TOKENS,
+    probe=None,
+    values_not_found=("RoundsOfSortedChunks",),
+    not_attention=("RoundsOfSortedChunks",),
+)
+class RoundsOfSortedChunks(SortedChunks):
+    """Reformer: rounds of hashes, whose contexts are put back in order and rescaled."""
+
+    def forward(self, x):
+        contexts, sums = zip(*(self.round(x, sign) for sign in (1, -1)), strict=True)
+        context, sums = torch.stack(contexts, dim=1), torch.stack(sums, dim=1)
+        shares = torch.exp(sums - torch.logsumexp(sums, dim=1, keepdim=True))
+        out = torch.sum(context * shares, dim=1)
+        return self.to_out(out.transpose(1, 2).flatten(2))
+
+    def round(self, x, sign):
+        q, k, v = (
+            t.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for t in self.to_qkv(x).chunk(3, dim=-1)
+        )
+        order = (sign * (q @ self.rotation)).argsort(dim=-1)[..., None]
+        q, k, v = (t.gather(2, order.expand_as(t)).unflatten(2, (-1, 4)) for t in (q, k, v))
+        scores = q @ k.mT * self.scale
+        sums = torch.logsumexp(scores, dim=-1, keepdim=True)
+        context = (torch.exp(scores - sums) @ v).flatten(2, 3)
+        before = order.argsort(dim=2)
+        return context.gather(2, before.expand_as(context)), sums.flatten(2, 3).gather(2, before)
+
+
 @pattern("self", "self", inputs=image, probe=None, sums_to_one=False)
 class RowsAndColumns(Bare):
     """Criss-cross attention: one softmax over a pixel's row and column, split between them."""

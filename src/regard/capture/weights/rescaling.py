@@ -10,18 +10,11 @@ from regard.capture.axes import AxisTracker
 from regard.capture.functions import PRODUCTS, FunctionCall, TensorMap
 
 # functions that leave the elements of contexts what they are
-_SAME_ELEMENTS = {"view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "transpose"}
-_SAME_ELEMENTS |= {
-    "permute",
-    "contiguous",
-    "clone",
-    "to",
-    "float",
-    "type_as",
-    "movedim",
-    "swapaxes",
+_SAME_ELEMENTS = {
+    *("view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "transpose", "permute"),
+    *("contiguous", "clone", "to", "float", "type_as", "movedim", "swapaxes", "stack", "cat"),
+    *("getitem", "unbind", "chunk", "split", "select", "gather", "index_select", "take_along_dim"),
 }
-_SAME_ELEMENTS |= {"stack", "cat", "getitem", "unbind", "chunk", "split", "select"}
 
 
 class RescaledContexts:
@@ -57,4 +50,5 @@ class RescaledContexts:
         """Return whether a function combines factors with each other, or with constants."""
         if not self._factors or all(x not in self._factors for x in call.inputs):
             return False
-        return all(x in self._factors or self._axes.is_constant(x) for x in call.inputs)
+        inputs = [x for x in call.inputs if x.is_floating_point()]  # others are indices
+        return all(x in self._factors or self._axes.is_constant(x) for x in inputs)
