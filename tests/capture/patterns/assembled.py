@@ -17,6 +17,10 @@ def image(sizes: Sizes) -> tuple[Tensor, ...]:
     return (torch.randn(sizes.batch, 6, 4, sizes.width),)
 
 
+def video(sizes: Sizes) -> tuple[Tensor, ...]:
+    return (torch.randn(sizes.batch, 4, sizes.queries, sizes.width),)
+
+
 def one_vector(sizes: Sizes) -> tuple[Tensor, ...]:
     return (torch.randn(sizes.batch, sizes.queries, sizes.width), torch.randn(sizes.batch, 10))
 
@@ -141,6 +145,24 @@ class KeysOfFeatures(Attention):
         attn = (q @ k.transpose(-1, -2) * self.scale).softmax(dim=-1)
         self.note(attn)
         return self.to_out(rearrange(attn @ v, "b h n d -> b n (h d)"))
+
+
+@pattern("self", inputs=video, probe=None)
+class ClassTokensOfFrames(FusedAttention):
+    """TimeSformer: class tokens of the first frames come first, and pixels attend over frames."""
+
+    def forward(self, x):
+        batch, frames, pixels, _ = x.shape
+        rows = x.flatten(0, 1)
+        tokens = rearrange(rows, "(b f) n d -> b (n f) d", b=batch)
+        tokens = torch.cat([rows[:batch, :1], tokens], dim=1)
+        q, k, v = (
+            rearrange(t, "b (n f) (h d) -> (b n) h f d", f=frames, h=self.heads)
+            for t in self.to_qkv(tokens[:, 1:]).chunk(3, dim=-1)
+        )
+        attn = (q @ k.mT * self.scale).softmax(dim=-1)
+        self.note(attn, "(b w) h q k -> b w h q k", w=pixels)
+        return self.to_out(rearrange(attn @ v, "(b n) h f d -> b (n f) (h d)", n=pixels))
 
 
 class AlignmentAttention(Bare):

@@ -81,8 +81,9 @@ def _joined(labelled: LabelledCall) -> Axes | None:
         new = _stack_axis(parts)
     else:
         new = joined_axis([axes[dim] for axes in parts], out.shape[dim])
-    axes = parts[0]
-    for other in parts[1:]:
+    by_size = sorted(range(len(parts)), key=lambda n: -inputs[n].numel())
+    axes, *others = (parts[n] for n in by_size)  # that of the text rather than of a class token
+    for other in others:
         pairs = zip(axes, other, strict=True)
         axes = tuple(shared_axis(known, axis, other) for known, axis in pairs)
     if split is not None:
