@@ -173,6 +173,11 @@ def test_malformed_assignment_is_quoted_in_the_error(assignment):
         parse_assignment(assignment)
 
 
+def test_assignment_without_a_section_suggests_it():
+    with pytest.raises(RegardError, match=r"is 'layers=3'\. Did you mean 'model\.layers=3'\?$"):
+        parse_assignment("layers=3")
+
+
 settings = st.builds(
     RunConfig,
     data=st.builds(DataConfig, vocab_size=st.integers(1, 10**7), max_length_ratio=st.floats(1)),

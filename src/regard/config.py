@@ -289,12 +289,11 @@ class RunConfig:
     def _unknown_section(self, name: object) -> RegardError:
         """Return the error for a section that does not exist; it may be a setting without one."""
         key = str(name).rpartition(".")[2]
-        for section in fields(self):
-            if key in (one.name for one in fields(getattr(self, section.name))):
-                return RegardError(
-                    f"the setting {key} must be in its section: under [{section.name}] in a file, "
-                    f"{{{section.name!r}: {{{key!r}: ...}}}} in Python"
-                )
+        if section := _section_of(key):
+            return RegardError(
+                f"the setting {key} must be in its section: under [{section}] in a file, "
+                f"{{{section!r}: {{{key!r}: ...}}}} in Python"
+            )
         return unknown_name("section", name, [one.name for one in fields(self)])
 
     def to_dict(self) -> dict[str, Any]:
@@ -313,12 +312,24 @@ def parse_assignment(assignment: str) -> dict[str, Any]:
     name, equals, text = assignment.partition("=")
     section, dot, key = name.strip().partition(".")
     if not (equals and dot and section and key):
-        raise RegardError(f"a setting must be section.key=value, but it is {shorten(assignment)}")
+        known = _section_of(name.strip())
+        hint = f". Did you mean '{known}.{assignment.strip()}'?" if known else ""
+        raise RegardError(
+            f"a setting must be section.key=value, but it is {shorten(assignment)}{hint}"
+        )
     try:
         value = parse_toml(f"value = {text}", "a setting")["value"]
     except RegardError:
         value = _parse_scalar(text.strip())
     return {section: {key: value}}
+
+
+def _section_of(key: str) -> str | None:
+    """Return the section that has a setting, if there is one."""
+    for section, settings in RunConfig().to_dict().items():
+        if key in settings:
+            return section
+    return None
 
 
 def _parse_scalar(text: str) -> float | str:
