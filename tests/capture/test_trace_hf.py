@@ -179,3 +179,14 @@ def test_generation_ends_at_the_models_positions(tokenizer):
         model.final_logits_bias[..., 2] = -1000.0  # the model never ends by itself
     trace = trace_hf(model, tokenizer, "the cat")
     assert len(trace.tokens["decoder_input"]) == model.config.max_position_embeddings - 1
+
+
+def test_ids_that_the_tokenizer_does_not_have_are_shown_as_numbers(tokenizer):
+    """The embeddings of a model may have more rows than its tokenizer has tokens."""
+    larger = hf.GPT2Config(vocab_size=64, **SPECIAL_IDS, **GPT2)
+    model = hf.AutoModel.from_config(larger).eval()
+    inputs = {"input_ids": torch.tensor([[4, 50, 5]])}
+    with watch(model) as capture:
+        model(**inputs)
+    trace = capture.trace(tokenizer=tokenizer, inputs=inputs)
+    assert trace.tokens["text"].pieces == ("▁the", "<50>", "▁cat")

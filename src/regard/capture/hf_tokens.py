@@ -76,7 +76,10 @@ def _token_list(
     padding = [n for n, i in enumerate(ids) if i == IGNORED_LABEL or (mask and not mask[n])]
     filler = getattr(tokenizer, "pad_token_id", None) or 0
     known = [filler if i == IGNORED_LABEL else i for i in ids]
-    pieces = tuple(tokenizer.convert_ids_to_tokens(known))
+    pieces = tuple(
+        f"<{token_id}>" if piece is None else piece  # the vocabulary of a model may be larger
+        for token_id, piece in zip(known, tokenizer.convert_ids_to_tokens(known), strict=True)
+    )
     special_ids = set(tokenizer.all_special_ids)
     special = tuple(n for n, i in enumerate(known) if i in special_ids)
     if words is None:
