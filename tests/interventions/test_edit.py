@@ -549,3 +549,49 @@ def test_steps_of_a_recurrent_decoder_have_positions(score):
         assert not record.weights[:, :, [2, 4]][..., [0, 3]].any()
         assert torch.equal(record.weights[:, :, :2], before[0].weights[:, :, :2])
         assert (record.weights[:, :, 3] > 0).all()
+
+
+@pytest.mark.parametrize("style", ["sdpa", "matmul"])
+def test_gradients_of_torch_func_are_those_of_autograd(style, x):
+    module = Attention(style)
+
+    def loss(rows):
+        return module(rows).square().sum()
+
+    with regard.edit(module) as edits:
+        edits["*"].heads(1).set_weights("previous")
+        found = torch.func.grad(loss)(x)
+        x.requires_grad_()
+        (expected,) = torch.autograd.grad(loss(x), x)
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("style", ["sdpa", "matmul"])
+def test_vmap_is_refused(style, x):
+    module = Attention(style)
+    message = "cannot edit Attention under torch.func.vmap.*call the model with a batch"
+    with pytest.raises(regard.RegardError, match=message), regard.edit(module) as edits:
+        edits["*"].heads(1).ablate()
+        torch.func.vmap(module)(x)
+
+
+def test_error_of_a_position_names_those_there_are(x):
+    module = Attention("sdpa")
+    message = "no key at position 5, 9 in any call: there were 0 to 4"
+    with pytest.raises(regard.RegardError, match=message), regard.edit(module) as edits:
+        edits["*"].block(keys=[1, 5, 9])
+        module(x)
+
+
+@pytest.mark.compile
+def test_compiled_function_that_edits_is_refused(x):
+    module = Attention("sdpa")
+
+    @torch.compile(backend="eager")
+    def edited(rows):
+        with regard.edit(module) as edits:
+            edits["*"].heads(1).ablate()
+            return module(rows)
+
+    with pytest.raises(regard.RegardError, match="around the call of the compiled function"):
+        edited(x)

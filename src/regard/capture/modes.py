@@ -75,11 +75,21 @@ class isolated:
 
 @contextmanager
 def compiled_models_run_eagerly() -> Iterator[None]:
-    """Run compiled models eagerly in all threads; the last of overlapping contexts restores."""
+    """Run compiled models eagerly in all threads; the last of overlapping contexts restores.
+
+    Raises:
+        RegardError: inside a function that `torch.compile` has compiled.
+    """
     global _num_eager
     with _eager_lock:
         if _num_eager == 0:
-            _restore_stance.enter_context(torch.compiler.set_stance("force_eager"))
+            try:
+                _restore_stance.enter_context(torch.compiler.set_stance("force_eager"))
+            except RuntimeError as error:
+                raise RegardError(
+                    "watch and edit cannot be entered in what torch.compile compiles; enter them "
+                    "around the call of the compiled function, which then runs eagerly"
+                ) from error
         _num_eager += 1
     try:
         yield

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from regard._support.entered_context import entered_context
+from regard._support.torch_modes import in_vmap_or_jvp
 from regard.capture.attention_mode import AttentionMode
 from regard.capture.call_site import ModuleNames
 from regard.capture.calls import (
@@ -113,6 +114,7 @@ class EditMode(AttentionMode):
 
     def on_attention(self, attention: RecognisedAttention) -> Any:
         """Return the result of a call with the edits of its module."""
+        self._check_transform(attention.site.module_name)
         location = self._locate(attention)
         edits = self._edits.matching(location.name)
         if not edits:
@@ -141,7 +143,16 @@ class EditMode(AttentionMode):
             raise error
         site = self._names.find_call_site()
         if site is not None and self._edits.matching(site.module_name):
+            self._check_transform(site.module_name)
             raise RegardError(f"cannot edit {site.module_name}: {error}") from error
+
+    def _check_transform(self, name: str) -> None:
+        """Raise if a transform of torch.func hides the values of tensors."""
+        if in_vmap_or_jvp() and self._edits.matching(name):
+            raise RegardError(
+                f"cannot edit {name} under torch.func.vmap or forward-mode differentiation; call "
+                "the model with a batch, or use torch.func.grad"
+            )
 
     def _paused(self) -> bool:
         # in a backward pass too, where checkpointed layers run again

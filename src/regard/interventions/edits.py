@@ -63,7 +63,7 @@ class Edit:
             raise RegardError(f"the edit of {self.pattern!r} matched no head {listed}: {there}")
         missed = self._operation.missed()
         if missed is not None:
-            raise RegardError(f"the edit of {self.pattern!r} matched {missed} in any call")
+            raise RegardError(f"the edit of {self.pattern!r} matched {missed}")
 
 
 class Edits:

@@ -80,12 +80,15 @@ class Knockout:
     ) -> None:
         self._queries, self._keys, self._renormalise = queries, keys, renormalise
         self._missed_queries, self._missed_keys = set(queries or ()), set(keys or ())
+        self._queries_seen, self._keys_seen = _Range(), _Range()
 
     def apply(self, attention: EditableAttention, heads: list[int]) -> None:
         """Change some heads of a call."""
         first_key = attention.location.first_key
         rows, seen_queries = _within(self._queries, attention.location.offset, attention.shape[2])
         columns, seen_keys = _within(self._keys, first_key, attention.shape[3])
+        self._queries_seen.add(seen_queries)
+        self._keys_seen.add(range(seen_keys.stop))
         self._missed_queries -= set(seen_queries)
         self._missed_keys -= {*seen_keys, *range(first_key)}  # a cache may have dropped them
         if not rows or not columns:
@@ -100,10 +103,13 @@ class Knockout:
 
     def missed(self) -> str | None:
         """Return the positions that no call had."""
-        for name, positions in (("query", self._missed_queries), ("key", self._missed_keys)):
+        for name, positions, seen in (
+            ("query", self._missed_queries, self._queries_seen),
+            ("key", self._missed_keys, self._keys_seen),
+        ):
             if positions:
                 listed = ", ".join(map(str, sorted(positions)))
-                return f"no {name} at position {listed}"
+                return f"no {name} at position {listed} in any call: there were {seen}"
         return None
 
 
@@ -208,6 +214,21 @@ class Inspection:
     def missed(self) -> str | None:
         """Return None: no positions are selected."""
         return None
+
+
+class _Range:
+    """The positions from the first to the last that any call had."""
+
+    def __init__(self) -> None:
+        self._first, self._last = float("inf"), -1
+
+    def add(self, positions: range) -> None:
+        """Add those of a call."""
+        self._first = min(self._first, positions.start)
+        self._last = max(self._last, positions.stop - 1)
+
+    def __str__(self) -> str:
+        return f"{self._first} to {self._last}"
 
 
 def _within(positions: Collection[int] | None, first: int, count: int) -> tuple[list[int], range]:

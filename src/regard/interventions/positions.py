@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from regard._support.torch_modes import in_functorch
 from regard.capture.calls import CapturedCall
 from regard.capture.layout import CallAxes, RowRange
 
@@ -152,7 +153,9 @@ def _is_next_chunk(latest: _Latest, call: CapturedCall, axes: CallAxes) -> bool:
 
 
 def _storage(call: CapturedCall) -> int | None:
-    return None if call.raw_keys is None else call.raw_keys.untyped_storage().data_ptr()
+    if call.raw_keys is None or in_functorch():  # where tensors have no storage
+        return None
+    return call.raw_keys.untyped_storage().data_ptr()
 
 
 def _first_keys(call: CapturedCall, count: int = MAX_COMPARED_KEYS) -> Tensor | None:
