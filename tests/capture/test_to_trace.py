@@ -296,3 +296,40 @@ def test_tokenizer_or_ids_in_place_of_tokens_are_a_type_error(unchecked, tokens)
     hint = r"trace\(tokenizer=tokenizer, inputs=inputs\)" if callable(tokens) else ""
     with pytest.raises(TypeError, match=f"tokens must be a list of strings, but .*{hint}"):
         capture.trace(tokens)
+
+
+class NullKeyAttention(torch.nn.Module):
+    """Self-attention with a learned key before those of the text."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv = torch.nn.Linear(12, 36)
+        self.null = torch.nn.Parameter(torch.randn(2, 1, 12))
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, -1)
+        null_k, null_v = self.null.unsqueeze(1).expand(-1, len(x), -1, -1)
+        k, v = torch.cat([null_k, k], dim=1), torch.cat([null_v, v], dim=1)
+        return (q @ k.mT).softmax(-1) @ v
+
+
+@torch.no_grad()
+def test_learned_keys_come_after_the_tokens_in_a_trace():
+    model = NullKeyAttention()
+    with watch(model) as capture:
+        model(torch.randn(2, 5, 12))
+    assert capture[0].kind == "self"
+    trace = capture.trace(["a", "b", "c", "d", "e"], batch_index=1)
+    shown = trace.maps[0]
+    assert trace.tokens[shown.keys].pieces == ("a", "b", "c", "d", "e", "+1")
+    expected = capture[0].weights[1].roll(-1, -1).numpy()
+    np.testing.assert_array_equal(shown.weights, expected)
+
+
+@torch.no_grad()
+def test_summarized_weights_of_learned_keys_are_refused_in_a_trace():
+    model = NullKeyAttention()
+    with watch(model, keep="summary") as capture:
+        model(torch.randn(2, 5, 12))
+    with pytest.raises(RegardError, match="1 learned keys.*keep='all'"):
+        capture.trace()

@@ -193,10 +193,10 @@ def _batch_size(capture: Capture) -> int:
 
 def _check_extra_keys(capture: Capture) -> None:
     for record in capture:
-        if record.extra_keys:
+        if record.has_extra_keys:
             raise RegardError(
-                f"{record.name} appends keys that are no positions (bias_k, add_zero_attn), which "
-                "this method cannot propagate; 'integrated_gradients' can"
+                f"{record.name} has keys that are no positions (learned ones, zeros or summaries), "
+                "which this method cannot propagate; 'integrated_gradients' can"
             )
         if record.kind == "causal" and record.offset:
             raise RegardError(

@@ -40,7 +40,7 @@ from regard.capture.layout import PLAIN_AXES, FusedLayout, WindowPositions, call
 from regard.capture.lineage import Lineage
 from regard.capture.modes import is_isolated, isolated, remove, uncaptured
 from regard.capture.recognised import RecognisedAttention
-from regard.capture.rows import RowTracker, positions_of_vectors
+from regard.capture.rows import RowTracker, learned_keys, positions_of_vectors
 from regard.capture.weights import MatchedAttention, ScoreTracker, WeightTracker, appended_keys
 
 FUSED_FUNCTIONS = {"scaled_dot_product_attention", "flex_attention"}
@@ -190,18 +190,24 @@ class AttentionMode(TorchFunctionMode):
         is_flex = function.name == "flex_attention"
         layout = None if is_flex else FusedLayout(self._axes, queries, keys, values)
         positions = None if layout is None else self._window_positions(layout, queries, keys)
-        call = _capture_fused(function, layout)
+        same_rows, extra_keys = self._lineage.same_rows(queries, keys), appended_keys.get()
+        leading_keys = 0
+        if layout is not None and same_rows and not extra_keys:
+            leading_keys, extra_keys = self._learned_keys(layout, queries, keys)
+        call = _capture_fused(function, layout, extra_keys)
         if (site := self._site_of(call)) is None:
             return None
         return RecognisedAttention(
             call,
             function.out,
-            self._lineage.same_rows(queries, keys),
+            same_rows,
             self._lineage.from_cache(keys),
             site,
-            capture_again=lambda: _capture_fused(function, layout),
+            capture_again=lambda: _capture_fused(function, layout, extra_keys),
             by_head=to_four_axes if layout is None else partial(layout.rows, role="query"),
-            axes=PLAIN_AXES if layout is None else call_axes(layout.weights, positions),
+            axes=PLAIN_AXES
+            if layout is None
+            else replace(call_axes(layout.weights, positions), leading_keys=leading_keys),
             function=function,
         )
 
@@ -212,6 +218,18 @@ class AttentionMode(TorchFunctionMode):
         if layout.weights.size("window") == 1:
             return None
         return positions_of_vectors(
+            self._row_sources.source(queries),
+            layout.layout(queries, "query"),
+            self._row_sources.source(keys),
+            layout.layout(keys, "key"),
+            layout.weights,
+        )
+
+    def _learned_keys(self, layout: FusedLayout, queries: Tensor, keys: Tensor) -> tuple[int, int]:
+        """Return how many keys before and after those of a text are learned, or zeros."""
+        if not 1 < queries.shape[-2] < keys.shape[-2] or layout.weights.size("window") > 1:
+            return 0, 0
+        return learned_keys(
             self._row_sources.source(queries),
             layout.layout(queries, "query"),
             self._row_sources.source(keys),
@@ -299,10 +317,12 @@ class AttentionMode(TorchFunctionMode):
             self.on_failure(error, args)
 
 
-def _capture_fused(function: FunctionCall, layout: FusedLayout | None) -> SDPACall | FlexCall:
+def _capture_fused(
+    function: FunctionCall, layout: FusedLayout | None, extra_keys: int
+) -> SDPACall | FlexCall:
     """Return the call of a fused function, whose weights it does not compute.
 
-    Without a layout, it is a call of flex_attention.
+    Without a layout, it is a call of flex_attention. `extra_keys` at the end are no positions.
     """
     if layout is None:
         return FlexCall(*function.args, **function.kwargs)
@@ -317,7 +337,7 @@ def _capture_fused(function: FunctionCall, layout: FusedLayout | None) -> SDPACa
         None if mask is None else layout.mask(as_tensor(mask)),
         *rest,
         **kwargs,
-        extra_keys=appended_keys.get(),
+        extra_keys=extra_keys,
     )
 
 

@@ -319,7 +319,7 @@ def _kind(attention: RecognisedAttention) -> Kind:
     call, same_rows = attention.call, attention.same_rows
     if attention.axes.num_windows > 1:
         return classify_windows(call, attention.axes, same_rows)
-    return classify(call, same_rows, attention.from_cache)
+    return classify(call, same_rows, attention.from_cache, attention.axes.leading_keys)
 
 
 def _continue_record(

@@ -44,6 +44,7 @@ def build_trace(
         RegardError: if a record has no such batch item.
     """
     records = [without_windows(record, batch_index) for record in records]
+    records = [_with_learned_keys_last(record) for record in records]
     for record in records:
         if not 0 <= batch_index < record.batch_size:
             raise RegardError(
@@ -67,6 +68,23 @@ def build_trace(
         title=title,
         model=model,
         gold=None if gold is None else tuple(gold),
+    )
+
+
+def _with_learned_keys_last(record: CapturedAttention) -> CapturedAttention:
+    """Return the record with learned keys after those of the text, as pictures have them."""
+    if not record.leading_keys:
+        return record
+    weights, norms, number = record.weights, record.value_norms, record.leading_keys
+    if weights is None:
+        raise RegardError(
+            f"the weights of {record.name} are summarized together with {number} learned keys "
+            "before those of the text; watch with keep='all'"
+        )
+    return record.with_weights(
+        weights.roll(-number, -1),
+        value_norms=None if norms is None else norms.roll(-number, -1),
+        extra_keys=number + record.extra_keys,
     )
 
 

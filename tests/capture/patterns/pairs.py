@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from einops import repeat
 from torch import Tensor, nn
 
-from capture.patterns.base import Attention, Bare, Sizes, one_text, pattern, sharp_linear, two_texts
+from capture.patterns.base import Attention, Bare, Sizes, pattern, sharp_linear, two_texts
 
 SAME_LENGTH = Sizes(queries=6, keys=6)
 
@@ -14,7 +14,7 @@ def split_heads(rows: Tensor, heads: int) -> Tensor:
     return rows.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 
-@pattern("cross", inputs=one_text, probe=None, variants=("batch_of_1", "batch=heads"))
+@pattern("self", probe=None, is_traced=True, variants=("batch_of_1", "batch=heads"))
 class NullKey(Attention):
     """A learned key and value before those of the text, which no mask hides."""
 

@@ -49,6 +49,7 @@ class CallAxes:
         num_windows: number of windows, which share the first axis with the batch.
         positions: of the queries and keys of windows, if these are known.
         is_over_same_rows: whether queries and keys are rows of the same axis.
+        leading_keys: number of learned keys before those of the queries' own rows.
         spans: the ranges of rows, items and heads, to join chunks of one call.
         uncertain: axes whose role is a convention rather than known.
         normaliser: the function that made weights of scores.
@@ -61,6 +62,7 @@ class CallAxes:
     num_windows: int = 1
     positions: WindowPositions | None = None
     is_over_same_rows: bool = False
+    leading_keys: int = 0
     spans: dict[Role, RowRange] = field(default_factory=dict)
     uncertain: tuple[str, ...] = ()
     normaliser: str = "softmax"

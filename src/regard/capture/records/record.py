@@ -238,6 +238,18 @@ class CapturedAttention:
         return self.axes.uncertain
 
     @property
+    def leading_keys(self) -> int:
+        """Number of learned keys before the text's own, in self-attention that has some."""
+        return self.axes.leading_keys if self.kind == "self" else 0
+
+    @property
+    def has_extra_keys(self) -> bool:
+        """Whether there are keys besides the positions of a text: learned, zeros or summaries."""
+        positions = self.axes.positions
+        num_summaries = 0 if positions is None else positions.num_extra
+        return bool(self.extra_keys or self.leading_keys or num_summaries)
+
+    @property
     def num_windows(self) -> int:
         """Number of windows, if attention is within windows of the positions."""
         return self.axes.num_windows

@@ -6,7 +6,11 @@ notes which functions arranged the elements of a tensor, `sources.py` runs them 
 it matters, and `positions.py` derives the positions of windows from these.
 """
 
-from regard.capture.rows.positions import positions_of_vectors, positions_of_weights
+from regard.capture.rows.positions import (
+    learned_keys,
+    positions_of_vectors,
+    positions_of_weights,
+)
 from regard.capture.rows.tracker import RowTracker
 
-__all__ = ["RowTracker", "positions_of_vectors", "positions_of_weights"]
+__all__ = ["RowTracker", "learned_keys", "positions_of_vectors", "positions_of_weights"]

@@ -66,6 +66,36 @@ def positions_of_vectors(
     return _settled(own, others) if own and others else None
 
 
+def learned_keys(
+    queries: Source, queries_layout: Layout, keys: Source, keys_layout: Layout, layout: Layout
+) -> tuple[int, int]:
+    """Return how many keys before and after those of the queries' own rows are learned, or zeros.
+
+    (0, 0) unless all other keys are the rows of the queries, in their order. The arguments are
+    those of `positions_of_vectors`, or weights as queries and values as keys.
+    """
+    sizes = _sizes(layout)
+    if queries.is_compared:
+        arranged = (_without_axis(_indices(queries, layout, ROLES, side), 3) for side in (0, 1))
+        sides = [x for x in arranged if x]
+    else:
+        sides = [_value_indices(queries, queries_layout, layout, "query")]
+    others = _value_indices(keys, keys_layout, layout)
+    computed = _rows_of([x for x in others if not x[0].is_parameter], sizes)
+    own = _rows_of(sides[0], sizes) if sides else []
+    if len(own) != 1 or len(computed) != 1 or own[0].anchor is not computed[0].anchor:
+        return 0, 0
+    rows, positions = own[0].positions, computed[0].positions
+    found = (positions[0, 0, 0] >= 0).nonzero().flatten()
+    first, end = int(found[0]), int(found[-1]) + 1
+    numbers = torch.arange(rows.shape[3], device=rows.device)
+    are_own = positions[..., first:end].shape == rows.shape
+    if not are_own or not bool((rows == numbers).all()):
+        return 0, 0
+    is_same = torch.equal(positions[..., first:end], rows)
+    return (first, positions.shape[3] - end) if is_same else (0, 0)
+
+
 def _sizes(layout: Layout) -> tuple[int, int, int]:
     return layout.size("batch"), layout.size("window"), layout.size("head")
 

@@ -72,12 +72,19 @@ class Indices:
 
 
 class Anchor:
-    """A tensor whose elements are counted."""
+    """A tensor whose elements are counted.
 
-    __slots__ = ("anchors", "depth", "device", "is_compared", "shape")
+    Args:
+        shape: of the tensor.
+        device: of the tensor.
+        is_parameter: whether it is a parameter or buffer of the model.
+    """
 
-    def __init__(self, shape: Shape, device: torch.device) -> None:
-        self.shape, self.device, self.depth, self.is_compared = shape, device, 0, False
+    __slots__ = ("anchors", "depth", "device", "is_compared", "is_parameter", "shape")
+
+    def __init__(self, shape: Shape, device: torch.device, *, is_parameter: bool = False) -> None:
+        self.shape, self.device, self.is_parameter = shape, device, is_parameter
+        self.depth, self.is_compared = 0, False
         self.anchors: Anchors = frozenset()  # itself, see `anchors_of`
 
     def indices(self, of: Indices) -> Tensor | None:

@@ -76,7 +76,8 @@ class RowTracker:
         """Return the source of a tensor, which is its own anchor if nothing else is known."""
         known = self._known(tensor)
         if known is None:
-            known = Anchor(tuple(tensor.shape), tensor.device)
+            is_parameter = self._axes.is_parameter(tensor)
+            known = Anchor(tuple(tensor.shape), tensor.device, is_parameter=is_parameter)
             self._set([tensor], known)
         return known
 
@@ -184,7 +185,7 @@ class RowTracker:
 
     def _multiplied(self, call: FunctionCall) -> Source | None:
         """Return the source of projected rows, or of scores."""
-        if call.name == "linear" and isinstance(call.out, Tensor):
+        if call.name == "linear" and self._axes.is_parameter(call.inputs[1]):
             return Projected(self.source(call.inputs[0]), tuple(call.out.shape))
         equation = call.equation()
         if equation is None or len(equation.operands) != 2 or not isinstance(call.out, Tensor):

@@ -18,7 +18,7 @@ from regard.capture.layout import (
     values_layout,
     weights_layout,
 )
-from regard.capture.rows import RowTracker, positions_of_weights
+from regard.capture.rows import RowTracker, learned_keys, positions_of_weights
 from regard.capture.weights.score_products import vectors_of
 from regard.capture.weights.tracked import MatchedAttention, TrackedWeights, WeightProduct
 
@@ -105,6 +105,10 @@ class ProductMatcher:
             positions = self._positions(product, arranged, layout, of_values)
         if tracked.is_skewed and (positions is None or not (has_windows or positions.are_in_order)):
             return None
+        same_rows, leading_keys = _same_rows(tracked, layout, positions), 0
+        if same_rows and not (extra_keys or has_windows or tracked.is_skewed):
+            leading_keys, extra_keys = self._learned_keys(product, layout, of_values)
+        axes_of_call = call_axes(layout, positions, name, tracked.applied)
         return MatchedAttention(
             call=MaterializedWeights(
                 arranged,
@@ -113,8 +117,8 @@ class ProductMatcher:
                 extra_keys=extra_keys,
                 vectors=None if tracked.scores is None else vectors_of(tracked.scores, layout),
             ),
-            axes=call_axes(layout, positions, name, tracked.applied),
-            same_rows=_same_rows(tracked, layout, positions),
+            axes=replace(axes_of_call, leading_keys=leading_keys),
+            same_rows=same_rows,
             from_cache=tracked.from_cache,
             operand=product.operand,
             to_weights=layout.arrange
@@ -134,6 +138,15 @@ class ProductMatcher:
             return None
         weights, values = self._rows.source(product.labelled), self._rows.source(product.values)
         return positions_of_weights(arranged, weights, layout, values, of_values)
+
+    def _learned_keys(
+        self, product: WeightProduct, layout: Layout, of_values: Layout | None
+    ) -> tuple[int, int]:
+        """Return how many keys before and after those of a text are learned, or zeros."""
+        if of_values is None or not 1 < layout.size("query") < layout.size("key"):
+            return 0, 0
+        weights, values = self._rows.source(product.labelled), self._rows.source(product.values)
+        return learned_keys(weights, layout, values, of_values, layout)
 
     def _with_heads_of(
         self,
