@@ -5,7 +5,7 @@ from copy import deepcopy
 import pytest
 import torch
 from torch.autograd import forward_ad
-from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
+from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vmap
 
 from regard.attention import (
     Additive,
@@ -18,7 +18,9 @@ from regard.attention import (
     weights,
 )
 from regard.attention.scores import epanechnikov
+from regard.config import ModelConfig
 from regard.masks import causal
+from regard.models import build
 from regard.positions import Sinusoidal
 
 SAMPLES, BATCH, LENGTH, WIDTH = 3, 2, 4, 6
@@ -121,6 +123,21 @@ def test_second_derivatives_agree_with_finite_differences(call, inputs):
     torch.testing.assert_close(computed, (forward - backward) / (2 * STEP), atol=1e-6, rtol=1e-5)
 
 
+def test_gradient_of_a_gradient_agrees_with_finite_differences(call, inputs):
+    queries, keys, values = (x[0] for x in inputs)
+    direction = torch.randn_like(queries)
+
+    def loss(queries):
+        return call(queries, keys, values).square().sum()
+
+    def slope(queries):
+        return (grad(loss)(queries) * direction).sum()
+
+    forward, backward = (grad(loss)(queries + sign * STEP * direction) for sign in (1, -1))
+    expected = (forward - backward) / (2 * STEP)
+    torch.testing.assert_close(grad(slope)(queries), expected, atol=1e-6, rtol=1e-5)
+
+
 def test_vmap_over_masks_agrees_with_a_loop(inputs):
     masks = torch.rand(SAMPLES, LENGTH, LENGTH) > 0.4
     computed = vmap(lambda q, k, v, mask: attend(q, k, v, mask=mask))(*inputs, masks)
@@ -168,3 +185,38 @@ def test_sinusoidal_table_is_no_wrapper_after_a_transform():
     positions = Sinusoidal(WIDTH)
     grad(lambda rows: positions(rows).square().sum())(torch.randn(1, LENGTH, WIDTH))
     assert torch.equal(deepcopy(positions).table, positions.table)
+
+
+def test_per_sample_gradients_of_a_model_agree_with_a_backward_pass():
+    model = build(ModelConfig(width=8, layers=1, heads=2, share_embeddings=False), 20).eval()
+    source, lengths = torch.tensor([[4, 5, 6], [7, 8, 0]]), torch.tensor([3, 2])
+    target = torch.tensor([[1, 9, 5, 6], [1, 7, 4, 9]])
+    parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+    def loss(parameters, *one):
+        batch = tuple(x[None] for x in one)
+        return functional_call(model, parameters, batch).square().sum()
+
+    in_dims = (None, 0, 0, 0)
+    computed = vmap(grad(loss), in_dims)(parameters, source, lengths, target)
+    for item in range(len(source)):
+        model.zero_grad()
+        rows = slice(item, item + 1)
+        model(source[rows], lengths[rows], target[rows]).square().sum().backward()
+        for name, parameter in model.named_parameters():
+            torch.testing.assert_close(
+                computed[name][item], parameter.grad, atol=1e-4, rtol=1e-4, msg=name
+            )
+
+
+def test_models_with_dropout_work_under_transforms():
+    model = build(ModelConfig(width=8, layers=1, heads=2, dropout=0.5, share_embeddings=False), 20)
+    source, lengths = torch.tensor([[4, 5, 6]]), torch.tensor([3])
+    parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+    def loss(parameters):
+        arguments = (source, lengths, torch.tensor([[1, 9]]))
+        return functional_call(model, parameters, arguments).square().sum()
+
+    gradients = grad(loss)(parameters)
+    assert all(gradient.isfinite().all() for gradient in gradients.values())

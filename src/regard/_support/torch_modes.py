@@ -32,13 +32,16 @@ def in_functorch() -> bool:
     return _functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
 
 
-def in_vmap_or_jvp() -> bool:
-    """Return whether a transform is active that fused kernels lack: `vmap` or forward-mode AD."""
+def in_transform_beyond_kernels() -> bool:
+    """Return whether a transform is active that fused kernels lack.
+
+    It is `vmap`, forward-mode AD, or the gradient of a gradient.
+    """
     if not in_functorch():
         return False
-    stack = _functorch.get_interpreter_stack() or ()
-    is_other = any(level.key() != _functorch.TransformType.Grad for level in stack)
-    return forward_ad._current_level >= 0 or is_other
+    levels = [level.key() for level in _functorch.get_interpreter_stack() or ()]
+    is_other = any(key != _functorch.TransformType.Grad for key in levels)
+    return forward_ad._current_level >= 0 or is_other or len(levels) > 1
 
 
 def can_read_values(tensor: Tensor) -> bool:

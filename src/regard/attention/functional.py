@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from regard._support.torch_modes import in_vmap_or_jvp
+from regard._support.torch_modes import in_transform_beyond_kernels
 from regard.attention.backends import BACKENDS, BackendName, blockwise, dense
 from regard.attention.backends.visibility import zero_large_hidden_keys
 from regard.attention.call import AttentionCall, prepare_call
@@ -165,7 +165,7 @@ def _choose_backend(call: AttentionCall, name: BackendName | None) -> BackendNam
     """Return fused for a dot product; else dense, unless there are too many scores to hold."""
     is_dot_product = call.score.is_dot_product
     if name is None:
-        if in_vmap_or_jvp():
+        if in_transform_beyond_kernels():
             return "dense"
         if is_dot_product:
             return "fused"
