@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "_support": {"errors"},
     "presets": {"_support", "errors"},
     "web": {"_support", "errors"},
-    "masks": {"errors", "shapes"},
+    "masks": {"_support", "errors", "shapes"},
     "positions": {"_support", "errors", "shapes"},
     "attention": {"_support", "errors", "masks", "positions", "shapes"},
     "data": {"_support", "config", "errors"},

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard._support.torch_modes import in_functorch
+from regard._support.torch_modes import in_functorch, is_traced
 from regard.errors import RegardError
 
 Vectors = Float[Tensor, "*batch position width"]
@@ -65,7 +65,7 @@ class _PositionTable(nn.Module, ABC):
             # doubling: step-by-step decoding then rebuilds the table a few times, not every step
             with torch.inference_mode(False):  # it outlives this call
                 table = self.compute(2 * end).to(like.device)
-            if not in_functorch():  # whose wrapper of the tensor would stay
+            if not (in_functorch() or is_traced(table)):  # whose wrapper of the tensor would stay
                 self.table = table
         return table[start:end].to(like.dtype)
 

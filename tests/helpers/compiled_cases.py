@@ -28,6 +28,7 @@ from regard.positions import ALiBi, Rotary
 NAMES = ("scaled_dot", "cosine", "gaussian", "bilinear", "additive", "capped", "epanechnikov")
 NAMES += ("function", "module", "look", "multihead_rotary", "multihead_alibi")
 NAMES += ("jacobian_gaussian", "jacobian_epanechnikov")
+NAMES += ("lengths_scaled_dot", "lengths_gaussian", "lengths_additive", "lengths_capped")
 
 Run = Callable[[Tensor, Tensor, Tensor], list[Tensor]]
 
@@ -78,6 +79,9 @@ def check(name: str) -> None:
     if name.startswith("jacobian_"):
         check_jacobian(name.removeprefix("jacobian_"), *(x[0].double() for x in vectors))
         return
+    if name.startswith("lengths_"):
+        check_lengths(name.removeprefix("lengths_"))
+        return
     mask = torch.rand(2, 3, 5, 7) > 0.4
     mask[1, 2, 3] = False
     run = build(name, mask)
@@ -105,6 +109,23 @@ def check_jacobian(name: str, queries: Tensor, keys: Tensor, values: Tensor) -> 
     run = partial(attend, keys=keys, values=values, score=score, backend="dense")
     compiled = torch.compile(jacrev(run), backend="aot_eager")
     torch.testing.assert_close(compiled(queries), jacfwd(run)(queries))
+
+
+def check_lengths(name: str) -> None:
+    """Raise unless two graphs at most, one of them of dynamic sizes, serve all lengths."""
+    graphs = []
+
+    def count_graphs(graph: torch.fx.GraphModule, _: list[Tensor]) -> Callable[..., object]:
+        graphs.append(graph)
+        return graph.forward
+
+    score = {"additive": Additive(12), "capped": ScaledDot(cap=4.0)}.get(name) or name
+    run = partial(attend, score=score, mask=causal("last") & lengths([4, 7]))
+    compiled = torch.compile(run, backend=count_graphs)
+    for queries, keys in ((5, 7), (6, 9), (7, 8), (9, 16), (20, 31)):
+        vectors = torch.randn(2, 3, queries, 12), torch.randn(2, 3, keys, 12)
+        torch.testing.assert_close(compiled(*vectors), run(*vectors), rtol=1e-4, atol=2e-5)
+    assert len(graphs) <= 2, f"{len(graphs)} graphs for five lengths"
 
 
 def main() -> None:

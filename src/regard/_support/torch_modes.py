@@ -4,8 +4,12 @@ from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor
-from torch._C import _functorch
+from torch._C import _functorch, _get_dispatch_mode, _TorchDispatchModeKey
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
+
+# what records operations, or runs them on fake tensors, instead of computing values
+_TRACING_MODES = (_TorchDispatchModeKey.FAKE, _TorchDispatchModeKey.PROXY)
 
 
 def no_autocast(tensor: Tensor) -> AbstractContextManager[object]:
@@ -44,9 +48,19 @@ def in_transform_beyond_kernels() -> bool:
     return forward_ad._current_level >= 0 or is_other or len(levels) > 1
 
 
+def is_traced(tensor: Tensor) -> bool:
+    """Return whether a tensor is fake, or operations are being recorded: values are not real."""
+    if isinstance(tensor, FakeTensor):
+        return True
+    return any(_get_dispatch_mode(key) is not None for key in _TRACING_MODES)
+
+
 def can_read_values(tensor: Tensor) -> bool:
     """Return whether Python may branch on the values of a tensor.
 
-    It may not while a function is compiled, under a transform, and on the meta device.
+    It may not while a function is compiled or traced, under a transform, on the meta device, and
+    of fake tensors.
     """
-    return not (torch.compiler.is_compiling() or in_functorch() or tensor.is_meta)
+    if torch.compiler.is_compiling() or in_functorch():
+        return False
+    return not (tensor.is_meta or is_traced(tensor))

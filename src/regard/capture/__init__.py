@@ -97,6 +97,9 @@ checks that this list is complete and that the installed torch has them::
     ../_support/torch_modes.py
       torch._C._functorch                                   is torch.func or forward-mode
       torch.autograd.forward_ad._current_level              differentiation active?
+      torch._C._get_dispatch_mode                           are operations recorded, or tensors
+      torch._C._TorchDispatchModeKey                        fake, so that values cannot be read?
+      torch._subclasses.fake_tensor.FakeTensor              the same, outside of their mode
 
 Public names whose implementation matters: `torch.nn.functional.multi_head_attention_forward` must
 be a Python function that calls the global `has_torch_function` and takes `num_heads`, `bias_k` and

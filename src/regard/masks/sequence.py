@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from regard._support.torch_modes import can_read_values
 from regard.errors import RegardError
 from regard.masks.base import Mask, check_boolean, format_sizes, format_values, to_tensor
 from regard.masks.shape import AttentionShape
@@ -104,7 +105,7 @@ class _FirstKeys(Mask):
         if self.counts.ndim:
             own_axes = (shape.queries,) if self._is_per_query(shape) else ()
             shape.check_sizes(self.name, self.counts, own_axes)
-        if self.name == "prefix" or torch.compiler.is_compiling() or not self.counts.numel():
+        if self.name == "prefix" or not (self.counts.numel() and can_read_values(self.counts)):
             return
         longest = int(self.counts.max())
         if longest > shape.keys:
@@ -166,6 +167,6 @@ def _check_counts(name: str, counts: Counts) -> Tensor:
         tensor = tensor.long()  # an empty list has no dtype of its own
     if tensor.is_floating_point() or tensor.dtype == torch.bool:
         raise TypeError(f"{name} must be integers, but they are {tensor.dtype}")
-    if not torch.compiler.is_compiling() and tensor.numel() and int(tensor.min()) < 0:
+    if tensor.numel() and can_read_values(tensor) and int(tensor.min()) < 0:
         raise RegardError(f"{name} must be 0 or more, but one is {int(tensor.min())}")
     return tensor

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
+from math import prod
 
 import torch
 from torch import Tensor
@@ -76,7 +77,7 @@ def _write_unmasked(call: AttentionCall, weights: Weights) -> None:
 
 def _blocks(call: AttentionCall) -> Iterator[tuple[Tensor, AttentionShape]]:
     """Split the queries into blocks of BLOCK_SCORES scores, at least one query each."""
-    scores_per_row = torch.Size(call.shape.batch).numel() * call.shape.keys
+    scores_per_row = prod(call.shape.batch) * call.shape.keys
     rows = max(1, BLOCK_SCORES // max(1, scores_per_row))
     for block, queries in enumerate(call.queries.split(rows, dim=-2)):
         yield queries, call.shape.with_rows(block * rows, queries.shape[-2])

@@ -1,5 +1,7 @@
 """Attention in three plain steps over all pairs at once: score, softmax, weighted sum."""
 
+from math import prod
+
 import torch
 from torch import Tensor
 from torch.nn.functional import dropout as apply_dropout
@@ -34,7 +36,8 @@ def look(call: AttentionCall, dropout: float) -> tuple[Context, Weights]:
 
 def has_few_scores(call: AttentionCall) -> bool:
     """Return whether there are few enough scores to compute all of them at once."""
-    return torch.Size(call.shape.score_shape).numel() < MAX_SCORES
+    # `torch.Size.numel` would fix sizes that are dynamic while compiling
+    return prod(call.shape.score_shape) < MAX_SCORES
 
 
 def score(call: AttentionCall, queries: Tensor) -> Scores:

@@ -63,8 +63,10 @@ def _centre(keys: Keys, visible: Tensor | None) -> Tensor:
     ranks, count = visible.cumsum(dim=-1), visible.sum(dim=-1, keepdim=True)
     sampled_ranks = torch.arange(SAMPLED_KEYS, device=keys.device) * count // SAMPLED_KEYS
     # the index of the key of a rank is the number of keys before it
-    index = (ranks[..., None, :] <= sampled_ranks[..., None]).sum(dim=-1)
-    sample = keys.take_along_dim(index.clamp(max=keys.shape[-2] - 1)[..., None], dim=-2)
+    index = (ranks[..., None, :] <= sampled_ranks[..., None]).sum(dim=-1).where(count > 0, 0)
+    # gather, as `take_along_dim` would fix sizes that are dynamic while compiling
+    index = index[..., None].expand(*keys.shape[:-2], SAMPLED_KEYS, keys.shape[-1])
+    sample = keys.gather(-2, index)
     return sample.median(dim=-2, keepdim=True).values.where(count[..., None] > 0, 0.0)
 
 

@@ -49,7 +49,8 @@ def zero_large_hidden_keys(call: AttentionCall) -> AttentionCall:
     memory that was never written.
     """
     keys, values = call.keys, call.values
-    if not (_may_hide_keys(call) and can_read_values(keys)):
+    # the order matters: while tracing, the sizes that may hide keys must not become a guard
+    if not (can_read_values(keys) and _may_hide_keys(call)):
         return call
     if keys.device.type != "cpu" and call.score.is_dot_product:
         return call  # reading a value would wait for the device

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard._support.torch_modes import in_functorch, no_autocast, upcast
+from regard._support.torch_modes import can_read_values, no_autocast, upcast
 from regard.attention.scores.base import Score
 from regard.shapes import Keys, Queries, Scores
 
@@ -91,7 +91,7 @@ class TanhSum(Score):
         queries, keys, v = upcast(queries), upcast(keys), upcast(self.v)
         if torch.compiler.is_compiling():
             return _compiled(queries, keys, v)
-        if in_functorch():
+        if not can_read_values(queries):  # which the choice of a formula for tanh needs
             return _direct(queries, keys, v)
         batch = queries.shape[:-2]
         flat = (x.reshape(batch.numel(), *x.shape[-2:]) for x in (queries, keys))
