@@ -157,7 +157,7 @@ def test_open_shows_the_page_in_a_browser(run, tmp_path, monkeypatch):
 
 
 def test_unknown_head_is_an_error(run):
-    with pytest.raises(RegardError, match="head of"):
+    with pytest.raises(RegardError, match="there is no head 7 in cross.0. Choose from: 0, 1"):
         draw(trace_run(run, *TEXTS), HeadSelection("cross", 0, 7), True, {})
 
 
