@@ -36,16 +36,25 @@ def in_functorch() -> bool:
     return _functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
 
 
+def in_vmap_or_jvp() -> bool:
+    """Return whether a transform is active that hides values: `vmap` or forward-mode AD."""
+    is_other = any(key != _functorch.TransformType.Grad for key in _transforms())
+    return is_other or (in_functorch() and forward_ad._current_level >= 0)
+
+
 def in_transform_beyond_kernels() -> bool:
     """Return whether a transform is active that fused kernels lack.
 
     It is `vmap`, forward-mode AD, or the gradient of a gradient.
     """
+    return in_vmap_or_jvp() or len(_transforms()) > 1
+
+
+def _transforms() -> list[_functorch.TransformType]:
+    """Return the kinds of the active transforms of `torch.func`."""
     if not in_functorch():
-        return False
-    levels = [level.key() for level in _functorch.get_interpreter_stack() or ()]
-    is_other = any(key != _functorch.TransformType.Grad for key in levels)
-    return forward_ad._current_level >= 0 or is_other or len(levels) > 1
+        return []
+    return [level.key() for level in _functorch.get_interpreter_stack() or ()]
 
 
 def is_traced(tensor: Tensor) -> bool:
