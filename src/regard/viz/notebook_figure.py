@@ -1,14 +1,17 @@
 """A matplotlib figure that a notebook shows as a picture.
 
 A figure that was made without pyplot has no picture of its own there, unless `%matplotlib inline`
-was called before.
+was called before. Importing this module needs matplotlib, so figures import it when they are drawn.
 """
 
 from io import BytesIO
 from warnings import catch_warnings, filterwarnings
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from regard._support.extras import needs_extra
+
+with needs_extra("pictures", "figures need"):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
 
 DOTS_PER_INCH = 100
 
