@@ -87,6 +87,38 @@ def test_overlapping_windows_are_put_back_without_padding():
     np.testing.assert_allclose(shown, exponentials / totals[:, None], atol=1e-5)
 
 
+class PaddedWindowAttention(WindowAttention):
+    """SAM's attention, whose windows have rows of padding that a projection gives a bias."""
+
+    def forward(self, x):
+        rows, columns = (-(-n // SIZE) * SIZE for n in x.shape[1:3])
+        padded = nn.functional.pad(x, (0, 0, 0, columns - x.shape[2], 0, rows - x.shape[1]))
+        x = padded.view(len(x), rows // SIZE, SIZE, columns // SIZE, SIZE, CHANNELS)
+        windows = x.permute(0, 1, 3, 2, 4, 5).reshape(-1, SIZE, SIZE, CHANNELS)
+        qkv = self.qkv(windows).view(-1, SIZE * SIZE, 3, HEADS, CHANNELS // HEADS)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4)
+        return (q @ k.mT).softmax(-1) @ v
+
+
+@torch.no_grad()
+def test_windows_with_padding_are_put_back_to_the_positions_of_the_image():
+    model, height, width = PaddedWindowAttention(), HEIGHT - 1, WIDTH - 1
+    nn.init.normal_(model.qkv.bias)
+    image = torch.randn(2, height, width, CHANNELS)
+    with watch(model) as capture:
+        model(image)
+    q, k, _ = model.qkv(image[1].flatten(0, 1)).unflatten(-1, (3, HEADS, -1)).permute(1, 2, 0, 3)
+    padding = model.qkv.bias.unflatten(0, (3, HEADS, 1, -1))[1]
+    scores, of_padding = (q @ k.mT).exp(), (q @ padding.mT).exp()
+    row, column = (torch.arange(height * width) // width, torch.arange(height * width) % width)
+    window = row // SIZE * WIDTH + column // SIZE
+    inside = window[:, None] == window
+    scores = scores * inside
+    sums = scores.sum(-1, keepdim=True) + (SIZE * SIZE - inside.sum(-1))[:, None] * of_padding
+    shown = capture.trace(batch_index=1).maps[0].weights
+    np.testing.assert_allclose(shown, (scores / sums).numpy(), atol=1e-6)
+
+
 @torch.no_grad()
 def test_summarized_windows_are_refused_in_a_trace():
     model = WindowAttention()

@@ -120,7 +120,7 @@ def _value_indices(
     found = []
     for anchor, indices in _indices(source, own, (*ROLES[:3], role, "value")):
         rows = indices[..., 0]
-        if len(rows) not in (1, batch * windows) or heads % rows.shape[1]:
+        if len(rows) not in (1, batch * windows) or heads % rows.shape[1] or bool((rows < 0).any()):
             return []
         rows = rows.repeat_interleave(heads // rows.shape[1], dim=1)
         found.append((anchor, rows.expand(batch * windows, -1, -1)))
@@ -134,18 +134,22 @@ def _without_axis(
     found = []
     for anchor, own in indices:
         rows = own.amax(axis)
-        if not bool(((own == 0) | (own == rows.unsqueeze(axis))).all()):
+        if not bool(((own == 0) | (own == rows.unsqueeze(axis)) & (own > 0)).all()):
             return None
         found.append((anchor, rows))
     return found
 
 
 def _are_known(indices: list[tuple[Anchor, Tensor]], weights: Tensor) -> bool:
-    """Return whether it is known of all weights but zeros what they come from."""
+    """Return whether it is known of all weights but zeros what they come from.
+
+    Rows of padding come from nothing, and yet have weights where a projection has a bias.
+    """
     known = torch.zeros_like(weights, dtype=torch.bool)
     for _, own in indices:
         known |= own > 0
-    return bool((known | (weights == 0)).all())
+    is_padding = ~known.any(-1, keepdim=True)
+    return bool((known | is_padding | (weights == 0)).all())
 
 
 def _rows_of(indices: list[tuple[Anchor, Tensor]], sizes: tuple[int, int, int]) -> list[_Rows]:

@@ -38,7 +38,7 @@ class Source(Protocol):
     def indices(self, of: "Indices") -> Tensor | None:
         """Return for each element one more than its index in the anchor; 0 if it has none.
 
-        None if no element comes from this anchor.
+        It is -1 if an element was computed from several. None if none comes from this anchor.
         """
         ...
 
@@ -173,14 +173,14 @@ class Combined(_Derived):
         self._sources = sources
 
     def indices(self, of: Indices) -> Tensor | None:
-        """Return the indices that the tensors agree on."""
+        """Return the indices that the tensors agree on, and -1 where they differ."""
         found: Tensor | None = None
         for other in map(of.of, self._sources):
             if found is None or other is None:
                 found = other if found is None else found
                 continue
             differs = (found != 0) & (other != 0) & (found != other)
-            found = torch.where(found == 0, other, found).masked_fill(differs, 0)
+            found = torch.where(found == 0, other, found).masked_fill(differs, -1)
         return found
 
 
