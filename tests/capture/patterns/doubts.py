@@ -1,6 +1,7 @@
 """Where features, queries and heads are easily confused: named, put right, or listed."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from capture.patterns.base import (
@@ -131,3 +132,59 @@ class RepeatedForFeatures(Attention):
         q = self.to_q(x)
         weights = self.score(q).softmax(1)
         return torch.einsum("bnd,bnd->bd", weights.expand(-1, -1, q.shape[-1]), q)
+
+
+@pattern(values_not_found=("AttentionFreeTransformer",), probe=None, variants=True)
+class AttentionFreeTransformer(Attention):
+    """AFT: exponentials of positions and of keys, with weights of its own for each channel."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes)
+        self.positions = nn.Parameter(torch.randn(sizes.queries, sizes.queries))
+
+    def forward(self, x):
+        positions, keys = self.positions.exp(), self.to_k(x).exp()
+        context = (positions @ (keys * self.to_v(x))) / (positions @ keys)
+        return self.to_out(torch.sigmoid(self.to_q(x)) * context)
+
+
+@pattern("self", normaliser="abs / sum", sums_to_one=True, variants=True)
+class NormalisedAbsolutes(Attention):
+    """Absolute values of scores, normalised by torch.nn.functional.normalize."""
+
+    def forward(self, x):
+        q, k, v = (
+            layer(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for layer in (self.to_q, self.to_k, self.to_v)
+        )
+        attn = F.normalize((q @ k.mT).abs(), p=1, dim=-1)
+        self.note(attn)
+        return self.to_out((attn @ v).transpose(1, 2).flatten(2))
+
+
+@pattern(not_attention=("MarkovModel",), variants={"states=tokens": Sizes(queries=6)})
+class MarkovModel(Bare):
+    """The forward algorithm: transitions are a softmax of parameters, states are no positions."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes)
+        self.transitions, self.emissions = (
+            nn.Parameter(torch.randn(n, 6)) for n in (6, sizes.width)
+        )
+
+    def forward(self, x):
+        transitions = self.transitions.softmax(-1)
+        states = torch.ones(len(x), 6) / 6
+        for row in x.unbind(1):
+            states = (states @ transitions) * (row @ self.emissions).softmax(-1)
+            states = states / states.sum(-1, keepdim=True)
+        return states
+
+
+@pattern(values_not_found=("VectorAttention",), probe=None, variants=True)
+class VectorAttention(Attention):
+    """Point Transformer: each feature has weights of its own, in an einsum."""
+
+    def forward(self, x):
+        scores = self.to_q(x)[:, :, None] - self.to_k(x)[:, None]
+        return torch.einsum("bijd,bjd->bid", scores.softmax(2), self.to_v(x))

@@ -37,8 +37,10 @@ class ProductMatcher:
         values = list(zip(product.values_term, self._axes.axes(product.values), strict=True))
         own = list(zip(product.term, self._axes.axes(product.labelled), strict=True))
         copies = {x for x, axis in own if x in product.result and _is_repeated(axis)}
-        if any(f.origin.is_feature for x, axis in values if x in copies for f in axis):
-            return True  # repeated for each feature
+        features = {x for x, axis in values if any(f.origin.is_feature for f in axis)}
+        has_width = not set(product.values_term) <= set(product.term)
+        if features & copies or (features & product.result and not has_width):
+            return True  # repeated for each feature, or each of them has its own
         if tracked.is_product:
             return False
         keys = origins_of(
@@ -84,6 +86,10 @@ class ProductMatcher:
             return None
         if not tracked.is_product and _weighs_features(term, by_letter, set(values_term), keys):
             return None
+        own_keys = origins_of(own_by_letter[x] for x in keys)
+        is_over_queries = bool(tracked.normalised) and not tracked.normalised & own_keys
+        if is_over_queries and self._axes.is_constant(product.labelled):
+            return None  # parameters, as the transitions of a Markov model
         if tracked.normaliser == "exp" and not _has_width(product):
             return None  # a kernel times a vector, as iterations of Sinkhorn's
         width = tuple(f for x in values_term if x not in term for f in values_axes[x])

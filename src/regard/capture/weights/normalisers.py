@@ -26,7 +26,17 @@ _OVER_SUM = {"pow", "abs"}  # normalisers only if their results are divided by a
 _SAME_ELEMENTS = {"view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "transpose"}
 _SAME_ELEMENTS |= {"permute", "t", "contiguous", "clone", "to", "float", "type_as", "double"}
 _MASKS = {"mul", "masked_fill", "where"}
-MAY_START = {"log_softmax", "logsumexp", "sub", "exp", "div", *SUMS, *NORMALISERS, *_OVER_SUM}
+MAY_START = {
+    "log_softmax",
+    "logsumexp",
+    "sub",
+    "exp",
+    "div",
+    "normalize",
+    *SUMS,
+    *NORMALISERS,
+    *_OVER_SUM,
+}
 
 Handler = Callable[[FunctionCall], bool]  # returns whether it applied to a call
 
@@ -84,6 +94,11 @@ class NormaliserTracker:
         """Return what is known of exponentials that no sum has divided yet."""
         return self._exponentials.get(tensor)
 
+    def note_unfollowed(self, roots: frozenset[int]) -> None:
+        """Note exponentials whose sum divides something in which they were not followed."""
+        for number in roots - self._store.roots.keys():
+            self._store.roots[number] = Root(self._find_site(), False, True, frozenset())
+
     @staticmethod
     def is_over_features(tracked: TrackedWeights) -> bool:
         """Return whether the features of each vector were normalised, rather than its keys."""
@@ -111,6 +126,7 @@ class NormaliserTracker:
             "sub": (self._subtract_log_sum,),
             "exp": (self._start_at_log_weights, self._note_exponentials, self._start_at_product),
             "div": (self._divide_by_sum,),
+            "normalize": (self._normalise,),
         }
 
     def _keep_exponentials(self, call: FunctionCall) -> bool:
@@ -170,6 +186,15 @@ class NormaliserTracker:
         is_scattered = bool(self._store.sums[call.inputs[1]].scattered)
         normaliser = SCATTERED if is_scattered else f"{exponential.name} / sum"
         self.start(normaliser, call.inputs[0], self._divided_axis(call.inputs), call.out)
+        return True
+
+    def _normalise(self, call: FunctionCall) -> bool:
+        """Start a track at torch.nn.functional.normalize with p=1."""
+        exponential = self._exponentials.get(call.inputs[0])
+        if exponential is None or call.argument("p", 1, 2.0) != 1:
+            return False
+        dim = call.argument("dim", 2, 1)
+        self.start(f"{exponential.name} / sum", call.inputs[0], dim, call.out)
         return True
 
     def _sum_exponentials(self, call: FunctionCall) -> bool:

@@ -67,7 +67,7 @@ class ProductReader:
             return ProductReading("mixing", own)
         with_keys = [n for n, term in enumerate(equation.terms) if n != own and summed & set(term)]
         others = [x for n, x in enumerate(equation.operands) if n != own]
-        if summed and all(map(self._is_of_ones, others)):
+        if summed and all(map(self.is_of_ones, others)):
             return ProductReading("sum", own)
         if not with_keys:
             return ProductReading("elementwise", own)
@@ -111,6 +111,6 @@ class ProductReader:
         is_activation = tracked.normaliser in NORMALISERS
         return not is_activation and not any(root.is_feature for root in roots)
 
-    def _is_of_ones(self, tensor: Tensor) -> bool:
+    def is_of_ones(self, tensor: Tensor) -> bool:
         """Return whether a tensor is a constant that adds up what it multiplies."""
         return self._axes.is_constant(tensor) and not tensor.is_meta and bool((tensor == 1).all())

@@ -268,11 +268,16 @@ class WeightTracker:
         exponential = self._normalisers.exponential
         if not self._normalisers or any(map(exponential, call.results)):
             return  # still exponentials, with a mask
-        for n, tensor in enumerate(call.inputs):
-            known = exponential(tensor)
-            if known is not None and (call.name == "mul" or call.equation() is not None):
-                self._late.add(call, n, frozenset([known.number]), is_matched=False)
-                return
+        known = {n: x for n, tensor in enumerate(call.inputs) if (x := exponential(tensor))}
+        is_product = call.equation() is not None
+        if not known or not (is_product or call.name == "mul"):
+            return
+        others = [x for n, x in enumerate(call.inputs) if n not in known]
+        if is_product and all(map(self._products.is_of_ones, others)):
+            self._store.sums[call.out] = WeightSum(frozenset(x.number for x in known.values()))
+            return
+        position, first = next(iter(known.items()))
+        self._late.add(call, position, frozenset([first.number]), is_matched=False)
 
     def _match_divided(self, call: FunctionCall) -> MatchedAttention | None:
         """Read a division of a context by the sum of its weights, as one of the weights."""
@@ -281,6 +286,7 @@ class WeightTracker:
         product, calls = divided
         if not calls:
             self._retract_parts(product.roots if product.is_matched else frozenset())
+            self._normalisers.note_unfollowed(product.roots)
         match = None
         for each in calls:
             weights = each.inputs[product.position] if each is calls[1] else each.inputs[0]
