@@ -64,7 +64,7 @@ class AttentionMode(TorchFunctionMode):
         self._names = names
         with uncaptured():
             self._axes = AxisTracker(names.constants())
-        self._lineage = Lineage(self._axes.is_parameter)
+        self._lineage = Lineage(self._axes.is_parameter, self._axes.is_constant)
         scores = ScoreTracker(self._axes) if keep_vectors else None
         self._row_sources = RowTracker(self._axes)
         self._weight_tracker = WeightTracker(

@@ -52,10 +52,16 @@ class Lineage:
 
     Args:
         is_parameter: whether a tensor is a parameter or a view of one.
+        is_constant: whether a tensor is computed from parameters and buffers alone.
     """
 
-    def __init__(self, is_parameter: Callable[[Tensor], bool] | None = None) -> None:
+    def __init__(
+        self,
+        is_parameter: Callable[[Tensor], bool] | None = None,
+        is_constant: Callable[[Tensor], bool] | None = None,
+    ) -> None:
         self._is_parameter = is_parameter or (lambda tensor: isinstance(tensor, nn.Parameter))
+        self._is_constant = is_constant or self._is_parameter
         self._provenance = TensorMap[Provenance]()
         self._ids = count()
 
@@ -135,6 +141,8 @@ class Lineage:
                 origins = frozenset(self._row_id(x) for x in inputs if x.is_floating_point())
         # angles of rotary positions are products, too, but of rows without an origin
         is_product = name in _PRODUCTS and len(inputs) >= 2
+        if is_product and not origins and self._is_rotation(inputs):
+            origins = frozenset([self._row_id(inputs[0])])
         if is_product and self._is_parameter(inputs[1]):
             sides = None  # a learned vector scores what was compared or summed before
         elif is_product and not (sides and any(sides)):
@@ -158,6 +166,16 @@ class Lineage:
             is_matrix = inputs[1].ndim > 1 and inputs[1].shape[-1] > 1
             return inputs[0] if is_matrix else None
         return None
+
+    def _is_rotation(self, inputs: list[Tensor]) -> bool:
+        """Return whether rows are multiplied with a matrix that is computed from parameters.
+
+        As adapters that rotate what a layer reads. Rows that are constants, too, are none: angles
+        of positions are such products.
+        """
+        rows, matrix = inputs[:2]
+        is_matrix = matrix.ndim > 1 and matrix.shape[-1] == matrix.shape[-2] > 1
+        return is_matrix and self._is_constant(matrix) and not self._is_constant(rows)
 
     def _row_id(self, rows: Tensor) -> int:
         provenance = self._provenance.get(rows)
