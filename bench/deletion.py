@@ -4,11 +4,13 @@ For sentences of the phrasebook, the source tokens are ranked by each method, th
 removed, and the log-probability of the model's own translation is measured again. A method is
 useful if that falls more than after removing k random tokens.
 
-    python bench/deletion.py [--sentences 100] [--removed 3]
+    python bench/deletion.py [--sentences 100] [--removed 3] [--captum]
+
+`--captum` ranks by three methods of captum, too, of the embeddings with their positions.
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -17,6 +19,7 @@ from regard import Run, Trace, load
 from regard.analysis import METHODS
 from regard.data import BOS, EOS, pad_sequences
 from regard.data.phrasebook import load_phrasebook
+from regard.masks import padding
 
 RANDOM_DRAWS = 10
 
@@ -37,8 +40,40 @@ def source_attribution(trace: Trace) -> np.ndarray:
     return np.sum([sign * m.weights.sum((0, 1)) for sign, m in zip(signs, maps, strict=True)], 0)
 
 
+def captum_attributions(
+    run: Run, source: Sequence[int], target: Sequence[int]
+) -> dict[str, np.ndarray]:
+    """Return one number per source token by methods of captum."""
+    from captum import attr
+
+    ids = torch.tensor([list(source)])
+    keep = torch.ones_like(ids, dtype=torch.bool)
+    vectors = run.model.source_embedding(ids).detach()
+
+    def score(embedded: torch.Tensor) -> torch.Tensor:
+        encoded = run.model.decoder.project_source(run.model.encoder(embedded, padding(keep)), keep)
+        states = run.model.decode(torch.tensor([[BOS, *target]]), encoded)
+        log_probs = run.model.logits(states[0]).log_softmax(-1)
+        return log_probs.gather(1, torch.tensor([*target, EOS])[:, None]).sum()[None]
+
+    positions = torch.arange(len(source))[None, :, None].expand_as(vectors)
+    methods: dict[str, Callable[[], torch.Tensor]] = {
+        "captum IntegratedGradients": lambda: attr.IntegratedGradients(score).attribute(
+            vectors, n_steps=16, internal_batch_size=1
+        ),
+        "captum InputXGradient": lambda: attr.InputXGradient(score).attribute(
+            vectors.clone().requires_grad_()
+        ),
+        "captum FeatureAblation": lambda: (
+            attr.FeatureAblation(score).attribute(vectors, feature_mask=positions)
+            / vectors.shape[-1]
+        ),
+    }
+    return {name: run_it()[0].sum(-1).detach().numpy() for name, run_it in methods.items()}
+
+
 def drops(
-    run: Run, source: str, removed: int, methods: Sequence[str], seed: int
+    run: Run, source: str, removed: int, methods: Sequence[str], seed: int, *, captum: bool
 ) -> dict[str, list[float]]:
     """Return how much log-probability is lost after 1, 2, … removed tokens, by method."""
     ids = run.tokenizers.source.encode(source)
@@ -59,6 +94,8 @@ def drops(
     for method in methods:
         scores = source_attribution(run.attribute(source, target, method=method, steps=16))
         curves[method] = log_prob_drops(np.argsort(-scores, kind="stable").tolist())
+    for name, scores in (captum_attributions(run, ids, target) if captum else {}).items():
+        curves[name] = log_prob_drops(np.argsort(-scores, kind="stable").tolist())
     return curves
 
 
@@ -67,12 +104,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sentences", type=int, default=100)
     parser.add_argument("--removed", type=int, default=3)
+    parser.add_argument("--captum", action="store_true")
     options = parser.parse_args()
     run = load("demo-model")
     pairs = load_phrasebook("fr", train=0).test
     sources = [p.source for p in pairs if len(run.tokenizers.source.encode(p.source)) > 5]
     curves = [
-        drops(run, source, options.removed, METHODS, seed)
+        drops(run, source, options.removed, METHODS, seed, captum=options.captum)
         for seed, source in enumerate(sources[: options.sentences])
     ]
     print(f"log-probability lost (nats), mean of {len(curves)} sentences")
