@@ -180,6 +180,7 @@ def test_queries_that_windows_share_have_a_row_in_each_window():
         model(torch.randn(2, 12, CHANNELS))
     (record,) = capture
     assert record.weights.shape == (2, 3, HEADS, 4, 4)
+    assert record.kind == "cross"
     shown = capture.trace(batch_index=1).maps[0].weights
     assert shown.shape == (HEADS, 12, 12)
     np.testing.assert_allclose(shown.sum(-1), 1, atol=1e-6)

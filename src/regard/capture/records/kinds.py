@@ -29,7 +29,13 @@ def classify(
 
 
 def classify_windows(call: CapturedCall, axes: CallAxes, same_rows: bool | None) -> Kind:
-    """Return the kind of attention within windows, whose queries are not the last of the keys."""
+    """Return the kind of attention within windows, whose queries are not the last of the keys.
+
+    Queries that have positions of their own, as pooled rows have, are a text of their own.
+    """
+    known = axes.positions
+    if known is not None and not known.is_over_same_rows:
+        same_rows = same_rows and known.num_queries == known.num_keys
     if same_rows is None:
         same_rows = axes.is_over_same_rows
     if not same_rows:
