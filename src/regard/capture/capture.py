@@ -93,6 +93,7 @@ class Capture:
         same_rows = attention.same_rows is not False
         return any(
             record.append_part(attention.call, axes, same_rows)
+            or record.append_window_part(attention.call, axes)
             for record in reversed(self._records)
             if record.name == name and record.axes.roots == axes.roots
         )

@@ -146,6 +146,11 @@ def _join(record: CapturedAttention, parts: Sequence[tuple[_Part, Tensor | None]
     """Join the gradients of a record's steps or parts."""
     weights = record.flat_weights
     assert weights is not None, "kept in full"
+    if record.has_window_parts:
+        raise RegardError(
+            f"{record.name} multiplies the keys of windows and other keys with their values one "
+            "after the other, whose gradients cannot be joined"
+        )
     rows = []
     for part, gradient in parts:
         gradient = torch.zeros_like(part.tensor) if gradient is None else gradient

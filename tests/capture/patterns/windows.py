@@ -388,6 +388,56 @@ class SkewedDiagonals(Attention):
         return self.to_out(rearrange(out, "b h w n d -> b (w n) (h d)"))
 
 
+class WithGlobalKeys(Attention):
+    """Base of patterns whose queries also attend to the first two rows of a text."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes)
+        self.picked = torch.tensor([0, 1])
+
+    def heads_of(self, rows):
+        return rows.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+    def local_scores(self, q, k):
+        scores = self.blocks(q) @ self.blocks(k).mT * self.scale
+        scores[:, :, 0, :, :2] = -torch.inf  # these are among the global keys
+        return scores
+
+    def blocks(self, t):
+        return t.unflatten(2, (-1, 5))
+
+
+@pattern("self", sizes=LONG, probe=None, is_traced=True, variants=COINCIDENT_BLOCKS)
+class GlobalKeysOfText(WithGlobalKeys):
+    """Longformer's global attention: scores of all rows with some keys, before those of windows."""
+
+    def forward(self, x):
+        q, k, v = (self.heads_of(layer(x)) for layer in (self.to_q, self.to_k, self.to_v))
+        with_global = q @ k[:, :, self.picked].mT * self.scale
+        local = self.local_scores(q, k).flatten(2, 3)
+        attn = torch.cat([with_global, local], dim=-1).softmax(dim=-1)
+        of_global, of_local = attn[..., :2], attn[..., 2:]
+        out = of_global @ v[:, :, self.picked]
+        out = out + (self.blocks(of_local) @ self.blocks(v)).flatten(2, 3)
+        self.note(attn, "b h (w q) k -> b w h q k", q=5)
+        return self.to_out(out.transpose(1, 2).flatten(2))
+
+
+@pattern("self", sizes=LONG, probe=None, is_traced=True, variants=COINCIDENT_BLOCKS)
+class GlobalKeysOfBlocks(WithGlobalKeys):
+    """BigBird's global keys: scores of each block with some keys, after its own."""
+
+    def forward(self, x):
+        q, k, v = (self.heads_of(layer(x)) for layer in (self.to_q, self.to_k, self.to_v))
+        with_global = torch.einsum("bhwqd,bhkd->bhwqk", self.blocks(q), k[:, :, self.picked])
+        local = self.local_scores(q, k)
+        attn = torch.cat([local, with_global * self.scale], dim=-1).softmax(dim=-1)
+        out = attn[..., :5] @ self.blocks(v)
+        out = out + torch.einsum("bhwqk,bhkd->bhwqd", attn[..., 5:], v[:, :, self.picked])
+        self.note(attn, "b h w q k -> b w h q k")
+        return self.to_out(out.flatten(2, 3).transpose(1, 2).flatten(2))
+
+
 @pattern("self", sizes=LONG, probe=None, is_traced=True, variants=COINCIDENT_BLOCKS)
 class SkewedInPlace(SkewedDiagonals):
     """The same, but columns are written into a tensor of zeros, one diagonal at a time."""
@@ -398,6 +448,33 @@ class SkewedInPlace(SkewedDiagonals):
         for n in range(2 * self.side + 1):
             columns[..., n] = scores.diagonal(n, -2, -1)[..., : self.block]
         return columns
+
+
+@pattern("self", sizes=LONG, probe=None, is_traced=True, variants=COINCIDENT_BLOCKS)
+class SkewedWithGlobalKeys(SkewedInPlace):
+    """Longformer: columns and the scores of the first two rows share a softmax."""
+
+    def forward(self, x):
+        b, n, _ = x.shape
+        q, k, v = (
+            rearrange(layer(x), "b n (h d) -> b h n d", h=self.heads)
+            for layer in (self.to_q, self.to_k, self.to_v)
+        )
+        picked = torch.tensor([0, 1])
+        with_global = torch.einsum("bhqd,bhkd->bhqk", q, k[:, :, picked])
+        local = q.unflatten(2, (-1, self.block)) @ self.blocks_of(self.to_k(x))
+        columns = self.to_columns(local.contiguous()).reshape(b, self.heads, n, -1)
+        column = torch.arange(columns.shape[-1]) - self.side
+        neighbour = torch.arange(n)[:, None] + column
+        columns.masked_fill_((neighbour < 2) | (neighbour >= n), -torch.inf)
+        attn = torch.cat([with_global, columns], dim=-1).mul(self.scale).softmax(dim=-1)
+        out = attn[..., :2] @ v[:, :, picked]
+        diagonals = self.to_diagonals(attn[..., 2:].unflatten(2, (-1, self.block)))
+        of_global = attn[..., :2].unflatten(2, (-1, self.block))
+        self.note(torch.cat([of_global, diagonals], dim=-1), "b h w q k -> b w h q k")
+        local = torch.einsum("bhwnm,bhwdm->bhwnd", diagonals, self.blocks_of(self.to_v(x)))
+        out = out + local.flatten(2, 3)
+        return self.to_out(out.transpose(1, 2).flatten(2))
 
 
 class AxialLayer(FusedAttention):

@@ -24,6 +24,7 @@ class WindowPositions:
         num_keys: number of positions of keys.
         num_extra: number of keys after these that are no positions, as summaries of the text are.
         is_over_same_rows: whether queries and keys are the same rows.
+        key_rows: identifies the tensor whose rows the keys are.
     """
 
     queries: Tensor
@@ -32,6 +33,7 @@ class WindowPositions:
     num_keys: int
     num_extra: int = 0
     is_over_same_rows: bool = False
+    key_rows: object = None
 
     @property
     def are_in_order(self) -> bool:

@@ -20,6 +20,7 @@ from regard.capture.records.cached_keys import CachedKeys
 from regard.capture.records.keys import masked_in_both, masked_keys, norms_of_values
 from regard.capture.records.parts import PART_ROLES, continued_axis, joined_span
 from regard.capture.records.summary import join_summaries, summarize_call
+from regard.capture.records.window_parts import WindowPart, joined_windows
 from regard.trace import TOP_KEYS, Kind
 from regard.trace.block_summary import TensorSummary
 
@@ -50,6 +51,7 @@ class CapturedAttention:
     axes: CallAxes = PLAIN_AXES
     keep_vectors: bool = False
     joined_axis: int = 2  # along which steps and parts were joined
+    has_window_parts: bool = False  # parts of one softmax, of which one is within windows
     steps: int = 0
     batch_size: int = 0
     num_queries: int = 0
@@ -199,6 +201,39 @@ class CapturedAttention:
             self._settle_kind(same_rows)
         return True
 
+    def append_window_part(self, call: CapturedCall, axes: CallAxes) -> bool:
+        """Append the keys of another part of the same softmax, of which one is within windows.
+
+        False if the positions of either are not known, or queries are not in both.
+        """
+        weights = self.flat_weights
+        if weights is None or self.axes.positions is None or axes.positions is None:
+            return False
+        if max(self.num_windows, axes.num_windows) == 1 or len(self.heads) < self.num_heads:
+            return False
+        masked = self.fully_masked_keys
+        own = _window_part(weights, self.axes, self.value_norms, masked)
+        other_weights = call.weights(slice(None), self.heads, slice(None)).cpu()
+        other = _window_part(
+            other_weights, axes, norms_of_values(call, self.heads), masked_keys(call)
+        )
+        if own is None or other is None or len(own.weights) != len(other.weights):
+            return False
+        base, added = (own, other) if self.num_windows >= axes.num_windows else (other, own)
+        if (joined := joined_windows(base, added)) is None:
+            return False
+        windowed = self.axes if base is own else axes
+        self.axes = replace(windowed, positions=joined.positions, spans={}, part=None)
+        flat = joined.weights.flatten(0, 1)
+        self._parts[:] = [flat]
+        self.value_norms = None if joined.norms is None else joined.norms.flatten(0, 1)
+        self.fully_masked_keys, self.vectors = joined.masked.flatten(0, 1), None
+        self.batch_size, _, self.num_queries, self.num_keys = flat.shape
+        self.kind = "self" if joined.positions.is_over_same_rows else "cross"
+        self.offset, self._keys, self.has_window_parts = 0, None, True
+        self.steps += 1
+        return True
+
     def _join(self, call: CapturedCall, axis: int) -> None:
         """Append the weights of a call, and what is known of its keys, along an axis."""
         weights, norms, masked = self.flat_weights, self.value_norms, self.fully_masked_keys
@@ -329,6 +364,21 @@ class CapturedAttention:
     def _num_dropped(self, call: CapturedCall) -> int:
         """Return how many of the first keys the cache has dropped, as a sliding window does."""
         return 0 if self.kind == "cross" else self._end() - call.offset
+
+
+def _window_part(
+    weights: Tensor, axes: CallAxes, norms: Tensor | None, masked: Tensor | None
+) -> WindowPart | None:
+    """Return weights (batch · window, head, query, key) and what is known of their keys."""
+    if axes.positions is None or masked is None:
+        return None
+    split = (-1, axes.num_windows)
+    return WindowPart(
+        weights.unflatten(0, split),
+        axes.positions,
+        None if norms is None else norms.unflatten(0, split),
+        masked.unflatten(0, split),
+    )
 
 
 def _with_width(weights: Tensor, width: int) -> Tensor:

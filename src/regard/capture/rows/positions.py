@@ -33,12 +33,14 @@ def positions_of_weights(
         values_layout: their layout.
     """
     sizes = _sizes(layout)
-    sides = [
-        [(x, ids.masked_fill(weights == 0, 0)) for x, ids in _indices(source, layout, ROLES, side)]
-        for side in (0, 1)
-    ]
-    for queries, keys in (sides, sides[::-1]):
+    sides = [_indices(source, layout, ROLES, side) for side in (0, 1)]
+    for side in (0, 1):
+        queries, keys = (
+            [(x, ids.masked_fill(weights == 0, 0)) for x, ids in indices]
+            for indices in (sides[side], sides[1 - side])
+        )
         own, compared = _without_axis(queries, 3), _without_axis(keys, 2)
+        own = _without_axis(sides[side], 3) or own  # of queries without any weight, too
         if own is None or compared is None or not _are_known(queries, weights):
             continue
         multiplied = _rows_of(_value_indices(values, values_layout, layout), sizes)
@@ -120,6 +122,8 @@ def _value_indices(
     found = []
     for anchor, indices in _indices(source, own, (*ROLES[:3], role, "value")):
         rows = indices[..., 0]
+        if own.size("window") == 1 and len(rows) == batch:  # all windows share them
+            rows = rows.repeat_interleave(windows, dim=0)
         if len(rows) not in (1, batch * windows) or heads % rows.shape[1] or bool((rows < 0).any()):
             return []
         rows = rows.repeat_interleave(heads // rows.shape[1], dim=1)
@@ -273,6 +277,7 @@ def _settled(queries: list[_Rows], keys: list[_Rows]) -> WindowPositions:
         keys[0].num_positions,
         sum(x.num_positions for x in keys[1:]),
         is_over_same_rows=keys[0].anchor in own,
+        key_rows=keys[0].anchor,
     )
 
 

@@ -107,7 +107,8 @@ class ProductMatcher:
         to_operand = product.to_operand
         arranged = layout.arrange(product.weights)
         has_windows, positions = layout.size("window") > 1, None
-        if has_windows or tracked.is_skewed:
+        is_part = tracked.is_product and layout.size("key") < tracked.num_keys
+        if has_windows or tracked.is_skewed or is_part:
             positions = self._positions(product, arranged, layout, of_values)
         if tracked.is_skewed and (positions is None or not (has_windows or positions.are_in_order)):
             return None

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from regard.capture.axes import Axis, AxisTracker, Origin, origins_of
+from regard.capture.axes import Axis, AxisTracker, Origin, axis_size, origins_of
 from regard.capture.call_site import CallSite
 from regard.capture.functions import SCATTER_SUMS, FunctionCall, TensorMap, scatter_sum
 from regard.capture.lineage import Lineage
@@ -247,6 +247,7 @@ class NormaliserTracker:
             lineage.from_cache(scores),
             has_mask=bool((scores.detach() < MASKED_BELOW).any()),
             is_product=is_product,
+            num_keys=axis_size(axis),
             scores=self._scores.product(scores) if self._scores and has_scores else None,
         )
 

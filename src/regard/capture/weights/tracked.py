@@ -38,6 +38,7 @@ class TrackedWeights:
     from_cache: bool = False  # whether keys came from a KV cache
     has_mask: bool = False
     is_single: bool = False  # whether they are those of a single key
+    num_keys: int = 0  # of the axis that sums to 1
     is_skewed: bool = False  # whether they have no axis of keys, as diagonals in columns
     is_product: bool = False  # whether the scores are a product of queries and keys
     scores: ScoreProduct | None = None  # of queries and keys, if it is followed
