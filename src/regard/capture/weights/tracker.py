@@ -26,6 +26,7 @@ from regard.capture.functions import (
 )
 from regard.capture.lineage import Lineage
 from regard.capture.rows import RowTracker
+from regard.capture.weights.doubts import is_unclear
 from regard.capture.weights.edges import EdgeMatcher
 from regard.capture.weights.late import LateProducts, of_divided
 from regard.capture.weights.matching import ProductMatcher
@@ -309,7 +310,7 @@ class WeightTracker:
                 self._store.roots[number].is_softmax = True
             return None
         roots = [self._store.roots[number] for number in tracked.roots]
-        if self._matcher.is_unclear(product, tracked):
+        if is_unclear(product, tracked, self._axes):
             return None
         origins = roots[0].origins if len(roots) == 1 else frozenset()
         match = self._matcher.match(product, tracked, origins, appended_keys.get())
