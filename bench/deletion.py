@@ -73,7 +73,7 @@ def captum_attributions(
 
 
 def drops(
-    run: Run, source: str, removed: int, methods: Sequence[str], seed: int, *, captum: bool
+    run: Run, source: str, removed: int, methods: Sequence[str], seed: int, captum: bool = False
 ) -> dict[str, list[float]]:
     """Return how much log-probability is lost after 1, 2, … removed tokens, by method."""
     ids = run.tokenizers.source.encode(source)
