@@ -4,6 +4,7 @@ import math
 import pytest
 import torch
 
+from helpers import no_float64
 from regard.errors import RegardError
 from regard.positions import ALiBi, Learned, Rotary, Sinusoidal, rotate, sinusoidal
 
@@ -318,3 +319,25 @@ def test_alibi_of_unequal_lengths_without_offset_is_refused():
 def test_alibi_without_heads_is_refused():
     with pytest.raises(RegardError, match="heads must be 1 or more, but it is 0"):
         ALiBi(0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_devices_without_float64_get_the_positions_of_the_cpu(dtype):
+    vectors, indices = torch.randn(BATCH, LENGTH, WIDTH).to(dtype), torch.tensor([7, 0, 3, 90, 1])
+    sinusoidal_positions, rotary = Sinusoidal(WIDTH), Rotary(WIDTH)
+    expected = [
+        sinusoidal_positions(vectors, 70_000),
+        rotary(vectors, 70_000),
+        rotary(vectors, indices),
+    ]
+    with no_float64.SimulatedDevice():
+        moved, moved_indices = (x.to(no_float64.DEVICE) for x in (vectors, indices))
+        actual = [
+            sinusoidal_positions(moved, 70_000),
+            rotary(moved, 70_000),
+            rotary(moved, moved_indices),
+        ]
+        assert all(x.device == no_float64.DEVICE for x in actual)
+        actual = [x.cpu() for x in actual]
+    for one, other in zip(actual, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=torch.finfo(dtype).eps, atol=1e-6)

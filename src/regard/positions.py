@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard._support.torch_modes import in_functorch, is_traced
+from regard._support.torch_modes import has_float64, in_functorch, is_traced
 from regard.errors import RegardError
 
 Vectors = Float[Tensor, "*batch position width"]
@@ -43,7 +43,7 @@ def sinusoidal(
 def _waves(positions: Int[Tensor, " position"], width: int, base: float) -> Vectors:
     angles = _angles(positions, width, base)
     waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
-    return waves[:, :width].to(torch.get_default_dtype())
+    return waves[:, :width].to(torch.get_default_dtype()).to(positions.device)
 
 
 class _PositionTable(nn.Module, ABC):
@@ -64,7 +64,9 @@ class _PositionTable(nn.Module, ABC):
         if len(table) < end or table.device != like.device:
             # doubling: step-by-step decoding then rebuilds the table a few times, not every step
             with torch.inference_mode(False):  # it outlives this call
-                table = self.compute(2 * end).to(like.device)
+                table = self.compute(2 * end)
+                table = table if has_float64(like.device) else table.float()
+                table = table.to(like.device)
             if not (in_functorch() or is_traced(table)):  # whose wrapper of the tensor would stay
                 self.table = table
         return table[start:end].to(like.dtype)
@@ -179,7 +181,11 @@ class Rotary(_PositionTable):
         """
         if isinstance(offset, Tensor):
             angles = _angles(offset, self.width, self.base)
-            return rotate(vectors, angles.cos(), angles.sin(), self.interleaved)
+            cosines, sines = (
+                factors.to(vectors.dtype).to(offset.device)
+                for factors in (angles.cos(), angles.sin())
+            )
+            return rotate(vectors, cosines, sines, self.interleaved)
         if torch.compiler.is_compiling():  # a table that grows would be compiled again and again
             end = offset + vectors.shape[-2]
             return self(vectors, torch.arange(offset, end, device=vectors.device))  # type: ignore[no-any-return]
@@ -313,7 +319,11 @@ def _slopes(heads: int) -> list[float]:
 
 
 def _angles(positions: Tensor, width: int, base: float) -> Float[Tensor, "position pair"]:
-    """Return position times frequency of each pair of columns, in float64 for long sequences."""
+    """Return position times frequency of each pair of columns, in float64 for long sequences.
+
+    They are computed on the CPU if the positions' device has no float64.
+    """
+    positions = positions if has_float64(positions.device) else positions.cpu()
     pairs = torch.arange((width + 1) // 2, dtype=torch.float64, device=positions.device)
     return positions[:, None] * base ** (-2 * pairs / max(width, 1))
 

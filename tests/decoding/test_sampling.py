@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from helpers import no_float64
 from regard import RegardError
 from regard.data import BOS, EOS, PAD
 from regard.decoding import LengthLimits, SamplingConfig, greedy_search, sample
@@ -75,3 +76,15 @@ def test_top_k_and_top_p_limit_the_tokens_that_are_sampled(tiny_model):
         samples = sample(model, many, sampling=SamplingConfig(seed=2, **config), limits=one_token)
         first = {each.tokens[0] if each.tokens else EOS for each in samples}
         assert first == set(ranked[:allowed].tolist())
+
+
+@pytest.mark.parametrize("tiny_model", [{}], indirect=True)
+def test_devices_without_float64_give_the_samples_of_the_cpu(tiny_model):
+    sampling = SamplingConfig(temperature=1.5, seed=3)
+    model, *inputs = tiny_model
+    expected = sample(model, *inputs, sampling=sampling, limits=LIMITS)
+    model = no_float64.copy_of(model)
+    with no_float64.SimulatedDevice():
+        moved = [x.to(no_float64.DEVICE) for x in inputs]
+        samples = sample(model, *moved, sampling=sampling, limits=LIMITS)
+    assert samples == expected

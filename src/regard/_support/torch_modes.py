@@ -1,4 +1,4 @@
-"""Modes of torch that change or forbid operations (transforms, autocast), and upcasting."""
+"""Modes of torch that change or forbid operations (transforms, autocast), and precision."""
 
 from contextlib import AbstractContextManager, nullcontext
 
@@ -22,6 +22,11 @@ def no_autocast(tensor: Tensor) -> AbstractContextManager[object]:
 def upcast(tensor: Tensor) -> Tensor:
     """Convert half precision to float32: float16 rounds a score of 50 by up to 0.03."""
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
+
+
+def has_float64(device: torch.device) -> bool:
+    """Return whether a device is known to have float64: Apple's and some of Intel's GPUs do not."""
+    return device.type in ("cpu", "cuda", "meta")
 
 
 def max_squarable(dtype: torch.dtype) -> float:

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from regard._support.torch_modes import has_float64
 from regard.config import MAX_SEED
 from regard.decoding.hypothesis import DEFAULT_LIMITS, Hypothesis, LengthLimits
 from regard.decoding.prefix import AllowedTokens
@@ -173,6 +174,8 @@ def _inverse_cdf(
     probs: Float[Tensor, "batch token"], uniforms: Float[Tensor, " batch"]
 ) -> Int[Tensor, "batch 1"]:
     """Return the first token of each row at which the cumulative probability exceeds a number."""
+    if not has_float64(probs.device):
+        return _inverse_cdf(probs.cpu(), uniforms.cpu()).to(probs.device)
     cumulative = probs.double().cumsum(dim=-1)
     # a product below the sum, also when rounded: the token's own probability is above 0
     thresholds = uniforms.double()[:, None] * cumulative[:, -1:]
