@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from helpers import no_float64
 from regard.attention import MultiHeadAttention, attend
 from regard.attention.call import prepare_call, stack_groups, unstack_groups
 from regard.errors import RegardError
@@ -72,3 +73,19 @@ def test_single_query_is_removed_by_restore_shape():
     assert call.single_query
     assert call.restore_shape(torch.zeros(2, 1, 12)).shape == (2, 12)
     assert attend(torch.randn(2, 12), torch.randn(2, 7, 12)).shape == (2, 12)
+
+
+def test_random_numbers_of_an_accelerator_are_restored(monkeypatch):
+    states = {no_float64.DEVICE: "before"}
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("mps"))
+    monkeypatch.setattr(torch.mps, "get_rng_state", states.__getitem__)
+    monkeypatch.setattr(
+        torch.mps, "set_rng_state", lambda state, device: states.update({device: state})
+    )
+    with no_float64.SimulatedDevice():
+        call = prepare(
+            torch.randn(2, 5, 12).to(no_float64.DEVICE), None, score=lambda q, k: q @ k.mT
+        )
+    with call.preserve_rng():
+        states[no_float64.DEVICE] = "after"
+    assert states[no_float64.DEVICE] == "before"

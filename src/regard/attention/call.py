@@ -58,8 +58,10 @@ class AttentionCall:
         # a compiled graph has an RNG state of its own
         if not self.score.may_use_rng or torch.compiler.is_compiling():
             return nullcontext()
-        device = self.queries.device
-        return torch.random.fork_rng([device] if device.type == "cuda" else [])
+        device, accelerator = self.queries.device, torch.accelerator.current_accelerator()
+        if accelerator is None or accelerator.type != device.type:
+            return torch.random.fork_rng([])
+        return torch.random.fork_rng([device], device_type=device.type)
 
     def restore_shape(self, rows: Tensor) -> Tensor:
         """Remove the query axis from a result, if the caller's queries had none."""
