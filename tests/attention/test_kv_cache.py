@@ -324,3 +324,12 @@ def test_cache_of_inference_mode_may_be_extended_in_any_mode(mode, count):
         again = longer.reorder(torch.tensor([1, 0])).extend(*new)
         assert len(again) == before + 2 * count
     assert len(cache) == before and cache.keys.equal(concat(*parts)[0])
+
+
+@pytest.mark.parametrize(("name", "index"), [("keys", 0), ("values", 1)])
+@pytest.mark.parametrize("needs_grad", [False, True])
+def test_rows_of_another_dtype_are_refused(name, index, needs_grad):
+    cache, new = KVCache(*rows(3, requires_grad=needs_grad)), list(rows(1))
+    new[index] = new[index].half()
+    with pytest.raises(TypeError, match=f"{name} must be torch.float32 .*, but they are torch.flo"):
+        cache.extend(*new)

@@ -95,6 +95,7 @@ class KVCache:
 
         Raises:
             RegardError: if the shapes do not fit those in the cache.
+            TypeError: if the dtypes are not those in the cache.
         """
         if self._buffer is None:
             return KVCache(keys, values)
@@ -181,7 +182,7 @@ class _Buffer:
         return is_free
 
     def check(self, keys: Tensor, values: Tensor) -> None:
-        """Raise unless new rows have the batch, heads and width of those in the buffer."""
+        """Raise unless new rows have the batch, heads, width and dtype of those in the buffer."""
         _check_shapes(keys, values)
         for name, rows, new in (("keys", self.keys, keys), ("values", self.values, values)):
             expected = (*rows.shape[:-2], new.shape[-2], rows.shape[-1])
@@ -189,6 +190,10 @@ class _Buffer:
                 raise RegardError(
                     f"{name} must have the shape {expected} to extend the cache, "
                     f"but it is {tuple(new.shape)}"
+                )
+            if new.dtype != rows.dtype:
+                raise TypeError(
+                    f"{name} must be {rows.dtype} to extend the cache, but they are {new.dtype}"
                 )
 
     def write(self, start: int, keys: Tensor, values: Tensor) -> None:
