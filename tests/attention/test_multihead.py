@@ -310,3 +310,9 @@ def test_values_given_with_key_values_are_refused():
         RegardError, match="KeyValues have values of their own, but values= was also given"
     ):
         attention(words, memory, words)
+
+
+@pytest.mark.parametrize("dropout", [1.5, -0.1, float("nan")])
+def test_dropout_that_is_no_probability_is_refused(dropout):
+    with pytest.raises(RegardError, match=f"probability from 0 to 1, but it is {dropout}"):
+        MultiHeadAttention(WIDTH, HEADS, dropout=dropout)

@@ -77,7 +77,7 @@ def attend(
         >>> attend(words, score="cosine", mask=causal()).shape
         torch.Size([2, 5, 12])
     """
-    _check_dropout(dropout)
+    check_dropout(dropout)
     call = prepare_call(queries, keys, values, score, mask, bias, offset)
     chosen = BACKENDS[_choose_backend(call, backend)]
     context = run_observed(call, lambda: chosen.attend(zero_large_hidden_keys(call), dropout))
@@ -144,7 +144,7 @@ def look(
         >>> output.context.shape, output.weights.shape
         (torch.Size([2, 5, 12]), torch.Size([2, 5, 5]))
     """
-    _check_dropout(dropout)
+    check_dropout(dropout)
     call = prepare_call(queries, keys, values, score, mask, bias, offset)
     name = _choose_backend(call, backend)
     context, computed = run_observed(call, lambda: _look(call, name, dropout))
@@ -182,6 +182,7 @@ def _choose_backend(call: AttentionCall, name: BackendName | None) -> BackendNam
     return name
 
 
-def _check_dropout(dropout: float) -> None:
+def check_dropout(dropout: float) -> None:
+    """Raise RegardError unless this is a probability."""
     if not 0 <= dropout <= 1:
         raise RegardError(f"dropout must be a probability from 0 to 1, but it is {dropout}")

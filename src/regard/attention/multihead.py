@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from regard._support.linear import Linear
 from regard.attention.beam_cache import BeamTree
 from regard.attention.call import prepare_bias
-from regard.attention.functional import AttentionOutput, attend, look
+from regard.attention.functional import AttentionOutput, attend, check_dropout, look
 from regard.attention.kv_cache import KeyValues, KVCache
 from regard.attention.scores import Score, ScoreFunction, as_score, make_score
 from regard.errors import RegardError, wrong_type
@@ -47,7 +47,8 @@ class MultiHeadAttention(nn.Module):
         positions: `Rotary` rotates queries and keys, `ALiBi` adds a bias to the scores.
 
     Raises:
-        RegardError: if the numbers of heads do not divide, or no score has this name.
+        RegardError: if the numbers of heads do not divide, `dropout` is not a probability, or no
+            score has this name.
         TypeError: if `positions` are of another kind.
 
     Example:
@@ -79,6 +80,7 @@ class MultiHeadAttention(nn.Module):
         self.heads = heads
         self.key_heads = heads if key_heads is None else key_heads
         _check_heads(width, heads, self.key_heads, head_width)
+        check_dropout(dropout)
         self.head_width = width // heads if head_width is None else head_width
         self.query = Linear(width, heads * self.head_width, bias)
         self.key = Linear(key_width or width, self.key_heads * self.head_width, bias)
