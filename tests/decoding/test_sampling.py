@@ -88,3 +88,9 @@ def test_devices_without_float64_give_the_samples_of_the_cpu(tiny_model):
         moved = [x.to(no_float64.DEVICE) for x in inputs]
         samples = sample(model, *moved, sampling=sampling, limits=LIMITS)
     assert samples == expected
+
+
+@pytest.mark.parametrize("name", ["top_k", "seed"])
+def test_sampling_value_that_is_not_an_integer_is_refused(name, unchecked):
+    with pytest.raises(TypeError, match=f"{name} must be an integer or None, but .* type float"):
+        SamplingConfig(**{name: 1.5})

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
+from numbers import Integral
 
 import torch
 from jaxtyping import Float, Int
@@ -14,7 +15,7 @@ from regard.decoding.hypothesis import DEFAULT_LIMITS, Hypothesis, LengthLimits
 from regard.decoding.prefix import AllowedTokens
 from regard.decoding.search import BeamSearch, ShouldStop, device_of, initial_state
 from regard.decoding.topk import Candidates
-from regard.errors import RegardError
+from regard.errors import RegardError, wrong_type
 from regard.models import DecoderModel, DecoderState
 
 SEED_STRIDE = 1_000_003  # between the seeds of sentences; prime, so that nearby seeds do not meet
@@ -34,6 +35,7 @@ class SamplingConfig:
 
     Raises:
         RegardError: if a value is out of range.
+        TypeError: if `top_k` or `seed` is not an integer.
 
     Example:
         >>> SamplingConfig(temperature=0.7, top_p=0.9, seed=1).top_k is None
@@ -50,6 +52,9 @@ class SamplingConfig:
             raise RegardError(
                 f"temperature must be above 0 and finite, but it is {self.temperature}"
             )
+        for name, value in (("top_k", self.top_k), ("seed", self.seed)):
+            if value is not None and not isinstance(value, Integral):
+                raise wrong_type(name, "an integer or None", value)
         if self.top_k is not None and self.top_k < 1:
             raise RegardError(f"top_k must be 1 or more, or None for all, but it is {self.top_k}")
         if not 0 < self.top_p <= 1:
