@@ -154,7 +154,7 @@ def test_is_causal_holds_for_causal_aligned_at_the_first_key_alone():
     assert not (causal() & causal()).is_causal(square)
 
 
-@pytest.mark.parametrize("align", ["middle", 1.5, torch.tensor([0.5]), [0.5, 1.0]])
+@pytest.mark.parametrize("align", ["middle", 1.5, torch.tensor([0.5]), [0.5, 1.0], True, [True]])
 @pytest.mark.parametrize("make", [causal, lambda align: window(1, align=align)])
 def test_align_of_a_wrong_type_is_refused(make, align, unchecked):
     with pytest.raises(RegardError, match="align must be 'first', 'last', a key's index or one"):

@@ -215,3 +215,18 @@ def test_padding_and_documents_of_another_size_are_refused():
         documents(integers(3, 2, 7)).to_tensor(QUERIES, KEYS, (BATCH,))
     with pytest.raises(RegardError, match=r"key_ids must have the shape \(2, 7\).*\(2, 6\)"):
         documents(integers(3, 2, 5), integers(3, 2, 6)).to_tensor(QUERIES, KEYS, (BATCH,))
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("ids", documents),
+        ("key_ids", lambda ids: documents([0], ids)),
+        ("lengths", lengths),
+        ("prefix", prefix),
+        ("keep", padding),
+    ],
+)
+def test_lists_of_unequal_lengths_are_refused(name, make):
+    with pytest.raises(RegardError, match=f"{name} must be a tensor, or lists .* equal lengths"):
+        make([[True, True], [True]] if name == "keep" else [[0, 1], [0]])

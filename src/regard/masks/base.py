@@ -180,12 +180,22 @@ def check_boolean(name: str, mask: Tensor) -> Tensor:
     )
 
 
-def to_tensor(values: Any) -> Tensor:
+def to_tensor(name: str, values: Any) -> Tensor:
     """Return a tensor as it is, and nested sequences as a tensor on the CPU.
 
     `torch.as_tensor` would copy a tensor to the default device.
+
+    Raises:
+        RegardError: if the sequences are of unequal lengths, or not of numbers.
     """
-    return values if isinstance(values, Tensor) else torch.as_tensor(values, device="cpu")
+    if isinstance(values, Tensor):
+        return values
+    try:
+        return torch.as_tensor(values, device="cpu")
+    except (TypeError, ValueError) as error:
+        raise RegardError(
+            f"{name} must be a tensor, or lists of numbers of equal lengths: {error}"
+        ) from None
 
 
 def format_sizes(tensor: Tensor) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from regard.errors import RegardError
@@ -130,11 +131,13 @@ def _check_fits(name: str, mask: _Causal | _Window, shape: AttentionShape) -> No
 
 def _check_align(align: Align) -> Align:
     if isinstance(align, list | tuple):
-        align = to_tensor(align)
+        align = to_tensor("align", align)
     if isinstance(align, Tensor):
-        if not align.is_floating_point():
+        if not align.is_floating_point() and align.dtype != torch.bool:
             return align
-    elif align is None or isinstance(align, int) or align in ("first", "last"):
+    elif not isinstance(align, bool) and (
+        align is None or isinstance(align, int) or align in ("first", "last")
+    ):
         return align
     raise RegardError(
         f"align must be 'first', 'last', a key's index or one per batch item, but it is {align!r}"

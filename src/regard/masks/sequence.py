@@ -70,7 +70,7 @@ def padding(keep: KeepFlags) -> Mask:
         >>> padding([[True, True, False]]).to_tensor(queries=1, keys=3, batch=(1,))
         tensor([[[ True,  True, False]]])
     """
-    return _Padding(check_boolean("keep", to_tensor(keep)))
+    return _Padding(check_boolean("keep", to_tensor("keep", keep)))
 
 
 def documents(ids: Ids, key_ids: Ids | None = None) -> Mask:
@@ -80,13 +80,17 @@ def documents(ids: Ids, key_ids: Ids | None = None) -> Mask:
         ids: (batch, position), the document of each position.
         key_ids: (batch, key), the document of each key, if it differs from `ids`.
 
+    Raises:
+        RegardError: if the lists are of unequal lengths.
+
     Example:
         >>> documents([0, 0, 1]).to_tensor(3).int()
         tensor([[1, 1, 0],
                 [1, 1, 0],
                 [0, 0, 1]], dtype=torch.int32)
     """
-    return _Documents(to_tensor(ids), None if key_ids is None else to_tensor(key_ids))
+    key_tensor = None if key_ids is None else to_tensor("key_ids", key_ids)
+    return _Documents(to_tensor("ids", ids), key_tensor)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -162,7 +166,7 @@ class _Documents(Mask):
 
 def _check_counts(name: str, counts: Counts) -> Tensor:
     """Return the counts as a tensor of integers that are not negative."""
-    tensor = to_tensor(counts)
+    tensor = to_tensor(name, counts)
     if not tensor.numel():
         tensor = tensor.long()  # an empty list has no dtype of its own
     if tensor.is_floating_point() or tensor.dtype == torch.bool:
