@@ -121,3 +121,9 @@ def test_counted_parameters_are_those_of_the_model(settings, layers, sizes):
 def test_large_model_is_counted_without_being_built():
     config = ModelConfig(width=10**6, layers=1000, heads=1, ffn_width=10**7)
     assert count_parameters(config, 10**6) > min_parameters(config, (10**6, 10**6)) > 10**16
+
+
+@pytest.mark.parametrize("vocab_size", [(), (9,), (9, 9, 9)])
+def test_vocab_size_that_is_no_pair_is_refused(vocab_size, unchecked):
+    with pytest.raises(RegardError, match=r"one for the source and one for the target, but it is"):
+        build(ModelConfig(**SMALL), vocab_size)

@@ -45,11 +45,7 @@ def build(config: ModelConfig, vocab_size: int | tuple[int, int]) -> Transformer
     """
     if not isinstance(config, ModelConfig):
         raise wrong_type("config", "a ModelConfig", config)
-    source_size, target_size = (
-        (vocab_size, vocab_size) if isinstance(vocab_size, int) else vocab_size
-    )
-    if min(source_size, target_size) < 1:
-        raise RegardError(f"vocab_size must be 1 or more, but it is {vocab_size}")
+    source_size, target_size = _vocab_sizes(vocab_size)
     with _name_model_settings():
         source = _embedding(config, source_size)
         is_shared = config.share_embeddings and source_size == target_size
@@ -67,6 +63,19 @@ def build(config: ModelConfig, vocab_size: int | tuple[int, int]) -> Transformer
         encoder = Encoder(_layers(config), _final_norm(config))
         decoder = Decoder(_layers(config, cross=True), _final_norm(config))
         return Transformer(source, target, encoder, decoder, config.tie_output)
+
+
+def _vocab_sizes(vocab_size: int | tuple[int, int]) -> tuple[int, int]:
+    """Return the sizes of the source and the target vocabulary."""
+    sizes = (vocab_size, vocab_size) if isinstance(vocab_size, int) else tuple(vocab_size)
+    if len(sizes) != 2:
+        raise RegardError(
+            "vocab_size must be a number of tokens, or one for the source and one for the target, "
+            f"but it is {vocab_size}"
+        )
+    if min(sizes) < 1:
+        raise RegardError(f"vocab_size must be 1 or more, but it is {vocab_size}")
+    return sizes
 
 
 def count_parameters(config: ModelConfig, vocab_size: int | tuple[int, int]) -> int:
