@@ -61,3 +61,8 @@ def test_scale_that_does_not_fit_float32_is_refused(scale):
 def test_bfloat16_tensor_that_requires_grad_becomes_an_array():
     tensor = torch.tensor([0.5, 0.25], dtype=torch.bfloat16, requires_grad=True)
     assert to_array(tensor).tolist() == [0.5, 0.25]
+
+
+def test_other_numbers_of_bits_are_refused():
+    with pytest.raises(RegardError, match="bits must be 8, 16 or 32, but it is 7"):
+        quantize(np.array([0.5]), bits=7)

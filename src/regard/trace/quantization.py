@@ -44,7 +44,7 @@ def quantize(values: Array, bits: int = 16) -> dict[str, Any]:
         A JSON-serializable record with `shape`, `bits`, `scale` and base64 `data`.
 
     Raises:
-        RegardError: if a value is negative or not finite.
+        RegardError: if a value is negative or not finite, or there is no such number of bits.
 
     Example:
         >>> record = quantize(np.array([0.0, 0.5, 1.0]), bits=8)
@@ -53,6 +53,8 @@ def quantize(values: Array, bits: int = 16) -> dict[str, Any]:
     """
     if values.size and not (np.isfinite(values).all() and values.min() >= 0):
         raise RegardError("values must be finite and 0 or greater, but one is not")
+    if bits not in _DTYPES:
+        raise RegardError(f"bits must be 8, 16 or 32, but it is {bits}")
     largest = float(values.max(initial=0))
     if np.issubdtype(values.dtype, np.integer):
         bits, scale = next(b for b in _DTYPES if largest < 2**b), 1.0
