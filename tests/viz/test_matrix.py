@@ -106,3 +106,9 @@ def test_other_characters_are_not_escaped(text):
 def test_labels_are_escaped():
     matrix = label_matrix([[1.0]], ["\x1b"], ["\t"])
     assert (matrix.queries, matrix.keys) == ((r"\x1b",), (r"\t",))
+
+
+@pytest.mark.parametrize("cell", [(2, 0), (0, 3), (-1, 0), (0, -1)])
+def test_outlined_cell_outside_the_matrix_is_refused(cell):
+    with pytest.raises(RegardError, match=r"cells \(query, key\) of 2 queries and 3 keys, but one"):
+        label_matrix(WEIGHTS, QUERIES, KEYS, outlined=[(0, 0), cell])

@@ -68,7 +68,8 @@ def plot_heatmap(
         A figure, which a notebook displays and `savefig` or `save_figure` writes.
 
     Raises:
-        RegardError: if labels and weights do not fit together, or matplotlib is not installed.
+        RegardError: if labels and weights do not fit together, a cell to outline is not in the
+            matrix, or matplotlib is not installed.
 
     Example:
         >>> figure = plot_heatmap([[0.25, 0.75]], ["chat"], ["the", "cat"])

@@ -69,12 +69,13 @@ def label_matrix(
     Without `vmax` the colour scale ends at 1, or at the largest weight if that is below 0.5.
 
     Raises:
-        RegardError: if there is not one label per row and per column, or a weight is negative or
-            not finite.
+        RegardError: if there is not one label per row and per column, a weight is negative or not
+            finite, or a cell to outline is not in the matrix.
     """
     matrix = check_matrix(weights)
     _check_labels("queries", "row", matrix.shape[0], queries)
     _check_labels("keys", "column", matrix.shape[1], keys)
+    _check_cells(outlined, matrix.shape)
     labels = tuple(map(escape_control, queries)), tuple(map(escape_control, keys))
     end, is_normalised = scale_end(matrix, vmax)
     return LabelledMatrix(
@@ -127,6 +128,17 @@ def check_matrix(weights: Any) -> Array:
 def format_weight(weight: float) -> str:
     """Format a weight with two decimals; an exact 0, as behind a mask, becomes "0"."""
     return f"{weight:.2f}" if weight else "0"
+
+
+def _check_cells(cells: Sequence[tuple[int, int]], shape: tuple[int, ...]) -> None:
+    """Raise unless all cells (query, key) are in a matrix of this shape."""
+    rows, columns = shape
+    for cell in cells:
+        if not (len(cell) == 2 and 0 <= cell[0] < rows and 0 <= cell[1] < columns):
+            raise RegardError(
+                f"outlined must be cells (query, key) of {rows} queries and {columns} keys, but "
+                f"one is {cell}"
+            )
 
 
 def _check_labels(axis: str, line: str, expected: int, labels: Sequence[str]) -> None:
