@@ -7,9 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard._support.text import count
-from regard.data import check_corpus
+from regard.config import RunConfig
+from regard.data import Corpus, Pair, check_corpus
 from regard.data.checks import TROUBLESOME_CHARACTERS
 from regard.errors import RegardError
+from regard.training.preparation import HoldoutSplit
+
+TOO_FEW = (
+    "but training refuses fewer than 10 pairs without validation pairs of their own: "
+    "`regard train --valid` names them"
+)
 
 
 def report(tmp_path, text, test=None):
@@ -37,7 +44,20 @@ def test_clean_corpus_has_no_findings(tmp_path):
         "source scripts: latin 100.0%",
         "target scripts: latin 100.0%",
         "training would drop 0 pairs and use 2",
+        TOO_FEW,
     ]
+
+
+@pytest.mark.parametrize("pairs", [9, 10])
+def test_corpus_that_training_refuses_without_validation_pairs_is_reported(tmp_path, pairs):
+    lines = report(tmp_path, "".join(f"word {n}\tWort {n}\n" for n in range(pairs)))
+    corpus = Corpus.from_pairs("pairs", [Pair(f"word {n}", f"Wort {n}") for n in range(pairs)])
+    try:
+        HoldoutSplit(corpus, None, pairs, RunConfig())
+    except RegardError:
+        assert lines[-1] == TOO_FEW
+    else:
+        assert lines[-1] == f"training would drop 0 pairs and use {pairs}"
 
 
 def test_every_character_that_python_splits_lines_at_is_troublesome():
@@ -73,7 +93,7 @@ def test_oddity_is_reported_with_its_line(tmp_path, line, finding):
     lines = report(tmp_path, f"a b\tx y\nc d\tz w\n{line}\n")
     assert f"1 × {finding} (line 3)" in lines
     dropped = int(finding.endswith("dropped in training"))
-    assert lines[-1] == f"training would drop {count(dropped, 'pair')} and use {3 - dropped}"
+    assert lines[-2] == f"training would drop {count(dropped, 'pair')} and use {3 - dropped}"
 
 
 def test_quotation_marks_of_an_export_are_reported(tmp_path):
@@ -104,7 +124,7 @@ def test_most_frequent_finding_comes_first(tmp_path):
 
 
 def test_pair_empty_on_both_sides_is_dropped_once(tmp_path):
-    assert report(tmp_path, "\t\na\tb\n")[-1].endswith("drop 1 pair and use 1")
+    assert report(tmp_path, "\t\na\tb\n")[-2].endswith("drop 1 pair and use 1")
 
 
 def test_scripts_are_reported_per_side(tmp_path):
@@ -123,6 +143,7 @@ def test_empty_file_has_no_pairs(tmp_path):
     assert report(tmp_path, "") == [
         f"0 pairs in {tmp_path / 'pairs.tsv'}",
         "training would drop 0 pairs and use 0",
+        TOO_FEW,
     ]
 
 

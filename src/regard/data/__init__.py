@@ -21,7 +21,13 @@ from typing import TYPE_CHECKING, Any
 from regard.data.bpe_dropout import BPEDropout, PairBPEDropout
 from regard.data.checks import check_corpus, input_warnings
 from regard.data.corpus import Corpus, FilePath, Pair, pair_lines, read_lines, read_pairs
-from regard.data.dataset import EncodedPairs, encode_pairs, is_plausible, rejection_reason
+from regard.data.dataset import (
+    MIN_SPLIT_PAIRS,
+    EncodedPairs,
+    encode_pairs,
+    is_plausible,
+    rejection_reason,
+)
 from regard.data.spans import Span, WordSpans, find_words, overlapping, whitespace_spans
 from regard.data.special_tokens import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 from regard.data.tokenizer import Tokenizer, Tokenizers
@@ -40,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BOS",
     "EOS",
+    "MIN_SPLIT_PAIRS",
     "PAD",
     "SPECIAL_TOKENS",
     "UNK",

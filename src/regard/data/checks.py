@@ -18,7 +18,7 @@ from regard.data.corpus import (
     read_pairs,
     to_paths,
 )
-from regard.data.dataset import rejection_reason
+from regard.data.dataset import MIN_SPLIT_PAIRS, rejection_reason
 from regard.data.tokenizer import Tokenizer
 
 MAX_EXAMPLE_LINES = 3  # line numbers listed for each finding
@@ -61,7 +61,8 @@ def check_corpus(
     """Read a corpus once and yield a report, line by line.
 
     The report has the number of pairs, median and maximal lengths, scripts, oddities with the
-    lines of the first ones, and how many pairs training would drop with default settings.
+    lines of the first ones, how many pairs training would drop with default settings, and whether
+    they are too few to hold some out for validation.
 
     Args:
         paths: one TSV file or two parallel files.
@@ -97,6 +98,11 @@ def check_corpus(
     dropped = sum(lines.total for finding, lines in findings.items() if finding.endswith(DROPPED))
     used = lengths.total() - dropped
     yield f"training would drop {count(dropped, 'pair')} and use {used:,}"
+    if lengths.total() < MIN_SPLIT_PAIRS:
+        yield (
+            f"but training refuses fewer than {MIN_SPLIT_PAIRS} pairs without validation pairs of "
+            "their own: `regard train --valid` names them"
+        )
 
 
 def _findings(pair: Pair, known_pairs: set[bytes], test_sources: set[bytes]) -> Iterator[str]:

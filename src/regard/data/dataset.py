@@ -29,6 +29,9 @@ MAX_METADATA_BYTES = 1 << 20
 DTYPES = ("<u2", "<u4", "<i8")  # of token ids and links, and of starts
 METADATA = "metadata.json"  # removed first and written last: a folder that has it is complete
 
+MIN_SPLIT_PAIRS = 10
+"""Fewest pairs of a corpus to hold some out for validation: at most a tenth is held out."""
+
 Array = NDArray[Any]
 
 

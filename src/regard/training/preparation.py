@@ -16,6 +16,7 @@ from typing import TypeVar
 from regard._support.progress import track
 from regard.config import DataConfig, RunConfig
 from regard.data import (
+    MIN_SPLIT_PAIRS,
     Corpus,
     EncodedPairs,
     Pair,
@@ -237,10 +238,10 @@ class HoldoutSplit:
 
 def _sample_indices(num_pairs: int, config: RunConfig) -> frozenset[int]:
     """Choose the pairs to hold out: `data.validation_pairs`, but at most a tenth."""
-    count = min(config.data.validation_pairs, num_pairs // 10)
+    count = min(config.data.validation_pairs, num_pairs // MIN_SPLIT_PAIRS)
     if count == 0:
         raise RegardError(
-            "10 or more pairs are needed to hold some out for validation, but the corpus has "
-            f"{num_pairs}; valid= names validation pairs"
+            f"{MIN_SPLIT_PAIRS} or more pairs are needed to hold some out for validation, but the "
+            f"corpus has {num_pairs}; valid= names validation pairs"
         )
     return frozenset(Random(config.train.seed).sample(range(num_pairs), count))
