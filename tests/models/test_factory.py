@@ -1,5 +1,8 @@
 """Models built from a config."""
 
+import re
+from dataclasses import replace
+
 import pytest
 
 from regard import RegardError
@@ -80,10 +83,33 @@ def test_kind_chooses_the_class():
     ids=["translator", "language model", "classifier"],
 )
 def test_settings_that_do_not_fit_are_refused_by_section(build_any):
-    with pytest.raises(RegardError, match=r"under \[model\] do not fit: width must be a multiple"):
+    with pytest.raises(RegardError, match=r"under \[model\] do not fit: model.width must be a mul"):
         build_any(ModelConfig(width=10, heads=3))
     with pytest.raises(RegardError, match="no attention score is called 'aditive'"):
         build_any(ModelConfig(**SMALL, score="aditive"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"width": 100, "heads": 8}, "but 100 / 8 leaves 4; model.heads=10 or model.width=96"),
+        ({"width": 256, "heads": 7}, "but 256 / 7 leaves 4; model.heads=8 or model.width=259"),
+        ({"width": 12, "heads": 24}, "but 12 / 24 leaves 12; model.heads=12 or model.width=24"),
+        ({"width": 64, "heads": 8, "key_heads": 3}, "8 / 3 leaves 2; model.key_heads=2 would"),
+        (
+            {"width": 36, "heads": 4, "positions": "rotary"},
+            "rotary positions, but 36 / 4 is 9; model.heads=3 or model.width=32",
+        ),
+        ({"width": 15, "heads": 5, "positions": "rotary"}, "15 / 5 is 3; model.width=20 would"),
+    ],
+)
+def test_heads_that_do_not_divide_are_refused_with_settings_that_work(settings, message):
+    config = ModelConfig(layers=1, ffn_width=8, **settings)
+    with pytest.raises(RegardError, match=message) as refused:
+        build(config, 100)
+    assert "head_width" not in str(refused.value)
+    for name, value in re.findall(r"model\.(\w+)=(\d+)", str(refused.value)):
+        build(replace(config, **{name: int(value)}), 100)
 
 
 def test_one_vocab_size_is_that_of_both_sides():

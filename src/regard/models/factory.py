@@ -209,6 +209,7 @@ def _embedding(config: ModelConfig, vocab_size: int) -> Embedding:
 
 
 def _layers(config: ModelConfig, cross: bool = False) -> list[TransformerLayer]:
+    _check_heads(config)
     return [
         TransformerLayer(
             _self_attention(config),
@@ -219,6 +220,39 @@ def _layers(config: ModelConfig, cross: bool = False) -> list[TransformerLayer]:
         )
         for _ in range(config.layers)
     ]
+
+
+def _check_heads(config: ModelConfig) -> None:
+    """Raise an error if heads do not divide the width; the modules' own errors name arguments."""
+    width, heads, key_heads = config.width, config.heads, config.key_heads
+    if width % heads:
+        raise RegardError(
+            f"model.width must be a multiple of model.heads, but {width} / {heads} leaves "
+            f"{width % heads}; {_suggest_heads(config, 1)}"
+        )
+    if config.positions == "rotary" and width // heads % 2:
+        raise RegardError(
+            "model.width / model.heads must be even for rotary positions, but "
+            f"{width} / {heads} is {width // heads}; {_suggest_heads(config, 2)}"
+        )
+    if key_heads is not None and key_heads > 0 and heads % key_heads:
+        raise RegardError(
+            f"model.heads must be a multiple of model.key_heads, but {heads} / {key_heads} leaves "
+            f"{heads % key_heads}; model.key_heads={_nearest_divisor(heads, key_heads)} would work"
+        )
+
+
+def _suggest_heads(config: ModelConfig, step: int) -> str:
+    """Name the nearest settings with heads whose width is a multiple of a step."""
+    width, heads = config.width, config.heads
+    options = [f"model.width={max(round(width / (heads * step)), 1) * heads * step}"]
+    if width % step == 0:
+        options.insert(0, f"model.heads={_nearest_divisor(width // step, heads)}")
+    return f"{' or '.join(options)} would work"
+
+
+def _nearest_divisor(number: int, to: int) -> int:
+    return min((n for n in range(1, number + 1) if number % n == 0), key=lambda n: abs(n - to))
 
 
 def _self_attention(config: ModelConfig) -> MultiHeadAttention:
