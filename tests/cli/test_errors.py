@@ -149,6 +149,28 @@ def test_names_of_options_replace_arguments_only_where_they_are_meant():
         assert name_options(message, options, typed) == message
 
 
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        ("regard.training.trainer.scan_corpus", ["train", "pairs.tsv", "--out", "run"]),
+        ("regard.demo.run_demo", ["demo", "--out", "run"]),
+        ("regard.gallery.site.build_site", ["gallery", "--out", "site"]),
+    ],
+)
+def test_interrupt_outside_of_training_steps_is_reported_in_one_line(
+    tmp_path, monkeypatch, function, arguments
+):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    write_tsv(tmp_path / "pairs.tsv")
+    monkeypatch.setattr(function, interrupt)
+    ended = run(*arguments)
+    assert ended.exit_code == 130
+    assert ended.stderr == "regard: interrupted; run the same command to resume\n"
+
+
 def test_interrupt_during_an_import_ends_the_process_without_a_traceback(tmp_path):
     """The import of an extension module may swallow the exception, as torch's does."""
     (tmp_path / "slow.py").write_text(
@@ -171,4 +193,5 @@ def test_interrupt_during_an_import_ends_the_process_without_a_traceback(tmp_pat
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
+    assert (result.returncode, result.stdout) == (130, "")
+    assert result.stderr == "regard: interrupted\n"

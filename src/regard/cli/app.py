@@ -98,7 +98,7 @@ def echo_drawing(text: str) -> None:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Report an interrupted training in one line; ignore a closed stderr."""
+    """Report an interrupted command that can be resumed in one line; ignore a closed stderr."""
     from regard._support.progress import IgnoreBrokenPipe
     from regard.training import Interrupted
 
@@ -107,4 +107,7 @@ def interruptible() -> Iterator[None]:
             yield
     except Interrupted as stop:
         typer.echo(f"regard: {escape_control(str(stop))}", err=True)
+        raise typer.Exit(130) from None
+    except KeyboardInterrupt:  # before the first step, or after the last one
+        typer.echo("regard: interrupted; run the same command to resume", err=True)
         raise typer.Exit(130) from None

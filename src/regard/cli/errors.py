@@ -22,6 +22,8 @@ from regard._support.files import describe_os_error, is_disk_full
 from regard._support.text import escape_control
 from regard.errors import RegardError, SharedError
 
+STDERR = 2
+
 
 class OneLineErrorGroup(TyperGroup):
     """A command group that reports errors a user can fix in one line, without a traceback."""
@@ -119,6 +121,8 @@ def _exiting_if_interrupted_in_an_import() -> Iterator[None]:
         caller = frame
         while caller is not None:
             if caller.f_code.co_filename.startswith("<frozen importlib"):
+                with suppress(OSError):  # stderr may be closed
+                    os.write(STDERR, b"regard: interrupted\n")
                 os._exit(128 + number)
             caller = caller.f_back
         raise KeyboardInterrupt
