@@ -1,4 +1,5 @@
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -6,7 +7,8 @@ import pytest
 
 from regard import RegardError
 from regard._support import extras
-from regard.data.phrasebook import load_phrasebook
+from regard.data.phrasebook import AlignedPair, load_phrasebook
+from regard.decoding import Translation
 from regard.demo import choose_head, run_demo, showcase
 from regard.runs import load
 
@@ -69,8 +71,12 @@ def test_demo_without_matplotlib_shows_maps_and_names_the_extra(
     assert not list((tmp_path / "run").glob("attention.*"))
 
 
+def trace(run, pair, head):
+    return showcase._trace_example(run, pair, run.translate(pair.source), head)
+
+
 def render(run, pair, head):
-    return showcase._render_example(showcase._trace_example(run, pair, head))
+    return showcase._render_example(trace(run, pair, head), "Why this one.")
 
 
 def test_showpiece_of_a_correct_translation_has_its_gold_alignment(demo_model, monkeypatch):
@@ -94,9 +100,59 @@ def test_showpiece_shows_the_models_own_translation_and_marks_the_reference(
     text = render(demo_model, wrong, head)
     assert f"\n  {pair.source}\n  {translation}\n  reference: {other.target}\n" in text
     assert "Gold alignment" not in text
-    example = showcase._trace_example(demo_model, wrong, head)
+    example = trace(demo_model, wrong, head)
     assert "".join(example.labels[0]) == re.sub(r"\s", "", translation)
     assert example.weights.sum(-1) == pytest.approx(1.0, abs=0.05)
+
+
+def make_pair(source, target, links):
+    words = tuple(source.split()), tuple(target.split())
+    return AlignedPair(source, target, *words, links)
+
+
+REVERSED = ((0, 6), (1, 5), (2, 4), (3, 3), (4, 2), (5, 1), (6, 0))
+SWAPPED = ((0, 0), (1, 2), (2, 1), (3, 3), (4, 4), (5, 5), (6, 6))
+STRAIGHT = tuple((n, n) for n in range(7))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "shown", "reason"),
+    [
+        ((), 0, "with 7 to 11 words translated exactly like their reference,"),
+        ((0,), 1, "with 7 to 11 words translated exactly like their reference,"),
+        ((0, 1), 2, "with 7 to 11 words translated exactly like their reference,"),
+        ((0, 1, 2), 3, "sentences translated exactly like their reference,"),
+        ((0, 1, 2, 3), 0, "with 7 to 11 words (none is translated exactly),"),
+    ],
+)
+def test_example_has_the_most_reordering_of_exact_translations(wrong, shown, reason):
+    pairs = [
+        make_pair("a b c d e f g", "A B C D E F G", REVERSED),
+        make_pair("h i j k l m n", "H I J K L M N", SWAPPED),
+        make_pair("o p q r s t u", "O P Q R S T U", STRAIGHT),
+        make_pair("too short", "TOO SHORT", ((0, 1), (1, 0))),
+    ]
+    texts = ["wrong" if n in wrong else pair.target for n, pair in enumerate(pairs)]
+    translations = [Translation(text) for text in texts]
+    choice = showcase._choose_example(pairs, translations)
+    assert (choice.pair, choice.translation) == (pairs[shown], translations[shown])
+    assert reason in choice.reason
+
+
+@pytest.mark.parametrize("to", ["fr", "zh"])
+@pytest.mark.parametrize("model", ["transformer", "bahdanau"])
+def test_advice_fits_into_80_columns_and_can_be_copied(monkeypatch, to, model):
+    monkeypatch.setitem(extras.PACKAGES, "explorer", {"no_such_package"})
+    sentence = "The old gardener has given the small green apples to her."
+    text = showcase._next_steps(Path("demo"), sentence, to, model)
+    assert max(map(len, text.splitlines())) <= 80
+    ended = subprocess.run(  # a shell in which `regard` lists its arguments
+        ["bash", "-c", "regard() { printf '<%s>' \"$@\"; echo; };" + text.partition("Next:")[2]],
+        capture_output=True,
+        text=True,
+    )
+    assert f"<look><demo><{sentence}><--html><look.html>\n" in ended.stdout
+    assert ended.stdout.count("\n") == 6 and not ended.stderr
 
 
 @pytest.mark.parametrize("to", ["fr", "zh"])
@@ -122,7 +178,7 @@ def test_advice_activates_an_environment_that_is_not_on_the_path(tmp_path, monke
     monkeypatch.setenv("PATH", str(scripts if is_on_path else tmp_path))
     monkeypatch.chdir(tmp_path)
     text = showcase._next_steps(Path("here"), "A cat.", "fr", "transformer")
-    assert ("\n  . 'my env/bin/activate'  #" in text) == (not is_on_path)
+    assert ("\n  . 'my env/bin/activate'\n" in text) == (not is_on_path)
     assert text.index("activate" if not is_on_path else "translate") < text.index("regard look")
 
 

@@ -14,6 +14,7 @@ from regard._support.progress import format_duration
 from regard.analysis import AlignmentHead, best_alignment_head, word_level_cross_attention
 from regard.data import WordSpans
 from regard.data.phrasebook import AlignedPair, Language, load_phrasebook
+from regard.decoding import Translation
 from regard.demo.models import LANGUAGES, MODELS, STEPS, check_demo_names, train_demo
 from regard.errors import RegardError
 from regard.evaluation import bleu, exact_match, is_chinese
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 MODELS_WITH_ATTENTION = MODELS.keys() - {"no_attention"}
 SHOWN_TRANSLATIONS = 5
 ALIGNMENT_PAIRS = 100  # validation pairs on which the head to show is chosen
+NEXT_WIDTH = 80  # columns of the commands to try next
 EXAMPLE_WORDS = (7, 11)  # least and greatest length of the sentence to show
 
 
@@ -70,10 +72,12 @@ def run_demo(
         f"pairs: {_describe_length(model, steps, minutes)}.\n"
     )
     run = train_demo(out, to, model, steps=steps, minutes=minutes)
-    echo(_evaluate(run, book.test))
+    translations = run.translate([pair.source for pair in book.test])
+    echo(_evaluate(book.test, [translation.text for translation in translations]))
     head = choose_head(run, book.valid[:ALIGNMENT_PAIRS])
-    example = _trace_example(run, _choose_example(book.test), head)
-    echo(_render_example(example))
+    choice = _choose_example(book.test, translations)
+    example = _trace_example(run, choice.pair, choice.translation, head)
+    echo(_render_example(example, choice.reason))
     echo(_save_picture(example, out))
     echo(_next_steps(out, example.pair.source, to, model))
 
@@ -98,10 +102,9 @@ def _trace_reference(run: Run, pair: AlignedPair) -> Trace:
     return trace_translation(run.model, run.tokenizers, pair.source, pair.target, words=words)
 
 
-def _evaluate(run: Run, pairs: Sequence[AlignedPair]) -> str:
-    """Translate the test set, and return its scores and a few translations."""
-    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    texts = [translation.text for translation in run.translate(sources)]
+def _evaluate(pairs: Sequence[AlignedPair], texts: Sequence[str]) -> str:
+    """Return the scores of the test set's translations, and a few of them."""
+    references = [pair.target for pair in pairs]
     score = bleu(texts, references, chinese=is_chinese(references))
     lines = [
         f"Test set of {len(pairs)} unseen sentences: BLEU {score:.1f}, "
@@ -113,16 +116,36 @@ def _evaluate(run: Run, pairs: Sequence[AlignedPair]) -> str:
     return "\n".join(lines)
 
 
-def _choose_example(pairs: Sequence[AlignedPair]) -> AlignedPair:
-    """Choose a pair of medium length with the most reordering between source and target."""
+class _Choice(NamedTuple):
+    """The sentence to show, and how it was chosen."""
 
-    def count_crossings(pair: AlignedPair) -> int:
-        links = pair.links
-        return sum(a < c and b > d for n, (a, b) in enumerate(links) for c, d in links[n + 1 :])
+    pair: AlignedPair
+    translation: Translation
+    reason: str
 
+
+def _choose_example(pairs: Sequence[AlignedPair], translations: Sequence[Translation]) -> _Choice:
+    """Choose the pair with the most reordering among exact translations of medium length.
+
+    Only the reference has a gold alignment. If no translation is exact, choose among all pairs.
+    """
     shortest, longest = EXAMPLE_WORDS
-    fitting = [pair for pair in pairs if shortest <= len(pair.source_words) <= longest]
-    return max(fitting or pairs, key=count_crossings)
+    every = list(zip(pairs, translations, strict=True))
+    exact = [one for one in every if one[1].text == one[0].target]
+    fitting = [one for one in exact or every if shortest <= len(one[0].source_words) <= longest]
+    pair, translation = max(fitting or exact or every, key=lambda one: _count_crossings(one[0]))
+    lengths = f" with {shortest} to {longest} words" if fitting else ""
+    which = "translated exactly like their reference" if exact else "(none is translated exactly)"
+    return _Choice(
+        pair,
+        translation,
+        f"Of the test sentences{lengths} {which},\nthis one has the most reordering.",
+    )
+
+
+def _count_crossings(pair: AlignedPair) -> int:
+    links = pair.links
+    return sum(a < c and b > d for n, (a, b) in enumerate(links) for c, d in links[n + 1 :])
 
 
 class _Example(NamedTuple):
@@ -136,9 +159,10 @@ class _Example(NamedTuple):
     labels: tuple[list[str], list[str]]  # target words, source words
 
 
-def _trace_example(run: Run, pair: AlignedPair, head: AlignmentHead) -> _Example:
+def _trace_example(
+    run: Run, pair: AlignedPair, translation: Translation, head: AlignmentHead
+) -> _Example:
     """Trace the model's own translation; only the reference has a gold alignment."""
-    translation = run.translate(pair.source)
     output = translation if translation.text else pair.target  # one must be traced
     text = str(output)
     is_reference = text == pair.target
@@ -158,7 +182,7 @@ def _split_words(run: Run, pair: AlignedPair, translation: str) -> WordSpans:
     return WordSpans(pair.word_spans().source, run.tokenizers.target.word_spans(translation))
 
 
-def _render_example(example: _Example) -> str:
+def _render_example(example: _Example, reason: str) -> str:
     """Draw the head's attention, next to the gold alignment if there is one."""
     pair, head, width = example.pair, example.head, get_terminal_size().columns
     width = width if example.gold is None else width // 2 - 2
@@ -171,6 +195,8 @@ def _render_example(example: _Example) -> str:
     translation = example.translation or "(no translation; below is the reference)"
     note = "" if translation == pair.target else f"\n  reference: {pair.target}"
     return f"""
+{reason}
+
   {pair.source}
   {translation}{note}
 
@@ -217,24 +243,46 @@ def _next_steps(out: Path, sentence: str, to: str, model: str) -> str:
         if model == "transformer"
         else ("transformer", "a Transformer")
     )
-    commands = {
-        f'regard translate {out} "{sentence}"': "",
-        f'regard look {out} "{sentence}" --html look.html': "  # every layer and head, as a page",
-        f"regard explore {out}": "  # for any sentence",
-        f"regard demo --to {other_to} --model {model} --out {out}-{other_to}": (
-            f"  # {LANGUAGES[other_to]} instead of {LANGUAGES[to]}"
-        ),
-        f"regard demo --to {to} --model {other_model} --out {out}-{other_model}": f"  # {what}",
-        "regard train your-pairs.tsv --out your-run": "  # your own text",
-    }
+    explore = "look at any sentence, in the browser"
     if missing := missing_packages("explorer"):
-        commands[f"regard explore {out}"] += f"; needs {missing[0]}: pip install 'regard[explorer]'"
-    activation = _activation()
-    lines = [f"  {command}{comment}" for command, comment in (activation | commands).items()]
+        explore += f"; needs {missing[0]}:\n  # pip install 'regard[explorer]'"
+    steps = {
+        **_activation(),
+        "translate": [f"regard translate {out}", f'"{sentence}"'],
+        "look at every layer and head, as a page": [
+            f"regard look {out}",
+            f'"{sentence}"',
+            "--html look.html",
+        ],
+        explore: [f"regard explore {out}"],
+        f"{LANGUAGES[other_to]} instead of {LANGUAGES[to]}": [
+            f"regard demo --to {other_to}",
+            f"--model {model}",
+            f"--out {out}-{other_to}",
+        ],
+        what: [f"regard demo --to {to}", f"--model {other_model}", f"--out {out}-{other_model}"],
+        "your own text": ["regard train your-pairs.tsv", "--out your-run"],
+    }
+    lines = [f"  # {comment}\n{_wrap_command(parts)}" for comment, parts in steps.items()]
     return "\n".join(["Next:", "", *lines, ""])
 
 
-def _activation() -> dict[str, str]:
+def _wrap_command(parts: Sequence[str]) -> str:
+    """Return a command that can be copied, with lines of at most `NEXT_WIDTH` where it can break.
+
+    A comment is on a line of its own: an interactive zsh takes one after a command for arguments.
+    """
+    lines = [f"  {parts[0]}"]
+    for part in parts[1:]:
+        if sys.platform == "win32" or len(f"{lines[-1]} {part} \\") <= NEXT_WIDTH:
+            lines[-1] += f" {part}"
+        else:
+            lines[-1] += " \\"
+            lines.append(f"    {part}")
+    return "\n".join(lines)
+
+
+def _activation() -> dict[str, list[str]]:
     """Return the command that puts `regard` on the PATH, if the shell does not find it there."""
     scripts = Path(sys.executable).parent
     activate = scripts / "activate"
@@ -242,4 +290,4 @@ def _activation() -> dict[str, str]:
         return {}
     if activate.is_relative_to(Path.cwd()):
         activate = activate.relative_to(Path.cwd())
-    return {f". {shlex.quote(str(activate))}": "  # once per shell, for the command regard"}
+    return {"once per shell, for the command regard": [f". {shlex.quote(str(activate))}"]}
