@@ -156,7 +156,7 @@ def of_divided(
         follow_up=FunctionCall(
             follow,
             call.name,
-            (multiplied.out,),
+            (multiplied.out.detach(),),  # not the result itself, which is not changed in place
             {},
             calls[-1].out if product.is_edited else call.out,
         ),
