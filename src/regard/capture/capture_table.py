@@ -42,7 +42,16 @@ def _notes(record: CapturedAttention) -> str:
     notes = [] if record.normaliser == "softmax" else [f"normaliser: {record.normaliser}"]
     notes += [f"applied: {', '.join(record.applied)}"] if record.applied else []
     notes += [f"uncertain axis: {', '.join(record.uncertain)}"] if record.uncertain else []
+    if record.is_partial:
+        notes.append(f"some keys of the softmax missing: rows sum to {_format_sums(record)}")
     is_placed = record.num_windows == 1 or record.axes.positions is not None
     notes += [] if is_placed else ["positions of windows unknown"]
     notes += ["no vectors"] if record.keep_vectors and record.vectors is None else []
     return "".join(f"; {note}" for note in notes)
+
+
+def _format_sums(record: CapturedAttention) -> str:
+    """Return the range of the sums of rows, without those of masked queries."""
+    sums = record.row_sums
+    low, high = (f"{x:.2f}" for x in sums[sums > 0].aminmax())
+    return low if low == high else f"{low}–{high}"

@@ -28,6 +28,7 @@ Keep = Literal["auto", "all", "summary"]
 KEEP_CHOICES = get_args(Keep)
 
 MAX_FULL_WEIGHTS = 2**22  # weights of one call, 16 MiB; keep="auto" summarizes larger ones
+_ROUNDING = 1e-2  # of the sum of a row of weights, also in half precision
 
 
 @dataclass(slots=True)
@@ -266,6 +267,28 @@ class CapturedAttention:
     def applied(self) -> tuple[str, ...]:
         """Names of what was applied to the weights before they met the values."""
         return self.axes.applied
+
+    @property
+    def row_sums(self) -> Tensor:
+        """Sum of the weights of each query, (batch · window, head, query)."""
+        if (summary := self.summary) is not None:
+            return summary.top_weights.sum(-1) + summary.remainder
+        weights = self.flat_weights
+        assert weights is not None, "kept in full"
+        return weights.sum(-1, dtype=torch.promote_types(weights.dtype, torch.float32))
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether some keys of the softmax are missing, so that rows sum to less than 1.
+
+        Their weights are those of another record, of a sink, or were not followed. Rows of zeros
+        are those of queries that are masked. What was applied to weights may change their sum, and
+        then nothing is known.
+        """
+        if self.normaliser != "softmax" or self.applied:
+            return False
+        sums = self.row_sums
+        return bool(((sums > _ROUNDING) & (sums < 1 - _ROUNDING)).any())
 
     @property
     def uncertain(self) -> tuple[str, ...]:
