@@ -1,22 +1,9 @@
-import os
-
-import pytest
-
-from regard.serving.prometheus import forget_dead_workers
+from regard.serving.prometheus import forget_worker
 
 
-@pytest.mark.parametrize(
-    ("problem", "is_forgotten"),
-    [(ProcessLookupError, True), (PermissionError, False), (None, False)],
-)
-def test_only_processes_that_do_not_run_are_forgotten(tmp_path, monkeypatch, problem, is_forgotten):
-    def kill(process_id, number):
-        assert (process_id, number) == (4711, 0)
-        if problem is not None:
-            raise problem
-
-    monkeypatch.setattr(os, "kill", kill)
-    file = tmp_path / "gauge_livesum_4711.db"
-    file.touch()
-    forget_dead_workers(tmp_path)
-    assert file.exists() is not is_forgotten
+def test_only_gauges_of_the_worker_are_removed(tmp_path):
+    names = ["counter_4711.db", "gauge_livesum_4711.db", "gauge_livesum_471.db"]
+    for name in names:
+        (tmp_path / name).touch()
+    forget_worker(4711, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {names[0], names[2]}

@@ -195,7 +195,12 @@ def start_command(tmp_path):
                 [sys.executable, "-m", "regard", "serve", *map(str, arguments), "--port", "0"],
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "REGARD_TOKEN": TOKEN, "OMP_NUM_THREADS": "1"},
+                env={
+                    **os.environ,
+                    "REGARD_TOKEN": TOKEN,
+                    "OMP_NUM_THREADS": "1",
+                    "TMPDIR": str(tmp_path),
+                },
             )
         processes.append(process)
         until(lambda: "http://" in log.read_text() or process.poll() is not None)
@@ -231,6 +236,20 @@ def test_worker_processes_share_the_port_and_their_metrics(start_command, tiny_r
     assert totals["regard_sentences_total"] == 24
     process.send_signal(signal.SIGTERM)
     assert process.wait(WAIT_SECONDS) == 0
+
+
+@pytest.mark.train
+def test_worker_that_dies_is_replaced_and_its_gauges_forgotten(start_command, tiny_run, tmp_path):
+    def gauges():
+        return set(tmp_path.glob("regard-metrics-*/gauge_livesum_*.db"))
+
+    _, url = start_command(tiny_run, "--workers", 2, "--engine", "torch")
+    before = gauges()
+    assert len(before) == 2
+    dead = min(before)
+    os.kill(int(dead.stem.rpartition("_")[2]), signal.SIGKILL)
+    until(lambda: len(gauges()) == 2 and dead not in gauges())
+    assert post(url, ["a cat"])[0] == 200
 
 
 @pytest.mark.parametrize(

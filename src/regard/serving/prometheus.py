@@ -92,20 +92,7 @@ class MetricsMiddleware(RequestMiddleware):
         await self.app(scope, receive, send_counted)
 
 
-def forget_dead_workers(folder: Path) -> None:
-    """Remove the gauges of processes that do not run any more."""
-    for file in folder.glob("gauge_live*_*.db"):
-        process_id = int(file.stem.rpartition("_")[2])
-        if not _is_running(process_id):
-            with suppress(OSError):
-                mark_process_dead(process_id, str(folder))  # type: ignore[no-untyped-call]
-
-
-def _is_running(process_id: int) -> bool:
-    try:
-        os.kill(process_id, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # the number was given to another user's process since
-        return True
-    return True
+def forget_worker(process_id: int | None, folder: Path) -> None:
+    """Remove the gauges of a worker process that has ended."""
+    with suppress(OSError):
+        mark_process_dead(process_id, str(folder))  # type: ignore[no-untyped-call]

@@ -24,7 +24,7 @@ from regard.serving.app import create_app
 from regard.serving.dynamic_batching import MAX_BATCH_SIZE, MAX_QUEUE_SIZE
 from regard.serving.languages import LanguagePair, check_languages, parse_run
 from regard.serving.middleware import secure_app
-from regard.serving.prometheus import MULTIPROCESS_FOLDER, Metrics, forget_dead_workers
+from regard.serving.prometheus import MULTIPROCESS_FOLDER, Metrics, forget_worker
 from regard.serving.schemas import LIMITS, ServingLimits
 from regard.serving.served_run import ServedRun
 from regard.serving.service import RELOAD_INTERVAL_SECONDS, TranslationService
@@ -275,6 +275,7 @@ class _Supervisor:
                     raise RegardError(
                         f"a worker ended with exit code {process.exitcode} before it could serve"
                     )
+                forget_worker(process.pid, Path(os.environ[MULTIPROCESS_FOLDER]))
                 self._workers[index] = self._start()
 
     def _start(self) -> tuple[SpawnProcess, Event]:
@@ -294,7 +295,6 @@ def _run_worker(
     config: ServingConfig, address: ServerAddress, listener: socket.socket, ready: Event
 ) -> None:
     """Serve in a worker process."""
-    forget_dead_workers(Path(os.environ[MULTIPROCESS_FOLDER]))
     try:
         serve_socket(config, address, listener, ready.set)
     except RegardError as error:  # a run that cannot be loaded
