@@ -70,6 +70,24 @@ def test_configured_host_name_is_allowed():
     assert not ServerAddress("attention.example", 80).allows_host("other.example")
 
 
+@pytest.mark.parametrize(
+    ("host", "origin", "is_allowed"),
+    [
+        ("proxy.example", "https://proxy.example", True),
+        ("proxy.example", "HTTP://Proxy.example", True),
+        ("proxy.example:8443", "https://proxy.example:8443", True),
+        ("proxy.example", "https://proxy.example:8443", False),
+        ("proxy.example", "https://evil.example", False),
+        ("proxy.example", "ftp://proxy.example", False),
+        (f"localhost:{PORT}", f"http://localhost:{PORT}", True),
+        (f"localhost:{PORT}", f"https://localhost:{PORT}", False),
+    ],
+)
+def test_page_may_be_loaded_by_https_under_the_name_of_a_proxy_only(host, origin, is_allowed):
+    address = ServerAddress("127.0.0.1", PORT, allowed_hosts=("proxy.example",))
+    assert address.allows_origin(origin, host) is is_allowed
+
+
 def test_wildcard_host_allows_ip_addresses_and_the_host_name_only():
     address = ServerAddress("0.0.0.0", PORT)
     assert address.allows_host(f"192.168.7.9:{PORT}")

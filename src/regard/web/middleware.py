@@ -102,9 +102,7 @@ class ServerAddress:
         Any other name may be one that an attacker's DNS server resolves to this address (DNS
         rebinding). IP addresses cannot be rebound, so a wildcard host accepts every one of them.
         """
-        name, _, port = host_header.lower().rpartition(":")
-        if not port.isdigit():
-            name, port = host_header.lower(), "80"
+        name, port = _split_host(host_header)
         if name in self.allowed_hosts:
             return True
         if port != str(self.port):
@@ -114,6 +112,18 @@ class ServerAddress:
         ):
             return True
         return name in LOOPBACK_HOSTS or name == _bracketed(self.host).lower()
+
+    def allows_origin(self, origin: str, host_header: str) -> bool:
+        """Return whether a request with an allowed Host header may come from a page of an origin.
+
+        The origin must be that of the Host header. The server speaks HTTP; only under
+        `allowed_hosts`, where a proxy may end TLS, the page may have been loaded by HTTPS.
+        """
+        host = host_header.lower()
+        origins = {f"http://{host}"}
+        if _split_host(host)[0] in self.allowed_hosts:
+            origins.add(f"https://{host}")
+        return origin.lower() in origins
 
 
 def check_needs_token(host: str, needs_token: bool) -> None:
@@ -184,9 +194,15 @@ class HostOriginMiddleware(RequestMiddleware):
                 403, f"Host header {name!r} is not allowed; open {self._address.url}"
             )
         for origin in origins:
-            if origin.lower() != f"http://{hosts[0]}".lower():
+            if not self._address.allows_origin(origin, hosts[0]):
                 raise HTTPException(403, f"cross-origin request: Origin {origin[:255]!r} denied")
         await self.app(scope, receive, send)
+
+
+def _split_host(host_header: str) -> tuple[str, str]:
+    """Return the name in a Host header, in lower case, and the port; 80 if it has none."""
+    name, _, port = host_header.lower().rpartition(":")
+    return (name, port) if port.isdigit() else (host_header.lower(), "80")
 
 
 def _bracketed(host: str) -> str:
