@@ -72,6 +72,15 @@ def test_character_links_become_token_links(tmp_path):
     assert (encoded.links_of(2) - 1).tolist() == [[0, 0]]
 
 
+def test_links_beyond_65535_tokens_are_stored(tmp_path):
+    length = 66_000
+    pair = Pair("a" * length, "b" * length, (((length - 1, length), (length - 1, length)),))
+    characters = train_tokenizer(["a b"], "characters", 300)
+    settings = DataConfig(max_length=length + 1)
+    encoded = encode_pairs([pair], Tokenizers(characters, characters), settings, tmp_path)
+    assert encoded.links_of(0).tolist() == [[length, length]]
+
+
 def test_empty_corpus_is_encoded(tmp_path):
     encoded = encode_pairs([], JOINT, DataConfig(), tmp_path)
     assert len(encoded) == 0

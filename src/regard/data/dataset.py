@@ -149,9 +149,8 @@ def encode_pairs(
     Returns:
         The encoded pairs, mapped into memory.
     """
-    wide = max(tokenizers.vocab_sizes) > np.iinfo(np.uint16).max
-    ids = "<u4" if wide else "<u2"
-    dtypes = {"source": ids, "target": ids, "links": "<u2"}
+    ids = _unsigned_dtype(max(tokenizers.vocab_sizes))
+    dtypes = {"source": ids, "target": ids, "links": _unsigned_dtype(settings.max_length)}
     starts = {name: array("q", [0]) for name in COLUMNS}
     dropped = {} if dropped is None else dropped
     files.remove_temps(folder)
@@ -179,6 +178,11 @@ def encode_pairs(
     }
     files.write_file(folder / METADATA, checksums.dumps(metadata))
     return EncodedPairs.load(folder, identity)
+
+
+def _unsigned_dtype(largest: int) -> str:
+    """Return the smallest dtype of token ids and links that holds a number."""
+    return "<u4" if largest > np.iinfo(np.uint16).max else "<u2"
 
 
 @contextmanager
