@@ -84,17 +84,17 @@ def watch_gradients(model: nn.Module) -> Iterator[GradientCapture]:
     Example:
         >>> model = nn.MultiheadAttention(12, num_heads=3, batch_first=True)
         >>> x = torch.randn(2, 5, 12)
-        >>> with watch_gradients(model) as seen:
+        >>> with watch_gradients(model) as capture:
         ...     output, _ = model(x, x, x, need_weights=False)
-        >>> seen.gradients(output.sum())[0].shape
+        >>> capture.gradients(output.sum())[0].shape
         torch.Size([2, 3, 5, 5])
     """
     capture = Capture(type(model).__name__, "all")
-    seen = GradientCapture(capture)
-    mode = _GradientMode(ModuleNames(model), capture, seen)
+    gradient_capture = GradientCapture(capture)
+    mode = _GradientMode(ModuleNames(model), capture, gradient_capture)
     with compiled_models_run_eagerly(), mode.observing(), mode:
         try:
-            yield seen
+            yield gradient_capture
         finally:
             mode.close()
 
@@ -102,9 +102,11 @@ def watch_gradients(model: nn.Module) -> Iterator[GradientCapture]:
 class _GradientMode(CaptureMode):
     """A capture mode that also keeps the tensors whose gradients are needed."""
 
-    def __init__(self, names: ModuleNames, capture: Capture, seen: GradientCapture) -> None:
+    def __init__(
+        self, names: ModuleNames, capture: Capture, gradient_capture: GradientCapture
+    ) -> None:
         super().__init__(names, capture)
-        self._seen = seen
+        self._gradient_capture = gradient_capture
 
     def on_attention(self, attention: RecognisedAttention) -> Any:
         """Record a call, and keep the tensor that its gradient comes from."""
@@ -112,12 +114,12 @@ class _GradientMode(CaptureMode):
         result = super().on_attention(attention)
         changed = [n for n, x in enumerate(self._capture) if n >= len(steps) or x.steps > steps[n]]
         if changed:
-            self._seen.add(changed[0], _part_of(attention))
+            self._gradient_capture.add(changed[0], _part_of(attention))
         return result
 
     def on_retraction(self, roots: frozenset[int]) -> None:
         """Remove the records of some softmaxes, and what was kept for them."""
-        self._seen.remove(self._capture.remove(roots))
+        self._gradient_capture.remove(self._capture.remove(roots))
 
 
 def _part_of(attention: RecognisedAttention) -> _Part:

@@ -55,9 +55,12 @@ class isolated:
 
     __slots__ = ("_had_gradients", "_modes", "_was_isolated")
 
+    def __init__(self) -> None:
+        self._was_isolated = self._had_gradients = False  # before it is entered
+        self._modes: AbstractContextManager[Any] | None = None
+
     def __enter__(self) -> None:
         self._was_isolated, self._had_gradients = is_isolated(), torch.is_grad_enabled()
-        self._modes: AbstractContextManager[Any] | None = None
         _thread.isolated = True
         if self._had_gradients:
             torch.set_grad_enabled(False)
