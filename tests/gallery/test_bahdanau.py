@@ -5,7 +5,7 @@ from regard.data.phrasebook import AlignedPair, load_phrasebook
 from regard.decoding import translate
 from regard.evaluation import bleu, exact_match
 from regard.gallery import bahdanau
-from regard.gallery.bahdanau import _comparison, _most_reordered, crossings
+from regard.gallery.bahdanau import crossings, most_reordered, plot_comparison
 from regard.gallery.example_sentence import trace_pair
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -40,10 +40,10 @@ def test_alignment_map_holds_weights_of_the_recurrent_model(pictures, phrases, t
 def test_example_is_correctly_translated_and_reordered(phrases):
     book = sorted(load_phrasebook("fr", train=0).test[:50], key=lambda one: len(one.source_words))
     texts = [phrase.target if n % 2 else "" for n, phrase in enumerate(book)]
-    shown = _most_reordered(book, texts)
+    shown = most_reordered(book, texts)
     links = book[shown].links
     assert shown % 2 == 1 and [t for _, t in links] != sorted(t for _, t in links)
-    assert 0 <= _most_reordered(phrases, [""] * 6) < 6  # none is right: any of all
+    assert 0 <= most_reordered(phrases, [""] * 6) < 6  # none is right: any of all
 
 
 def test_crossings_counts_crossing_one_to_one_links():
@@ -61,7 +61,7 @@ def test_bars_show_metrics_overall_and_by_length(phrases, monkeypatch):
         "without": [*references[:1], *references[:4]],
     }
     monkeypatch.setattr(bahdanau, "LENGTH_GROUPS", 2)
-    axes = {one.get_title(): one for one in _comparison({}, phrases[:5], texts).axes}
+    axes = {one.get_title(): one for one in plot_comparison({}, phrases[:5], texts).axes}
     for number, outputs in enumerate(texts.values()):
         parts = [
             (outputs, references[:5]),

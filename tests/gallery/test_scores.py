@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.autograd.functional import jacobian
 
-from regard.gallery.scores import KEYS, QUERY, WIDTHS, _jacobian_norm, draw, scores
+from regard.gallery.scores import KEYS, QUERY, WIDTHS, draw, scores, softmax_jacobian_norm
 
 
 @pytest.fixture(scope="module")
@@ -48,4 +48,4 @@ def test_unscaled_softmax_saturates_with_width(pictures):
 def test_jacobian_norm_matches_autograd():
     row = torch.randn(7)
     expected = jacobian(lambda scores: scores.softmax(-1), row).norm()
-    assert _jacobian_norm(row.softmax(-1)[None]) == pytest.approx(expected.item(), rel=1e-5)
+    assert softmax_jacobian_norm(row.softmax(-1)[None]) == pytest.approx(expected.item(), rel=1e-5)

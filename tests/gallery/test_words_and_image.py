@@ -4,8 +4,7 @@ from matplotlib import rc_context
 
 from regard.gallery import words_and_image
 from regard.gallery.spelling import NAMES, accuracy, load_split, train_speller
-from regard.gallery.words_and_image import _frame
-from regard.viz import font_families, new_figure
+from regard.viz import font_families
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -57,11 +56,13 @@ def test_accuracy_is_measured_on_test_images(drawn):
     assert [bar.get_height() for bar in bars] == pytest.approx(shares)
 
 
-def test_chinese_titles_are_drawn_without_font_warnings(caplog):
+def test_chinese_titles_are_drawn_without_font_warnings(speller, monkeypatch, caplog):
     if not font_families()[1:]:
         pytest.skip("no font with Chinese characters is installed")
+    monkeypatch.setattr(words_and_image, "train_speller", lambda _: speller)
     with rc_context({"font.family": font_families()}):
-        figure = new_figure(2, 2)
-        _frame(figure.subplots(), "结束")
+        figure = words_and_image.draw()["head-by-head"]
+        for axes in figure.axes:
+            axes.set_title("结束")
         figure.canvas.draw()
     assert [record.getMessage() for record in caplog.records] == []

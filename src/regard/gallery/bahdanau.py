@@ -26,7 +26,7 @@ def draw() -> dict[str, Figure]:
     sources = [phrase.source for phrase in phrases]
     runs = {"with attention": with_attention, "without": without}
     texts = {name: list(map(str, run.translate(sources))) for name, run in runs.items()}
-    shown = _most_reordered(phrases, texts["with attention"])
+    shown = most_reordered(phrases, texts["with attention"])
     phrase = phrases[shown]
     weights, _, _ = word_level_cross_attention(trace_pair(with_attention, phrase))
     alignment = plot_heatmap(
@@ -40,10 +40,10 @@ def draw() -> dict[str, Figure]:
     )
     lines = {"English": phrase.source, "reference": phrase.target}
     lines |= {name: outputs[shown] for name, outputs in texts.items()}
-    return {"alignment": alignment, "with-and-without": _comparison(lines, phrases, texts)}
+    return {"alignment": alignment, "with-and-without": plot_comparison(lines, phrases, texts)}
 
 
-def _most_reordered(phrases: Sequence[AlignedPair], texts: Sequence[str]) -> int:
+def most_reordered(phrases: Sequence[AlignedPair], texts: Sequence[str]) -> int:
     """Return the correctly translated phrase with the most reordering."""
     correct = [n for n, phrase in enumerate(phrases) if phrase.target == texts[n]]
     return max(correct or range(len(phrases)), key=lambda n: crossings(phrases[n]))
@@ -56,7 +56,7 @@ def crossings(phrase: AlignedPair) -> int:
     return sum(a < c and b > d for a, b in single for c, d in single)
 
 
-def _comparison(
+def plot_comparison(
     lines: Mapping[str, str], phrases: Sequence[AlignedPair], texts: Mapping[str, Sequence[str]]
 ) -> Figure:
     """Show the translations of one sentence, and the quality of all by length."""

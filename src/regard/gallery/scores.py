@@ -87,7 +87,7 @@ def _width() -> Figure:
         spread_at.loglog(WIDTHS, spread, "o-", color=colour, label=name.replace("_", " "), base=2)
         largest = [weights.amax(-1).mean().item() for weights in maps]
         largest_at.semilogx(WIDTHS, largest, "o-", color=colour, base=2)
-        gradients = [_jacobian_norm(weights) for weights in maps]
+        gradients = [softmax_jacobian_norm(weights) for weights in maps]
         gradient_at.semilogx(WIDTHS, gradients, "o-", color=colour, base=2)
     spread_at.plot(WIDTHS, [width**0.5 for width in WIDTHS], ":", color=GREY, label="√d")
     spread_at.set(title="standard deviation of the scores", xlabel="width d")
@@ -97,7 +97,7 @@ def _width() -> Figure:
     return figure
 
 
-def _jacobian_norm(weights: Tensor) -> float:
+def softmax_jacobian_norm(weights: Tensor) -> float:
     """Return the mean norm of the softmax Jacobian, diag(w) - w wᵀ."""
     jacobian = weights.diag_embed() - weights[..., :, None] * weights[..., None, :]
     return float(jacobian.norm(dim=(-2, -1)).mean())
