@@ -265,6 +265,22 @@ def test_errors_name_what_exists(x):
         edits["encoder"].ablate()
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("pattern", ["scripted", "scripted.0", "scripted.*"])
+def test_error_names_torchscript_as_the_cause(x, pattern):
+    layer = nn.Sequential(Attention("sdpa"), nn.Linear(WIDTH, WIDTH))
+    model = nn.Sequential()
+    model.add_module("plain", Attention("sdpa"))
+    model.add_module("scripted", torch.jit.trace(layer, x))
+    named = pytest.raises(regard.RegardError, match=r"scripted is TorchScript, whose functions")
+    with named, regard.edit(model) as edits:
+        edits[pattern].ablate()
+        model(x)
+    other = pytest.raises(regard.RegardError, match="no attention was seen inside")
+    with other, regard.edit(model) as edits:
+        edits["plain"].ablate()
+
+
 def test_error_of_the_model_is_not_replaced(x):
     module = Attention("sdpa")
     with pytest.raises(KeyError, match="mine"), regard.edit(module) as edits:

@@ -41,6 +41,11 @@ class Edit:
         """Return whether the pattern matches a module, or a module that it is part of."""
         return matches(self.pattern, name)
 
+    def _selects_part(self, outer: str, model: ModuleNames) -> bool:
+        """Return whether the pattern matches a module or one inside it."""
+        inside = [name for name in model.all() if matches(outer, name)]
+        return any(self.matches(name) for name in (outer, *inside))
+
     def apply(self, attention: EditableAttention) -> None:
         """Change a call of a module that the pattern matches."""
         heads = list(range(attention.shape[1]))
@@ -52,9 +57,12 @@ class Edit:
         if heads:
             self._operation.apply(attention, heads)
 
-    def check(self, num_heads: Mapping[str, int]) -> None:
+    def check(self, num_heads: Mapping[str, int], model: ModuleNames) -> None:
         """Raise an error if no call matched; `num_heads` has the attention modules that ran."""
         if not self._was_applied:
+            scripted = [name for name in model.scripted() if self._selects_part(name, model)]
+            if scripted:
+                raise _is_scripted(self.pattern, scripted)
             raise _no_match(self.pattern, num_heads)
         names = [name for name in num_heads if self.matches(name)]
         there = f"{names[0]} has {num_heads[names[0]]} heads, counted from 0"
@@ -102,7 +110,7 @@ class Edits:
     def check(self) -> None:
         """Raise an error for an edit that matched nothing."""
         for edit in self._edits:
-            edit.check(self.num_heads)
+            edit.check(self.num_heads, self._names)
 
 
 class Selection:
@@ -256,6 +264,14 @@ def matches(pattern: str, name: str) -> bool:
     """Return whether a pattern matches a module's name, or that of a module around it."""
     parts = name.split(".")
     return any(fnmatchcase(".".join(parts[:n]), pattern) for n in range(1, len(parts) + 1))
+
+
+def _is_scripted(pattern: str, names: list[str]) -> RegardError:
+    are = "is TorchScript" if len(names) == 1 else "are TorchScript"
+    return RegardError(
+        f"the edit of {pattern!r} changed nothing: no attention was seen there; {', '.join(names)} "
+        f"{are}, whose functions torch does not show, so edit the Python module instead"
+    )
 
 
 def _no_match(pattern: str, num_heads: Mapping[str, int]) -> RegardError:
