@@ -54,6 +54,33 @@ class BestKeysGathered(Attention):
         return self.to_out((attn.unsqueeze(-1) * picked).sum(dim=3).transpose(1, 2).flatten(2))
 
 
+@pattern("causal", variants=True, probe=None)
+class KeysChosenByIndexer(Attention):
+    """DeepSeek's sparse attention: a weighted sum over heads of ReLU scores chooses the keys."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes)
+        self.index_queries = nn.Linear(sizes.width, sizes.width)
+        self.index_keys = nn.Linear(sizes.width, sizes.width // sizes.heads)
+        self.head_weights = nn.Linear(sizes.width, sizes.heads)
+
+    def forward(self, x):
+        index_queries = self.index_queries(x).unflatten(-1, (self.heads, -1))
+        scores = F.relu(index_queries @ self.index_keys(x).mT.unsqueeze(1))
+        chosen = (self.head_weights(x).unsqueeze(-2) @ scores).squeeze(-2)
+        future = torch.ones(chosen.shape[1:], dtype=torch.bool).triu(1)
+        best = chosen.masked_fill(future, -torch.inf).topk(3, dim=-1).indices
+        hidden = torch.ones_like(chosen, dtype=torch.bool).scatter(-1, best, False) | future
+        q, k, v = (
+            layer(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for layer in (self.to_q, self.to_k, self.to_v)
+        )
+        scores = (q @ k.mT * self.scale).masked_fill(hidden[:, None], -torch.inf)
+        attn = scores.softmax(dim=-1)
+        self.note(attn)
+        return self.to_out((attn @ v).transpose(1, 2).flatten(2))
+
+
 @pattern("cross", inputs=points, sizes=Sizes(queries=7), probe=None)
 class ChosenQueries(Attention):
     """Informer: some queries were chosen, and the mask hides what is after their positions."""

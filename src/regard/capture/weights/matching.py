@@ -20,6 +20,7 @@ from regard.capture.layout import (
 )
 from regard.capture.rows import RowTracker, learned_keys, positions_of_weights
 from regard.capture.weights.doubts import with_doubts
+from regard.capture.weights.normalisers import NORMALISERS
 from regard.capture.weights.score_products import vectors_of
 from regard.capture.weights.tracked import MatchedAttention, TrackedWeights, WeightProduct
 
@@ -70,6 +71,9 @@ class ProductMatcher:
             return None  # parameters, as the transitions of a Markov model
         if tracked.normaliser == "exp" and not _has_width(product):
             return None  # a kernel times a vector, as iterations of Sinkhorn's
+        is_element_wise = tracked.normaliser in NORMALISERS
+        if is_element_wise and not _has_width(product) and _are_features(value_keys):
+            return None  # heads summed with a weight each, as scores of an indexer
         width = tuple(f for x in values_term if x not in term for f in values_axes[x])
         is_known = any(f.origin.is_feature and f.origin.is_input for f in width)
         known = any(f.origin.is_projected for f in width) or (is_known and not tracked.is_product)
@@ -211,6 +215,10 @@ def _has_width(product: WeightProduct) -> bool:
     """Return whether values are vectors rather than numbers."""
     sizes = zip(product.values_term, product.values.shape, strict=True)
     return any(size > 1 for letter, size in sizes if letter not in product.term)
+
+
+def _are_features(factors: list[Factor]) -> bool:
+    return bool(factors) and all(f.origin.is_feature for f in factors)
 
 
 def _weighs_versions(
