@@ -42,3 +42,13 @@ def test_hatched_cells_are_padding_or_future(small_transformer, monkeypatch):
         assert ((weights == 0) == hidden).all()
         assert sum(bool(patch.get_hatch()) for patch in axes.patches) == hidden.sum()
     assert "<padding>" in [label.get_text() for label in panels[3].get_xticklabels()]
+
+
+def test_titles_are_at_one_height_within_the_figure(small_transformer, monkeypatch):
+    """The labels of the decoder's columns begin with `<start>`, which is longer than a word."""
+    monkeypatch.setattr(three_attentions, "SENTENCES", ("A cat.", "A dog."))
+    figure = three_attentions.draw()["three"]
+    figure.draw_without_rendering()
+    titles = [axes.title.get_window_extent() for axes in figure.axes[:3]]
+    assert len({round(title.y0) for title in titles}) == 1
+    assert max(title.y1 for title in titles) <= figure.bbox.y1

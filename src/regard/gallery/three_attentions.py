@@ -89,6 +89,7 @@ def _maps(
                 axis_titles=WRITING_READING if name == "cross" else QUERY_KEY,
             )
             _fade_padding(axes, queries)
+    figure.align_titles(panels[0])  # above token labels of different lengths
     figure.colorbar(image, ax=panels, label="weight", shrink=0.5)
     return figure
 
