@@ -120,9 +120,11 @@ class EdgeAttention(EditableAttention):
             return None
         width = context.numel() // (batch * heads * self._summed.num_rows)
         ids = torch.arange(1, batch * heads + 1, dtype=torch.float64, device=context.device)
-        found, order = self._product.probe(context, self._product.elements[..., 0], ids)
+        products, order = self._product.probe(context, self._product.elements[..., 0], ids)
         count = len(ids) * width
-        if found[:-count].any() or not torch.equal(found[-count:], ids.repeat_interleave(width)):
+        if products[:-count].any() or not torch.equal(
+            products[-count:], ids.repeat_interleave(width)
+        ):
             return None
         first = order[-count:].view(batch, heads, 1, width)
         queries = torch.arange(self._summed.num_rows, device=context.device)

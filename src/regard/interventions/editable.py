@@ -200,9 +200,9 @@ class Product:
         batch, heads, queries, _ = self.elements.shape
         count = batch * heads * queries
         ids = torch.arange(1, count + 1, dtype=torch.float64, device=context.device)
-        found, order = self.probe(context, self.elements[..., 0], ids)
+        products, order = self.probe(context, self.elements[..., 0], ids)
         width = context.numel() // count
-        if not torch.equal(found, ids.repeat_interleave(width)):
+        if not torch.equal(products, ids.repeat_interleave(width)):
             return None
         return order.view(batch, heads, queries, width)
 
@@ -218,8 +218,8 @@ class Product:
                 tensors[0].zero_()
             weights = torch.zeros_like(self.weights, dtype=torch.float64)
             tensors[self._position] = scatter(weights, elements.reshape(-1), ids)
-            found, order = self._call(tensors).reshape(-1).sort(stable=True)
-        return found, order
+            products, order = self._call(tensors).reshape(-1).sort(stable=True)
+        return products, order
 
     def _tensors(self) -> list[Tensor]:
         return [x for arg in self._args for x in _tensors_of(arg)]

@@ -14,16 +14,15 @@ from regard.capture.call_site import ModuleNames
 from regard.errors import RegardError, unknown_name, wrong_type
 from regard.interventions.editable import EditableAttention
 from regard.interventions.operations import (
-    PATTERNS,
     Ablation,
     Gate,
     Knockout,
     Operation,
-    Pattern,
     TemperatureScaling,
     WeightFunction,
     WeightReplacement,
 )
+from regard.interventions.weight_patterns import PATTERNS, Pattern
 
 Indices = SupportsIndex | Iterable[SupportsIndex] | Tensor | np.ndarray
 """An index or several: of heads, or of positions."""

@@ -1,7 +1,7 @@
 """What an edit does to one attention call: operations on the weights or on the context."""
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -9,9 +9,7 @@ from torch import Tensor
 from regard.capture.weights import SCATTERED
 from regard.errors import RegardError, wrong_type
 from regard.interventions.editable import EditableAttention
-
-Pattern = Literal["uniform", "previous", "itself", "first"]
-PATTERNS = ("uniform", "previous", "itself", "first")
+from regard.interventions.weight_patterns import Pattern, named_pattern, select_block
 
 # normalisers whose weights are proportional to exponentials of scores, and what keeps it so
 _SOFTMAXES = ("softmax", "exp / sum", SCATTERED)
@@ -126,7 +124,7 @@ class WeightReplacement:
             first = attention.location.offset - attention.location.first_key
             new = named_pattern(self._pattern, weights, first)
         elif isinstance(self._pattern, Tensor):
-            new = _select_block(self._pattern, attention, heads)
+            new = select_block(self._pattern, attention, heads)
         else:
             new = self._pattern(weights)
         if not isinstance(new, Tensor):
@@ -266,43 +264,3 @@ def _missing(sums: Tensor, attention: EditableAttention) -> Tensor:
     is_plain = attention.location.normaliser in _SOFTMAXES and not attention.location.applied
     missing = (1 - sums).where((sums > 0) & (1 - sums > attention.tolerance), 0.0)
     return missing if is_plain else torch.zeros_like(missing)
-
-
-def normalise(weights: Tensor) -> Tensor:
-    """Divide each row by its sum; a row without any weight stays zeros."""
-    total = weights.sum(-1, keepdim=True)
-    return weights / total.masked_fill(total == 0, 1.0)
-
-
-def named_pattern(pattern: str, weights: Tensor, offset: int) -> Tensor:
-    """Return a pattern (batch, head, query, key) of the same shape and visible keys."""
-    visible = (weights != 0).to(weights.dtype)
-    if pattern == "uniform":
-        return normalise(visible)
-    queries, keys = weights.shape[2:]
-    own = torch.arange(offset, offset + queries, device=weights.device)
-    target = {"previous": own - 1, "itself": own, "first": torch.zeros_like(own)}[pattern]
-    target = target.clamp(0, keys - 1)
-    one_hot = torch.nn.functional.one_hot(target, keys).to(weights.dtype)
-    return one_hot.expand_as(weights)
-
-
-def _select_block(given: Tensor, attention: EditableAttention, heads: list[int]) -> Tensor:
-    """Return the items, heads, rows and columns that a call has of the weights of a whole text."""
-    location, (batch, num_heads, queries, keys) = attention.location, attention.shape
-    full = given.flatten(0, 1) if given.ndim == 5 else given  # windows are items of their own
-    full = full[(None,) * (4 - full.ndim)]
-    if full.shape[0] > batch:
-        full = full[location.first_item : location.first_item + batch]
-    is_whole = full.shape[1] == num_heads or location.is_part
-    full = full[:, attention.model_heads(heads)] if is_whole and full.shape[1] > 1 else full
-    if full.shape[2] > queries:
-        full = full[:, :, location.offset : location.offset + queries]
-    full = full[..., location.first_key : location.first_key + keys]
-    wanted = (batch, len(heads), queries, keys)
-    if any(size not in (1, n) for size, n in zip(full.shape, wanted, strict=True)):
-        raise RegardError(
-            f"set_weights must give {location.name} weights (batch, head, query, key) of the shape "
-            f"{wanted}, but gave {tuple(given.shape)}"
-        )
-    return full.expand(wanted)

@@ -56,14 +56,14 @@ class PositionTracker:
         if latest is not None and _continues(latest, call):
             kind = "causal"
         if kind == "causal":
-            found = _in_cache(latest, call)
+            positions = _in_cache(latest, call)
         elif latest is not None and _is_next_chunk(latest, call, axes):
-            found = Positions(latest.end)
+            positions = Positions(latest.end)
         else:
-            found = Positions(self._of_decoder(latest, call) if kind == "cross" else 0)
+            positions = Positions(self._of_decoder(latest, call) if kind == "cross" else 0)
         if kind != "cross":
-            self._decoder = found.query, queries
-        if latest is not None and found.query:
+            self._decoder = positions.query, queries
+        if latest is not None and positions.query:
             calls.remove(latest)  # which this one continues
         elif calls:
             calls[-1].shorten()
@@ -71,15 +71,15 @@ class PositionTracker:
         calls.append(
             _Latest(
                 kind,
-                found,
-                end=found.query + queries,
+                positions,
+                end=positions.query + queries,
                 keys=_first_keys(call),
                 storage=_storage(call),
                 span=axes.span,
                 held=call.raw_keys if kind == "cross" and queries == 1 else None,
             )
         )
-        return found
+        return positions
 
     def _of_decoder(self, latest: _Latest | None, call: CapturedCall) -> int:
         """Return the position of cross-attention: of the self-attention before it, or by counting.

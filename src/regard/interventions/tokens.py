@@ -42,10 +42,10 @@ def tokens_of(
     pieces = tokens.pieces if isinstance(tokens, TokenList) else list(tokens)
     spelled = [_spelling(piece) for piece in pieces]
     wanted = "".join(text.split())
-    found = {n for first in range(len(spelled)) for n in _match_from(spelled, first, wanted)}
-    if not found:
+    positions = {n for first in range(len(spelled)) for n in _match_from(spelled, first, wanted)}
+    if not positions:
         raise RegardError(f"no tokens spell {text!r}; the tokens are {' '.join(pieces)}")
-    return sorted(found)
+    return sorted(positions)
 
 
 def _match_from(spelled: Sequence[str], first: int, wanted: str) -> range:
