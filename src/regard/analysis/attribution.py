@@ -1,4 +1,4 @@
-"""Attribution: how much each token contributed to an output, by five methods, as a trace."""
+"""Attribution: how much each token contributed to an output, as a trace."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -113,15 +113,9 @@ def attribute(
         >>> trace.maps[0].name, trace.maps[0].shape, trace.maps[0].queries
         ('chefer', (1, 4, 4), 'text')
     """
-    if not isinstance(model, nn.Module):
-        raise wrong_type("model", "an nn.Module", model)
+    _check_model(model)
     if method not in METHODS:
         raise unknown_name("attribution method", method, METHODS)
-    if model.training:
-        raise RegardError(
-            "model must be in evaluation mode, as dropout would change the attribution with every "
-            "pass; call model.eval()"
-        )
     arguments = to_arguments(inputs)
     with torch.inference_mode(False), torch.enable_grad():
         result = _run(model, EmbeddedInputs(arguments), target, batch_index)
@@ -152,6 +146,16 @@ def attribute(
 
             values = integrate(run_at, steps, batch_index)
     return build_input_trace(trace, method, values)
+
+
+def _check_model(model: nn.Module) -> None:
+    if not isinstance(model, nn.Module):
+        raise wrong_type("model", "an nn.Module", model)
+    if model.training:
+        raise RegardError(
+            "model must be in evaluation mode, as dropout would change the attribution with every "
+            "pass; call model.eval()"
+        )
 
 
 def _run(model: nn.Module, embedded: EmbeddedInputs, target: Target, batch_index: int) -> _Pass:
@@ -211,11 +215,11 @@ def _row_list(attention_map: AttentionMap) -> str:
     return attention_map.query_inputs or attention_map.queries
 
 
-def _gradients(trace: Trace, result: _Pass, score: Tensor, batch_index: int) -> list[Array]:
-    found = result.gradient_capture.gradients(score)
+def _gradients(result: _Pass, score: Tensor, batch_index: int) -> list[Array]:
+    gradients = result.gradient_capture.gradients(score)
     return [
         _item_gradient(record, gradient, batch_index).double().numpy()
-        for record, gradient in zip(result.gradient_capture.capture, found, strict=True)
+        for record, gradient in zip(result.gradient_capture.capture, gradients, strict=True)
     ]
 
 
@@ -231,7 +235,7 @@ def _gradient_x_weight(trace: Trace, result: _Pass, batch_index: int) -> Trace:
     maps = tuple(
         replace(m, weights=np.maximum(gradient * m.weights, 0))
         for m, gradient in zip(
-            trace.maps, _gradients(trace, result, result.scores.sum(), batch_index), strict=True
+            trace.maps, _gradients(result, result.scores.sum(), batch_index), strict=True
         )
     )
     return replace(trace, maps=maps)
@@ -241,7 +245,7 @@ def _relevance(trace: Trace, result: _Pass, batch_index: int) -> Trace:
     """Return relevance: all of one output, or of each output the row of its own position."""
     relevances: list[dict[tuple[str, str], Array]] = []
     for score in result.scores:
-        gradients = _gradients(trace, result, score, batch_index)
+        gradients = _gradients(result, score, batch_index)
         layers = [
             Layer(_row_list(m), m.keys, np.asarray(m.weights), gradient)
             for m, gradient in zip(trace.maps, gradients, strict=True)

@@ -183,5 +183,5 @@ def induction_scores(weights: Any, tokens: Any) -> Array:
     repeated = follows.any(-1)
     if not repeated.any():
         raise RegardError("tokens must occur twice or more to measure induction, but none does")
-    given = np.einsum("bhqk,bqk->hbq", array.astype(np.float64), follows)
-    return np.asarray(given[:, repeated].mean(-1))
+    scores = np.einsum("bhqk,bqk->hbq", array.astype(np.float64), follows)
+    return np.asarray(scores[:, repeated].mean(-1))
