@@ -118,10 +118,10 @@ STRAIGHT = tuple((n, n) for n in range(7))
 @pytest.mark.parametrize(
     ("wrong", "shown", "reason"),
     [
-        ((), 0, "with 7 to 11 words translated exactly like their reference,"),
-        ((0,), 1, "with 7 to 11 words translated exactly like their reference,"),
-        ((0, 1), 2, "with 7 to 11 words translated exactly like their reference,"),
-        ((0, 1, 2), 3, "sentences translated exactly like their reference,"),
+        ((), 0, "with 7 to 11 words translated exactly as the reference,"),
+        ((0,), 1, "with 7 to 11 words translated exactly as the reference,"),
+        ((0, 1), 2, "with 7 to 11 words translated exactly as the reference,"),
+        ((0, 1, 2), 3, "sentences translated exactly as the reference,"),
         ((0, 1, 2, 3), 0, "with 7 to 11 words (none is translated exactly),"),
     ],
 )
@@ -137,6 +137,7 @@ def test_example_has_the_most_reordering_of_exact_translations(wrong, shown, rea
     choice = showcase._choose_example(pairs, translations)
     assert (choice.pair, choice.translation) == (pairs[shown], translations[shown])
     assert reason in choice.reason
+    assert max(map(len, choice.reason.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("to", ["fr", "zh"])

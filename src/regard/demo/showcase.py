@@ -135,7 +135,7 @@ def _choose_example(pairs: Sequence[AlignedPair], translations: Sequence[Transla
     fitting = [one for one in exact or every if shortest <= len(one[0].source_words) <= longest]
     pair, translation = max(fitting or exact or every, key=lambda one: _count_crossings(one[0]))
     lengths = f" with {shortest} to {longest} words" if fitting else ""
-    which = "translated exactly like their reference" if exact else "(none is translated exactly)"
+    which = "translated exactly as the reference" if exact else "(none is translated exactly)"
     return _Choice(
         pair,
         translation,
