@@ -477,6 +477,38 @@ class SkewedWithGlobalKeys(SkewedInPlace):
         return self.to_out(out.transpose(1, 2).flatten(2))
 
 
+def text_with_mask(sizes: Sizes) -> tuple[Tensor, ...]:
+    return torch.randn(sizes.batch, sizes.queries, sizes.width), torch.ones(
+        sizes.batch, sizes.queries
+    )
+
+
+@pattern("self", sizes=LONG, inputs=text_with_mask, probe=None, variants=COINCIDENT_BLOCKS)
+class SummariesOfSegments(Attention):
+    """LongT5: blocks also attend to sums of segments, which a matrix adds up."""
+
+    def forward(self, x, mask):
+        segments = (mask.cumsum(dim=1).long() - 1) // 10
+        matrix = F.one_hot(segments).type_as(x)
+        summaries = torch.einsum("...nd,...ng->...gd", x, matrix) / 10
+        q, k, v, summary_k, summary_v = (
+            layer(rows).unflatten(-1, (self.heads, -1))
+            for layer, rows in (
+                *((layer, x) for layer in (self.to_q, self.to_k, self.to_v)),
+                *((layer, summaries) for layer in (self.to_k, self.to_v)),
+            )
+        )
+        q, k, v = (t.unflatten(1, (-1, 5)) for t in (q, k, v))
+        k, v = (
+            torch.cat([t, own.unsqueeze(1).repeat(1, t.shape[1], 1, 1, 1)], dim=2)
+            for t, own in ((k, summary_k), (v, summary_v))
+        )
+        attn = torch.einsum("...qhd,...khd->...hqk", q, k).mul(self.scale).softmax(dim=-1)
+        self.note(attn)
+        out = torch.einsum("...hqk,...khd->...qhd", attn, v)
+        return self.to_out(out.flatten(-2).flatten(1, 2))
+
+
 class AxialLayer(FusedAttention):
     """Attention along one axis, with the other folded into the batch."""
 

@@ -117,6 +117,8 @@ def _mark_compared(equation: Equation, letters: dict[Any, Axis]) -> None:
         for factor in row_factors:
             factor.origin.is_feature = True
     if not any(f.origin.is_feature for f in (*row_factors, *width)):
+        if _pools_rows(rows, letters, width):
+            return
         for factor in width:
             factor.origin.is_feature = factor.origin.root.is_feature = True
     if not any(f.origin.is_feature for f in width):
@@ -136,6 +138,15 @@ def _mark_compared(equation: Equation, letters: dict[Any, Axis]) -> None:
                 for factor, is_head in zip(letters[letter], heads, strict=True)
             )
     letters.update(compared)
+
+
+def _pools_rows(rows: list[set[Any]], letters: dict[Any, Axis], width: list[Factor]) -> bool:
+    """Return whether a product is over the rows of an input, whose features are left.
+
+    As where a matrix, of which nothing is known, adds up the rows of each segment of a text.
+    """
+    sides = [any(f.origin.may_be_feature for x in side for f in letters[x]) for side in rows]
+    return sum(sides) == 1 and not any(f.origin.may_be_feature for f in width)
 
 
 def _are_channels(rows: list[Factor], width: list[Factor]) -> bool:

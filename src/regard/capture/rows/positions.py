@@ -80,6 +80,8 @@ def learned_keys(
     if queries.is_compared:
         arranged = (_without_axis(_indices(queries, layout, ROLES, side), 3) for side in (0, 1))
         sides = [x for x in arranged if x]
+    elif queries_layout is layout:
+        return 0, 0  # weights of scores that are not known
     else:
         sides = [_value_indices(queries, queries_layout, layout, "query")]
     others = _value_indices(keys, keys_layout, layout)
