@@ -101,8 +101,9 @@ def test_recorded_operations_agree_with_the_function(score, mask, tracing_mode):
 
 @pytest.mark.compile
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")  # of torch.cond
-def test_exported_attention_takes_any_number_of_queries(score):
-    run = Attention(score, window(2, align="last"))
+@pytest.mark.parametrize("mask", [window(2, align="last"), causal(align="first")])
+def test_exported_attention_takes_any_number_of_queries(score, mask):
+    run = Attention(score, mask)
     shapes = ({2: torch.export.Dim("query", min=2, max=64)}, {}, {})
     exported = torch.export.export(run, random_vectors(), dynamic_shapes=shapes).module()
     for queries in (QUERIES, LONGER):
@@ -126,3 +127,12 @@ def test_fake_tensors_leave_no_trace_in_a_module(model, arguments):
     output = model(*arguments)
     assert type(output) is torch.Tensor
     assert output.shape == shape
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+def test_torchscript_traces_agree_with_the_module():
+    for model, arguments in models():  # new ones, whose position tables must grow
+        model.eval()
+        with torch.no_grad():
+            traced = torch.jit.trace(model, arguments)  # traces twice and compares the graphs
+            torch.testing.assert_close(traced(*arguments), model(*arguments))

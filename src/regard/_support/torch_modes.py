@@ -66,7 +66,14 @@ def is_traced(tensor: Tensor) -> bool:
     """Return whether a tensor is fake, or operations are being recorded: values are not real."""
     if isinstance(tensor, FakeTensor):
         return True
+    if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+        return True
     return any(_get_dispatch_mode(key) is not None for key in _TRACING_MODES)
+
+
+def is_symbolic(size: int | torch.SymInt) -> bool:
+    """Return whether a size is dynamic: a condition on it is kept, as a limit of the export."""
+    return isinstance(size, torch.SymInt)
 
 
 def can_read_values(tensor: Tensor) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from regard._support.torch_modes import can_read_values, max_squarable
+from regard._support.torch_modes import can_read_values, is_symbolic, max_squarable
 from regard.attention.call import AttentionCall
 
 MAX_FLOAT16 = 2.0**12  # a learned projection of longer vectors may overflow in float16
@@ -32,7 +32,10 @@ def visible_keys(call: AttentionCall, allowed: Tensor | None) -> Tensor | None:
         allowed = finite if allowed is None else allowed & finite
     if allowed is None:
         # the mask was not materialized: it allows all, or is a causal one from the first key on
-        if call.mask is None or call.mask.is_all_true(shape) or shape.queries >= shape.keys:
+        if call.mask is None or call.mask.is_all_true(shape):
+            return None
+        # to compare dynamic sizes would limit an export to those that compare like the example's
+        if not is_symbolic(shape.queries) and shape.queries >= shape.keys:
             return None
         return shape.key_positions() < shape.queries
     visible = allowed.any(dim=-2)
