@@ -528,3 +528,35 @@ def test_positions_of_what_a_convolution_reads_are_its_last_axis():
     expected = (gradient * x).sum(1)[1].detach()
     np.testing.assert_allclose(signed(trace)[0], expected, atol=1e-5)
     assert expected.abs().max() > 1e-2
+
+
+class CopiedClassToken(nn.Module):
+    """Attention over all positions, then in blocks that each have a copy of the first of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = (
+            nn.MultiheadAttention(12, num_heads=3, batch_first=True) for _ in range(2)
+        )
+
+    def forward(self, x):
+        x = x + self.first(x, x, x)[0]
+        token = x[:, None, :1].expand(-1, 3, -1, -1)
+        rows = torch.cat([token, x[:, 1:].unflatten(1, (3, 4))], dim=2).flatten(0, 1)
+        return self.last(rows, rows, rows)[0].unflatten(0, (-1, 3))[:, :, 0].mean(1)
+
+
+def test_layer_that_cannot_be_put_back_to_positions_leaves_methods_by_layer():
+    torch.manual_seed(0)
+    model, x = CopiedClassToken().eval(), torch.randn(1, 13, 12)
+    for method in ("rollout", "chefer"):
+        with pytest.raises(RegardError, match="layers cannot be combined, since several windows"):
+            analysis.attribute(model, x, torch.sum, method=method)
+    for method in ("gradient_x_weight", "value_norm"):
+        with pytest.warns(UserWarning, match="trace leaves out last"):
+            trace = analysis.attribute(model, x, torch.sum, method=method)
+        assert [m.name for m in trace.maps] == ["first"]
+        assert (np.asarray(trace.maps[0].weights) > 0).any()
+    with pytest.warns(UserWarning, match="trace leaves out last"):
+        trace = analysis.attribute(model, x, torch.sum, method="integrated_gradients")
+    assert trace.maps[0].shape[-1] == 13

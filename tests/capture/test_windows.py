@@ -255,3 +255,35 @@ def test_windows_of_unknown_positions_are_marked_in_the_table_and_refused_in_a_t
     assert "positions of windows unknown" in str(capture)
     with pytest.raises(RegardError, match="4 windows of MirroredValues are not known"):
         capture.trace()
+
+
+class CopiedClassToken(nn.Module):
+    """TimeSformer: each frame attends with a copy of the class token; the copies are averaged."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = (
+            nn.MultiheadAttention(CHANNELS, HEADS, batch_first=True) for _ in range(2)
+        )
+
+    def forward(self, x):
+        x = x + self.first(x, x, x)[0]
+        frames = x[:, 1:].unflatten(1, (3, 4)).flatten(0, 1)
+        token = x[:, None, :1].expand(-1, 3, -1, -1).flatten(0, 1)
+        rows = torch.cat([token, frames], dim=1)
+        rows = self.last(rows, rows, rows)[0].unflatten(0, (-1, 3))
+        return torch.cat([rows[:, :, :1].mean(1), rows[:, :, 1:].flatten(1, 2)], dim=1)
+
+
+@torch.no_grad()
+def test_trace_leaves_out_windows_with_copies_of_a_token():
+    model, rows = CopiedClassToken(), torch.randn(2, 13, CHANNELS)
+    with watch(model) as capture:
+        model(rows)
+    assert capture.weights("last").shape == (2, 3, HEADS, 5, 5)
+    with pytest.warns(UserWarning, match="trace leaves out last: several windows of last have"):
+        trace = capture.trace(list("*abcdefghijkl"))
+    assert [shown.name for shown in trace.maps] == ["first"]
+    np.testing.assert_array_equal(trace.maps[0].weights, capture.weights("first")[0].numpy())
+    with pytest.raises(RegardError, match="several windows of last"):
+        capture.trace(modules="last")

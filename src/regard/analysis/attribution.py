@@ -23,6 +23,7 @@ from regard.capture import (
     Capture,
     CapturedAttention,
     GradientCapture,
+    find_unplaced,
     watch_gradients,
     windows_to_positions,
 )
@@ -120,6 +121,8 @@ def attribute(
     with torch.inference_mode(False), torch.enable_grad():
         result = _run(model, EmbeddedInputs(arguments), target, batch_index)
         capture = result.gradient_capture.capture
+        if method in ("rollout", "chefer"):
+            _check_all_placed(capture, batch_index)
         trace = capture.trace(
             tokens,
             target_tokens,
@@ -191,6 +194,16 @@ def _check_complete(capture: Capture, arguments: Arguments) -> None:
             )
 
 
+def _check_all_placed(capture: Capture, batch_index: int) -> None:
+    """Raise if windows of a layer cannot be put back to positions: layers would be missing."""
+    for record in capture:
+        if (reason := find_unplaced(record, batch_index)) is not None:
+            raise RegardError(
+                f"layers cannot be combined, since {reason}; 'integrated_gradients' does not "
+                "combine them"
+            )
+
+
 def _batch_size(capture: Capture) -> int:
     return next(record.batch_size // record.num_windows for record in capture)
 
@@ -220,6 +233,7 @@ def _gradients(result: _Pass, score: Tensor, batch_index: int) -> list[Array]:
     return [
         _item_gradient(record, gradient, batch_index).double().numpy()
         for record, gradient in zip(result.gradient_capture.capture, gradients, strict=True)
+        if find_unplaced(record, batch_index) is None  # the trace leaves others out
     ]
 
 

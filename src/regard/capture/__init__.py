@@ -114,12 +114,13 @@ from regard.capture.gradients import GradientCapture, watch_gradients
 from regard.capture.huggingface import trace_hf
 from regard.capture.records import CapturedAttention
 from regard.capture.recover import recover_weights
-from regard.capture.windows import windows_to_positions
+from regard.capture.windows import find_unplaced, windows_to_positions
 
 __all__ = [
     "Capture",
     "CapturedAttention",
     "GradientCapture",
+    "find_unplaced",
     "recover_weights",
     "trace_hf",
     "watch",

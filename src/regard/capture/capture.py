@@ -215,7 +215,8 @@ class Capture:
 
         Axes are labelled with tokens: given as lists, or taken from the inputs of a Hugging Face
         model and its tokenizer. Without them, with positions: layers of other lengths than the
-        first have lists of their own, such as "text of 49".
+        first have lists of their own, such as "text of 49". Windows that cannot be put back to the
+        positions of the text are left out, with a warning that names their modules.
 
         Args:
             source: its tokens as the model received them; the text, if there is only one. Tokens
@@ -238,8 +239,8 @@ class Capture:
             The trace.
 
         Raises:
-            RegardError: if nothing was captured, the tokens are not as many as the model's in all
-                layers, or `tokenizer` and `inputs` are not given together.
+            RegardError: if nothing was captured or all is left out, the tokens are not as many as
+                the model's in all layers, or `tokenizer` and `inputs` are not given together.
 
         Example:
             >>> import torch, regard

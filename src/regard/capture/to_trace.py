@@ -1,6 +1,7 @@
 """Captured attention as a trace: one batch item, with token lists for both axes of each map."""
 
 from collections.abc import Sequence
+from warnings import warn
 
 import numpy as np
 from torch import Tensor
@@ -19,7 +20,7 @@ from regard.capture.token_lists import (
     shift_to_written,
     to_list,
 )
-from regard.capture.windows import without_windows
+from regard.capture.windows import UnknownPositionsError, without_windows
 from regard.errors import RegardError
 from regard.trace import Array, AttentionMap, AttentionSummary, TokenList, Trace, to_array
 from regard.trace.block_summary import TensorSummary, tile_edges
@@ -41,9 +42,9 @@ def build_trace(
     are the former shifted by one. See `Capture.trace`.
 
     Raises:
-        RegardError: if a record has no such batch item.
+        RegardError: if a record has no such batch item, or no record can be shown.
     """
-    records = [without_windows(record, batch_index) for record in records]
+    records = _at_positions(records, batch_index)
     records = [_with_learned_keys_last(record) for record in records]
     for record in records:
         if not 0 <= batch_index < record.batch_size:
@@ -69,6 +70,24 @@ def build_trace(
         model=model,
         gold=None if gold is None else tuple(gold),
     )
+
+
+def _at_positions(records: Records, batch_index: int) -> list[CapturedAttention]:
+    """Return the records with windows put back to positions; warn of those where they cannot be."""
+    shown, left_out = list[CapturedAttention](), dict[str, RegardError]()
+    for record in records:
+        try:
+            shown.append(without_windows(record, batch_index))
+        except UnknownPositionsError as error:
+            left_out.setdefault(record.name, error)
+    if not left_out:
+        return shown
+    reason = next(iter(left_out.values()))
+    if not shown:
+        raise reason
+    message = f"the trace leaves out {', '.join(left_out)}: {reason}"
+    warn(message, stacklevel=4)  # in code that calls `Capture.trace`
+    return shown
 
 
 def _with_learned_keys_last(record: CapturedAttention) -> CapturedAttention:

@@ -8,8 +8,30 @@ from regard.capture.records import CapturedAttention
 from regard.errors import RegardError
 
 
+class UnknownPositionsError(RegardError):
+    """Windows of attention cannot be put back to positions."""
+
+
+def find_unplaced(record: CapturedAttention, batch_index: int) -> UnknownPositionsError | None:
+    """Return why the windows of a record cannot be put back to positions; None if they can."""
+    weights = record.weights
+    if record.num_windows == 1 or weights is None:
+        return None
+    item = min(batch_index, len(weights) - 1)
+    try:
+        _of_item(record, item, weights[item].shape)
+    except UnknownPositionsError as error:
+        return error
+    return None
+
+
 def without_windows(record: CapturedAttention, batch_index: int) -> CapturedAttention:
-    """Return the record of one item with its windows put back to their positions."""
+    """Return the record of one item with its windows put back to their positions.
+
+    Raises:
+        UnknownPositionsError: if these are not known.
+        RegardError: if the weights were summarized.
+    """
     if record.num_windows == 1:
         return record
     weights = record.weights
@@ -42,7 +64,7 @@ def windows_to_positions(record: CapturedAttention, item: Tensor, batch_index: i
         are, come after all others.
 
     Raises:
-        RegardError: if the positions are not known.
+        UnknownPositionsError: if the positions are not known.
     """
     queries, keys, num_queries, num_keys = _of_item(record, batch_index, item.shape)
     whole = item.new_zeros(item.shape[1], num_queries + 1, num_keys + 1)  # the last is padding
@@ -56,9 +78,9 @@ def windows_to_positions(record: CapturedAttention, item: Tensor, batch_index: i
 def _positions(record: CapturedAttention) -> WindowPositions:
     known = record.axes.positions
     if known is None:
-        raise RegardError(
+        raise UnknownPositionsError(
             f"the positions of the {record.num_windows} windows of {record.name} are not known, so "
-            "that they cannot be put back; choose others with modules="
+            "that they cannot be put back; capture.weights has them window by window"
         )
     return known
 
@@ -77,9 +99,10 @@ def _of_item(
     if not _have_repetitions(queries):
         return queries, keys, known.num_queries, num_keys
     if not torch.equal(queries, queries[:1].expand_as(queries)):
-        raise RegardError(
+        raise UnknownPositionsError(
             f"several windows of {record.name} have the same queries, whose weights it combines "
-            "later, so that they cannot be put back to positions"
+            "later, so that they cannot be put back to positions; capture.weights has them window "
+            "by window"
         )
     # each window has the same queries, and a context of its own for each of them
     if record.kind != "cross" and queries.shape == keys.shape:
