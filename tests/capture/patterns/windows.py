@@ -349,6 +349,49 @@ class DilatedBlocks(Attention):
 
 
 @pattern("self", sizes=LONG, probe=None, is_traced=True, variants=COINCIDENT_BLOCKS)
+class HeadsShiftedByThemselves(Attention):
+    """Each head rolls the text by a shift of its own; their blocks are stacked."""
+
+    def shifted(self, rows, head):
+        return rows[:, :, head].roll(head + 1, 1).unflatten(1, (-1, 5))
+
+    def forward(self, x):
+        rows = (
+            layer(x).unflatten(-1, (self.heads, -1)) for layer in (self.to_q, self.to_k, self.to_v)
+        )
+        q, k, v = (
+            torch.stack([self.shifted(t, head) for head in range(self.heads)], dim=1) for t in rows
+        )
+        attn = (q @ k.mT * self.scale).softmax(dim=-1)
+        self.note(attn, "b h w q k -> b w h q k")
+        out = (attn @ v).flatten(2, 3).unbind(1)
+        out = torch.stack([t.roll(-head - 1, 1) for head, t in enumerate(out)], dim=2)
+        return self.to_out(out.flatten(2))
+
+
+@pattern("self", sizes=LONG, probe=None, is_traced=True, variants=COINCIDENT_BLOCKS)
+class NeighboursByDilation(Attention):
+    """Dilated neighbourhoods: rolled keys and values are stacked, each head by its dilation."""
+
+    def neighbours(self, rows):
+        rolled = [
+            torch.stack([rows[:, :, head].roll(n * (head + 1), 1) for n in (-1, 0, 1)], dim=2)
+            for head in range(self.heads)
+        ]
+        return torch.stack(rolled, dim=1)
+
+    def forward(self, x):
+        q, k, v = (
+            layer(x).unflatten(-1, (self.heads, -1)) for layer in (self.to_q, self.to_k, self.to_v)
+        )
+        k, v = self.neighbours(k), self.neighbours(v)
+        attn = torch.einsum("bnhd,bhnjd->bhnj", q, k).mul(self.scale).softmax(dim=-1)
+        self.note(attn.unsqueeze(3), "b h w q k -> b w h q k")
+        out = torch.einsum("bhnj,bhnjd->bnhd", attn, v)
+        return self.to_out(out.flatten(2))
+
+
+@pattern("self", sizes=LONG, probe=None, is_traced=True, variants=COINCIDENT_BLOCKS)
 class SkewedDiagonals(Attention):
     """Longformer's sliding window: diagonals of blocks become columns, and diagonals again."""
 

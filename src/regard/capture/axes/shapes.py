@@ -73,6 +73,7 @@ def _joined(labelled: LabelledCall) -> Axes | None:
         return parts[0]
     split = split_factor(parts)
     if name == "stack":
+        split = split or split_factor([_features_of(axes) for axes in parts])
         new = _stack_axis(parts) if split is None else (split,)
         parts = [(*axes[:dim], (), *axes[dim:]) for axes in parts]
     elif split is not None:
@@ -94,13 +95,21 @@ def _joined(labelled: LabelledCall) -> Axes | None:
     return (*axes[:dim], new, *axes[dim + 1 :])
 
 
+def _features_of(axes: Axes) -> Axes:
+    """Return the features of axes alone: the rows of heads may have been shifted one by one."""
+    return tuple(tuple(f for f in axis if f.origin.is_feature) for axis in axes)
+
+
 def _stack_axis(parts: list[Axes]) -> Axis:
     """Return the axis along which tensors are stacked.
 
     Its elements are branches if each was made by parameters of its own, as experts are. The states
     of a recurrent network were made by the same parameters at each step.
     """
-    axis = new_axis(len(parts), is_stack=True)
+    tables = {f.origin for axes in parts for axis in axes for f in axis if f.origin.table}
+    shifts = {origin.root for origin in tables}
+    is_shifted = len(tables) > len(shifts)  # then they are no versions of the same rows
+    axis = new_axis(len(parts), is_stack=not is_shifted)
     makers = [{f.origin.maker for axis in axes for f in axis} - {None} for axes in parts]
     for factor in axis:
         is_disjoint = len(frozenset().union(*makers)) == sum(map(len, makers))
