@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 import regard
 from regard.config import ModelConfig
-from regard.interventions import reference_means
+from regard.interventions import editable, reference_means
 from regard.models import build
 
 HEADS, WIDTH = 3, 12
@@ -611,3 +611,33 @@ def test_compiled_function_that_edits_is_refused(x):
 
     with pytest.raises(regard.RegardError, match="around the call of the compiled function"):
         edited(x)
+
+
+@pytest.mark.parametrize("style", ["matmul", "einsum", "folded"])
+def test_edits_agree_on_devices_without_float64(style, monkeypatch):
+    module, x = Attention(style), torch.randn(2, 5, WIDTH)
+
+    def run():
+        with regard.edit(module) as edits:
+            edits["*"].heads([1]).scale(temperature=2.0)
+            return module(x)
+
+    expected, dtypes = run(), set()
+
+    def note_dtype(*args, **kwargs):
+        rows = number_rows(*args, **kwargs)
+        dtypes.add(rows.dtype)
+        return rows
+
+    number_rows = editable.number_rows
+    monkeypatch.setattr(editable, "has_float64", lambda device: False)
+    monkeypatch.setattr(editable, "number_rows", note_dtype)
+    torch.testing.assert_close(run(), expected, rtol=0, atol=0)
+    assert dtypes == {torch.float32}
+
+
+def test_rows_are_not_numbered_where_float32_would_round(monkeypatch):
+    monkeypatch.setattr(editable, "has_float64", lambda device: False)
+    device = torch.device("meta")
+    assert editable.number_rows(2**24, device).dtype == torch.float32
+    assert editable.number_rows(2**24 + 1, device) is None

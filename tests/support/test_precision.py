@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from regard._support.torch_modes import no_autocast, upcast
+from helpers import no_float64
+from regard._support.torch_modes import no_autocast, to_float64, upcast
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -29,3 +30,12 @@ def test_no_autocast_computes_in_the_dtype_of_the_inputs():
 def test_no_autocast_accepts_a_meta_tensor():
     with no_autocast(torch.empty(2, device="meta")):
         assert torch.empty(2, 3, device="meta").sum().shape == ()
+
+
+def test_float64_of_a_device_without_it_is_on_the_cpu():
+    tensor = torch.randn(5, 7)
+    with no_float64.SimulatedDevice():
+        converted = to_float64(tensor.to(no_float64.DEVICE))
+    assert converted.device.type == "cpu"
+    assert converted.dtype == torch.float64
+    assert converted.equal(tensor.double())

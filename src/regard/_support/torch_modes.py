@@ -29,6 +29,11 @@ def has_float64(device: torch.device) -> bool:
     return device.type in ("cpu", "cuda", "meta")
 
 
+def to_float64(tensor: Tensor) -> Tensor:
+    """Return a tensor in float64: on its own device, or on the CPU if that has no float64."""
+    return tensor.double() if has_float64(tensor.device) else tensor.cpu().double()
+
+
 def max_squarable(dtype: torch.dtype) -> float:
     """Return a limit of float32 or float64 below which squares can be summed without overflow."""
     return 2.0**480 if dtype == torch.float64 else 2.0**50

@@ -8,7 +8,13 @@ from regard.capture.calls import EdgeWeights, EditedWeights
 from regard.capture.functions import ScatterSum
 from regard.capture.weights import Multiplication
 from regard.errors import RegardError
-from regard.interventions.editable import CallLocation, EditableAttention, Product, scatter
+from regard.interventions.editable import (
+    CallLocation,
+    EditableAttention,
+    Product,
+    number_rows,
+    scatter,
+)
 
 ROUNDING = 100  # units of the last digit by which two orders of a sum may differ
 
@@ -119,7 +125,9 @@ class EdgeAttention(EditableAttention):
         if not num_edges:
             return None
         width = context.numel() // (batch * heads * self._summed.num_rows)
-        ids = torch.arange(1, batch * heads + 1, dtype=torch.float64, device=context.device)
+        ids = number_rows(batch * heads, context.device)
+        if ids is None:
+            return None
         products, order = self._product.probe(context, self._product.elements[..., 0], ids)
         count = len(ids) * width
         if products[:-count].any() or not torch.equal(

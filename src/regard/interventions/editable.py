@@ -12,10 +12,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from regard._support.torch_modes import no_autocast, upcast
+from regard._support.torch_modes import has_float64, no_autocast, upcast
 from regard.capture.calls import CapturedCall, EditedWeights
 from regard.capture.functions import FunctionCall
 from regard.errors import RegardError
+
+MAX_FLOAT32_INTEGER = 2**24  # the last before which float32 has every integer
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,14 @@ class WrittenOutAttention(EditableAttention):
         return scatter(self.context, index, chosen)
 
 
+def number_rows(count: int, device: torch.device) -> Tensor | None:
+    """Return the numbers from 1 to `count` as weights; None if the device would round them."""
+    if has_float64(device):
+        return torch.arange(1, count + 1, dtype=torch.float64, device=device)
+    is_exact = count <= MAX_FLOAT32_INTEGER
+    return torch.arange(1, count + 1, dtype=torch.float32, device=device) if is_exact else None
+
+
 class Product:
     """A product of weights with values, which can be run again with other weights.
 
@@ -199,7 +209,9 @@ class Product:
         """
         batch, heads, queries, _ = self.elements.shape
         count = batch * heads * queries
-        ids = torch.arange(1, count + 1, dtype=torch.float64, device=context.device)
+        ids = number_rows(count, context.device)
+        if ids is None:
+            return None
         products, order = self.probe(context, self.elements[..., 0], ids)
         width = context.numel() // count
         if not torch.equal(products, ids.repeat_interleave(width)):
@@ -213,10 +225,10 @@ class Product:
             The elements of the result in ascending order, and the index that each had.
         """
         with torch.no_grad(), no_autocast(context):
-            tensors = [torch.ones_like(x, dtype=torch.float64) for x in self._tensors()]
+            tensors = [torch.ones_like(x, dtype=ids.dtype) for x in self._tensors()]
             if len(tensors) == 3:  # baddbmm adds its first tensor
                 tensors[0].zero_()
-            weights = torch.zeros_like(self.weights, dtype=torch.float64)
+            weights = torch.zeros_like(self.weights, dtype=ids.dtype)
             tensors[self._position] = scatter(weights, elements.reshape(-1), ids)
             products, order = self._call(tensors).reshape(-1).sort(stable=True)
         return products, order

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from regard._support.torch_modes import to_float64
 from regard.interventions.edit_mode import edit
 from regard.interventions.editable import EditableAttention
 from regard.interventions.operations import Inspection
@@ -34,7 +35,7 @@ def reference_means(model: nn.Module, batches: Iterable[Any]) -> dict[str, Tenso
 
     def add(attention: EditableAttention) -> None:
         local, name = list(range(attention.shape[1])), attention.location.name
-        context = attention.head_context(local).detach().double()
+        context = to_float64(attention.head_context(local).detach())
         of_module = sums.setdefault(name, {})
         for head, total in zip(attention.model_heads(local), context.sum((0, 2)), strict=True):
             of_module[head] = of_module.get(head, 0) + total

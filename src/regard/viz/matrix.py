@@ -106,7 +106,7 @@ def check_vmax(vmax: float) -> float:
 def check_matrix(weights: Any) -> Array:
     """Convert one head's weights to an array; raise unless it is a matrix of weights."""
     if hasattr(weights, "detach"):
-        weights = weights.detach().double().cpu().numpy()
+        weights = weights.detach().cpu().double().numpy()
     rows = weights if hasattr(weights, "shape") else list(weights)
     _check_row_lengths(rows)
     matrix = np.asarray(rows, dtype=np.float64)  # in float32, 0.7 would be less than 0.7

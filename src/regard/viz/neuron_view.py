@@ -112,7 +112,7 @@ def plot_neuron_view(
 
 
 def _to_array(vector: Any) -> Array:
-    return np.asarray(vector.detach().double().cpu().numpy())
+    return np.asarray(vector.detach().cpu().double().numpy())
 
 
 def _weights_of(
