@@ -86,3 +86,39 @@ def test_rows_that_sum_to_one_are_not_partial():
         model(x, x, x, attn_mask=mask)
     assert not capture[0].is_partial
     assert "missing" not in str(capture)
+
+
+class LearnedTokens(nn.Module):
+    """Blocks of a text that also attend to learned tokens, whose values are multiplied apart."""
+
+    def __init__(self):
+        super().__init__()
+        self.to_q, self.to_k, self.to_v = (nn.Linear(8, 8) for _ in range(3))
+        self.tokens = nn.Parameter(torch.randn(3, 8))
+
+    def forward(self, x):
+        tokens = self.tokens.expand(len(x), -1, -1)
+        q, k, v, token_k, token_v = (
+            layer(rows).unflatten(-1, (2, 4)).transpose(1, 2)
+            for layer, rows in (
+                *((layer, x) for layer in (self.to_q, self.to_k, self.to_v)),
+                *((layer, tokens) for layer in (self.to_k, self.to_v)),
+            )
+        )
+        q, k, v = (t.unflatten(2, (-1, 5)) for t in (q, k, v))
+        with_tokens = torch.einsum("bhwqd,bhkd->bhwqk", q, token_k)
+        self.weights = torch.cat([with_tokens, q @ k.mT], dim=-1).softmax(dim=-1)
+        out = torch.einsum("bhwqk,bhkd->bhwqd", self.weights[..., :3], token_v)
+        return out + self.weights[..., 3:] @ v
+
+
+def test_weights_of_learned_tokens_are_recorded():
+    torch.manual_seed(0)
+    model = LearnedTokens()
+    with watch(model) as capture:
+        model(torch.randn(2, 20, 8))
+    weights = model.weights.transpose(1, 2)
+    assert [record.kind for record in capture] == ["cross", "self"]
+    torch.testing.assert_close(capture[0].weights, weights[..., :3])
+    torch.testing.assert_close(capture[1].weights, weights[..., 3:])
+    assert all(record.is_partial for record in capture)

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 from torch import Tensor
@@ -54,7 +55,10 @@ class ProductMatcher:
         values_axes = dict(zip(values_term, self._axes.axes(values), strict=True))
         weight_keys = [f for x in term if x in keys for f in by_letter[x]]
         value_keys = [f for x in values_term if x in keys for f in values_axes[x]]
+        num_keys = prod(f.size for f in weight_keys)
+        is_part = tracked.is_product and num_keys < tracked.num_keys  # others are computed
         is_constant = self._axes.is_constant(values) and not self._axes.is_constant(product.operand)
+        is_constant &= not is_part
         if not keys or is_constant or _is_mixture(tracked, weight_keys, value_keys):
             return None
         is_compared = tracked.is_product and any(f.origin.is_compared for f in weight_keys)
@@ -89,7 +93,6 @@ class ProductMatcher:
         to_operand = product.to_operand
         arranged = layout.arrange(product.weights)
         has_windows, positions = layout.size("window") > 1, None
-        is_part = tracked.is_product and layout.size("key") < tracked.num_keys
         if has_windows or tracked.is_skewed or is_part:
             positions = self._positions(product, arranged, layout, of_values)
         if tracked.is_skewed and (positions is None or not (has_windows or positions.are_in_order)):
