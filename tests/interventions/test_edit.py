@@ -641,3 +641,67 @@ def test_rows_are_not_numbered_where_float32_would_round(monkeypatch):
     device = torch.device("meta")
     assert editable.number_rows(2**24, device).dtype == torch.float32
     assert editable.number_rows(2**24 + 1, device) is None
+
+
+class MergedAttention(nn.Module):
+    """T5Gemma 2: one softmax over the text being written and, after it, an encoded text."""
+
+    def __init__(self, is_written_last=False):
+        super().__init__()
+        self.q, self.kv = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 2 * WIDTH)
+        self.is_written_last, self.cache = is_written_last, None
+
+    def forward(self, x, encoded):
+        written, encoded = self.kv(x), self.kv(encoded)
+        if self.cache is not None:
+            written = torch.cat([self.cache, written], dim=1)
+        self.cache, queries, length = written, x.shape[1], written.shape[1]
+        texts = [encoded, written] if self.is_written_last else [written, encoded]
+        own = torch.ones(queries, length, dtype=torch.bool).tril(length - queries)
+        other = torch.ones(queries, encoded.shape[1], dtype=torch.bool)
+        mask = torch.cat([other, own] if self.is_written_last else [own, other], dim=1)
+        q, k, v = (
+            rows.unflatten(-1, (HEADS, -1)).transpose(1, 2)
+            for rows in (self.q(x), *torch.cat(texts, dim=1).chunk(2, -1))
+        )
+        return scaled_dot_product_attention(q, k, v, attn_mask=mask).transpose(1, 2).flatten(2)
+
+    def in_steps(self, x, encoded, sizes):
+        self.cache = None
+        return torch.cat([self(part, encoded) for part in x.split(sizes, dim=1)], dim=1)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("sizes", [(2, 1, 1), (1, 1, 1, 1), (2, 2)])
+def test_positions_that_change_with_each_step_are_refused(sizes):
+    model, x, encoded = MergedAttention(), torch.randn(2, 4, WIDTH), torch.randn(2, 3, WIDTH)
+    weights = torch.full((1, 1, 4, 7), 1 / 7)
+    changes = (
+        lambda selection: selection.block(keys=[4]),
+        lambda selection: selection.set_weights("itself"),
+        lambda selection: selection.set_weights(weights),
+    )
+    for change in changes:
+        refused = pytest.raises(regard.RegardError, match="positions change with each step")
+        with refused, regard.edit(model) as edits:
+            change(edits["*"])
+            model.in_steps(x, encoded, sizes)
+    outputs = []
+    for split in (sizes, (4,)):
+        with regard.edit(model) as edits:
+            edits["*"].heads(0).set_weights("uniform")
+            outputs.append(model.in_steps(x, encoded, split))
+    torch.testing.assert_close(*outputs)
+
+
+@torch.no_grad()
+def test_positions_after_an_encoded_text_are_those_of_a_full_pass():
+    model = MergedAttention(is_written_last=True)
+    x, encoded = torch.randn(2, 4, WIDTH), torch.randn(2, 3, WIDTH)
+    x[:, 1:] = x[:, :1]  # repeated tokens have the same keys
+    outputs = []
+    for split in ((1, 1, 1, 1), (4,)):
+        with regard.edit(model) as edits:
+            edits["*"].block(keys=[1, 4])
+            outputs.append(model.in_steps(x, encoded, split))
+    torch.testing.assert_close(*outputs)

@@ -177,6 +177,7 @@ class EditMode(AttentionMode):
             is_part=axes.part is not None,
             normaliser=axes.normaliser,
             applied=axes.applied,
+            has_shifted_keys=positions.are_shifted,
         )
 
     def _count_part(self, attention: RecognisedAttention) -> int:

@@ -34,6 +34,7 @@ class CallLocation:
         is_part: whether a model multiplies the items or heads of one softmax one by one.
         normaliser: the function that made weights of scores.
         applied: names of what was applied to the weights after it.
+        has_shifted_keys: whether keys have other positions than in the step before.
     """
 
     name: str
@@ -45,6 +46,15 @@ class CallLocation:
     is_part: bool = False
     normaliser: str = "softmax"
     applied: tuple[str, ...] = ()
+    has_shifted_keys: bool = False
+
+    def check_positions(self) -> None:
+        """Raise if keys have other positions than in the generation step before."""
+        if self.has_shifted_keys:
+            raise RegardError(
+                f"{self.name} inserts the keys of a generation step before those of another text, "
+                "so that positions change with each step; edit a pass over the whole text instead"
+            )
 
 
 class EditableAttention:

@@ -82,6 +82,7 @@ class Knockout:
 
     def apply(self, attention: EditableAttention, heads: list[int]) -> None:
         """Change some heads of a call."""
+        attention.location.check_positions()
         first_key = attention.location.first_key
         rows, seen_queries = _within(self._queries, attention.location.offset, attention.shape[2])
         columns, seen_keys = _within(self._keys, first_key, attention.shape[3])
@@ -120,6 +121,8 @@ class WeightReplacement:
     def apply(self, attention: EditableAttention, heads: list[int]) -> None:
         """Change some heads of a call."""
         weights = attention.weights(heads)
+        if isinstance(self._pattern, Tensor) or self._pattern in ("previous", "itself"):
+            attention.location.check_positions()
         if isinstance(self._pattern, str):
             first = attention.location.offset - attention.location.first_key
             new = named_pattern(self._pattern, weights, first)

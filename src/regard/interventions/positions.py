@@ -18,10 +18,14 @@ MAX_SEQUENCES = 32  # of one module: layers that share it have a cache each
 
 
 class Positions(NamedTuple):
-    """Positions of the first query and of the first key of a call."""
+    """Positions of the first query and of the first key of a call.
+
+    They mean nothing where `are_shifted`: keys of a step were inserted before some of the last one.
+    """
 
     query: int
     key: int = 0
+    are_shifted: bool = False
 
 
 @dataclass(eq=False)
@@ -35,6 +39,8 @@ class _Latest:
     storage: int | None  # address of its keys
     span: RowRange | None  # of the rows that its queries are
     held: Tensor | None  # its keys, which keeps their address from being used again
+    num_keys: int
+    last_key: Tensor | None
 
     def shorten(self) -> None:
         """Keep the first key alone, which a call of the same sequence is recognised by."""
@@ -61,6 +67,8 @@ class PositionTracker:
             positions = Positions(latest.end)
         else:
             positions = Positions(self._of_decoder(latest, call) if kind == "cross" else 0)
+        if latest is not None and _inserts_keys(latest, call):
+            positions = positions._replace(are_shifted=True)
         if kind != "cross":
             self._decoder = positions.query, queries
         if latest is not None and positions.query:
@@ -77,6 +85,8 @@ class PositionTracker:
                 storage=_storage(call),
                 span=axes.span,
                 held=call.raw_keys if kind == "cross" and queries == 1 else None,
+                num_keys=call.shape[3],
+                last_key=_last_key(call),
             )
         )
         return positions
@@ -150,6 +160,27 @@ def _is_next_chunk(latest: _Latest, call: CapturedCall, axes: CallAxes) -> bool:
     if after is None:  # a last chunk of one row has no label
         return call.shape[2] == 1 and latest.end + 1 == call.shape[3]
     return after.origin is before.origin and after.start == before.start + before.size
+
+
+def _inserts_keys(latest: _Latest, call: CapturedCall) -> bool:
+    """Return whether a call has the keys of the latest one, with its own before the last of them.
+
+    As in one softmax over the text that is written and, after it, an encoded text.
+    """
+    before, now = latest.keys, _first_keys(call)
+    is_step = call.shape[3] == latest.num_keys + call.shape[2]
+    if not is_step or before is None or now is None or latest.last_key is None:
+        return False
+    last = _last_key(call)
+    is_same_end = last is not None and last.equal(latest.last_key)
+    return is_same_end and before[0].equal(now[0]) and not _begins_with(now, before)
+
+
+def _last_key(call: CapturedCall) -> Tensor | None:
+    keys = call.raw_keys
+    if keys is None or not keys.shape[0]:
+        return None
+    return keys[0, 0, -1].detach().clone()
 
 
 def _storage(call: CapturedCall) -> int | None:
