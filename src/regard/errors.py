@@ -8,7 +8,8 @@ from regard._support.text import escape_control, shorten, shorten_middle
 __all__ = ["RegardError", "SharedError", "unknown_name", "wrong_type"]
 
 MAX_MESSAGE_CHARACTERS = 1000
-MAX_CHOICES = 12  # named in a message; a model may have hundreds of modules
+MAX_CHOICES = 20  # all named in a message: there are 13 scores
+NEAREST_CHOICES = 12  # named of more; a model may have hundreds of modules
 
 
 class RegardError(ValueError):
@@ -72,8 +73,8 @@ def unknown_name(kind: str, name: object, known: Collection[str]) -> RegardError
     hint = "" if near is None else f" Did you mean {near!r}?"
     names = sorted(known)
     if len(names) > MAX_CHOICES:
-        nearest = get_close_matches(str(name), names, n=MAX_CHOICES, cutoff=0.0)
-        names = [*sorted(nearest), f"and {len(names) - MAX_CHOICES} others"]
+        nearest = get_close_matches(str(name), names, n=NEAREST_CHOICES, cutoff=0.0)
+        names = [*sorted(nearest), f"and {len(names) - NEAREST_CHOICES} others"]
     choices = ", ".join(names)
     return RegardError(f"no {kind} is called {shorten(name)}.{hint} Choose from: {choices}.")
 
