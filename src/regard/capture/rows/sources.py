@@ -7,7 +7,7 @@ and parts that were written to another tensor or picked by an index.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -114,8 +114,11 @@ class _Derived(ABC):
 
     def __init__(self, sources: Sequence[Source], shape: Shape) -> None:
         self.shape, self.anchors = shape, anchors_of(sources)
-        self.depth = 1 + max(x.depth for x in sources)
-        self.is_compared = any(x.is_compared for x in sources)
+        if len(sources) == 1:  # most of them, by far
+            self.depth, self.is_compared = sources[0].depth + 1, sources[0].is_compared
+        else:
+            self.depth = 1 + max(x.depth for x in sources)
+            self.is_compared = any(x.is_compared for x in sources)
 
     @abstractmethod
     def indices(self, of: Indices) -> Tensor | None:
@@ -229,8 +232,11 @@ class Compared(_Derived):
         return rows.expand(self.shape)
 
 
-def anchors_of(sources: Iterable[Source]) -> Anchors:
+def anchors_of(sources: Sequence[Source]) -> Anchors:
     """Return the anchors of several sources."""
+    if len(sources) == 1:
+        source = sources[0]
+        return frozenset((source,)) if isinstance(source, Anchor) else source.anchors
     found: set[Anchor] = set()
     for source in sources:
         if isinstance(source, Anchor):

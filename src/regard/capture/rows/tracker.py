@@ -53,6 +53,7 @@ _ELEMENTWISE = {
 Norms are among them, since they are functions of the elements of a row.
 """
 
+_LISTS = {list, tuple}
 
 _FILLS = {"arange", "empty", "eye", "full", "linspace", "ones", "zeros"}
 _FILLS |= {"empty_like", "full_like", "ones_like", "zeros_like"}
@@ -146,7 +147,12 @@ class RowTracker:
                 return sources[-1]
             return type(value)(map(recorded, value)) if type(value) in (list, tuple) else value
 
-        args = recorded(call.args)
+        is_plain = len(call.inputs) == 1 and call.args[0] is first and first.is_floating_point()
+        if is_plain and _LISTS.isdisjoint(map(type, call.args)):
+            sources.append(self._before(first) or self.source(first))
+            args = sources[0], *call.args[1:]  # the same, without a call for each argument
+        else:
+            args = recorded(call.args)
         anchors = anchors_of(sources)
         if not sources or len(anchors) > _MAX_ANCHORS:
             self._set(results, None)
