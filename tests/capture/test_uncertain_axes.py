@@ -8,7 +8,7 @@ from regard import watch
 
 
 class Core(nn.Module):
-    """Attention of tensors that somebody else has projected."""
+    """Attention of tensors that were projected elsewhere."""
 
     def forward(self, q, k, v):
         return (q @ k.mT).softmax(-1) @ v
