@@ -8,7 +8,7 @@ and parts that were written to another tensor or picked by an index.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ Anchors = frozenset["Anchor"]
 Shape = tuple[int, ...]
 
 
+@runtime_checkable
 class Source(Protocol):
     """Where the elements of a tensor come from.
 
