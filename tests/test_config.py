@@ -103,6 +103,7 @@ def test_misspelled_setting_suggests_the_nearest(section):
 
 
 @pytest.mark.parametrize("number", [np.int64(7), np.int32(7), np.uint8(7)])
+@pytest.mark.usefixtures("unchecked")
 def test_numpy_integer_is_accepted_and_becomes_an_integer(number):
     config = TrainConfig(steps=number, learning_rate=number)
     assert (type(config.steps), type(config.learning_rate)) == (int, float)
@@ -111,6 +112,7 @@ def test_numpy_integer_is_accepted_and_becomes_an_integer(number):
 
 
 @pytest.mark.parametrize("number", [np.float64(0.5), np.float32(0.5), np.float16(0.5)])
+@pytest.mark.usefixtures("unchecked")
 def test_numpy_float_is_accepted_for_a_float_only(number):
     config = TrainConfig(learning_rate=number, betas=[number, 0.75])
     assert config == TrainConfig(learning_rate=0.5, betas=(0.5, 0.75))
@@ -120,6 +122,7 @@ def test_numpy_float_is_accepted_for_a_float_only(number):
 
 
 @pytest.mark.parametrize("section", [{"layers": 2}, None, TrainConfig()])
+@pytest.mark.usefixtures("unchecked")
 def test_section_of_another_type_is_refused(section):
     with pytest.raises(TypeError, match=r"^model must be a ModelConfig, but it is .*from_dict"):
         RunConfig(model=section)

@@ -256,6 +256,7 @@ INVALID_HEADS = [
 
 
 @pytest.mark.parametrize("positions", [Sinusoidal(WIDTH), Rotary, "rotary"])
+@pytest.mark.usefixtures("unchecked")
 def test_positions_of_another_kind_are_refused(positions):
     """They would have no effect."""
     with pytest.raises(TypeError, match="positions must be a Rotary or an ALiBi, but it is "):

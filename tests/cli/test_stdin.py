@@ -15,6 +15,7 @@ def lines_of(data, read_bytes=1 << 16):
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
+@pytest.mark.usefixtures("unchecked")
 def test_hint_is_printed_if_stdin_is_a_terminal(monkeypatch, capsys, is_terminal):
     stdin = TextIOWrapper(BytesIO(b"a cat\n"))
     monkeypatch.setattr(stdin, "isatty", lambda: is_terminal, raising=False)

@@ -79,6 +79,7 @@ def test_order_of_the_texts_does_not_matter(kind):
     )
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_unknown_kind_is_refused_with_the_choices():
     with pytest.raises(RegardError, match="no tokenizer is called 'word'. Did you mean 'words'"):
         train_tokenizer(["the cat"], "word", 300)

@@ -339,6 +339,7 @@ def test_should_stop_that_stays_false_changes_nothing(tiny_model, search):
 
 
 @pytest.mark.parametrize("source", [[[4, 5]], np.array([[4, 5]]), None])
+@pytest.mark.usefixtures("unchecked")
 def test_source_that_is_no_tensor_is_a_type_error(source):
     model = build(ModelConfig(width=8, layers=1, heads=2), 20).eval()
     with pytest.raises(TypeError, match="source must be a tensor of token ids or a DecoderState"):

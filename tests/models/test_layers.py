@@ -29,6 +29,7 @@ def test_feed_forward_is_two_linear_layers_with_an_activation_between(activation
     torch.testing.assert_close(ours(states), ours.down(theirs(ours.up(states))))
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_unknown_activation_is_refused_with_the_nearest():
     with pytest.raises(RegardError, match="no activation is called 'gleu'. Did you mean 'gelu'"):
         FeedForward(6, 12, activation="gleu")

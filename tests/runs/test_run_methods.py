@@ -153,6 +153,7 @@ def test_number_of_the_wrong_type_is_a_type_error(run, unchecked, name, value):
         run.translate("the cat", **{name: value})
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_numpy_integers_are_integers(run):
     numbers = {"beam_size": 3, "n_best": 2, "min_length": 1, "max_length": 9}
     expected = run.translate("the cat", **numbers)

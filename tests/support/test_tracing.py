@@ -92,6 +92,7 @@ def test_meta_tensors_give_the_shapes(score, mask):
 
 @pytest.mark.parametrize("mask", ["causal", "lengths"], indirect=True)
 @pytest.mark.parametrize("tracing_mode", ["real", "symbolic"])
+@pytest.mark.usefixtures("unchecked")
 def test_recorded_operations_agree_with_the_function(score, mask, tracing_mode):
     run = Attention(score, mask)
     graph = make_fx(run, tracing_mode=tracing_mode, _allow_non_fake_inputs=True)(*random_vectors())
@@ -102,6 +103,7 @@ def test_recorded_operations_agree_with_the_function(score, mask, tracing_mode):
 @pytest.mark.compile
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")  # of torch.cond
 @pytest.mark.parametrize("mask", [window(2, align="last"), causal(align="first")])
+@pytest.mark.usefixtures("unchecked")
 def test_exported_attention_takes_any_number_of_queries(score, mask):
     run = Attention(score, mask)
     shapes = ({2: torch.export.Dim("query", min=2, max=64)}, {}, {})
@@ -130,6 +132,7 @@ def test_fake_tensors_leave_no_trace_in_a_module(model, arguments):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+@pytest.mark.usefixtures("unchecked")
 def test_torchscript_traces_agree_with_the_module():
     for model, arguments in models():  # new ones, whose position tables must grow
         model.eval()

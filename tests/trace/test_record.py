@@ -232,6 +232,7 @@ def test_trace_is_represented_in_one_short_line():
     assert repr(trace) == "<Trace 'a → b' of run: 2 cross maps; tokens: 7 source, 5 target>"
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_layers_of_an_unknown_kind_are_refused():
     """They would be none at all, as of a trace without such attention."""
     trace = build_translation_trace(["a"], ["x"], encoder=[[[[1.0]]]])

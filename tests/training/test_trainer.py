@@ -157,7 +157,7 @@ def test_folder_locked_by_another_process_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("assignments", "message"),
     [
-        (["model.heads=3"], r"\[model\] do not fit: width must be a multiple of heads"),
+        (["model.heads=3"], r"\[model\] do not fit: model.width must be a multiple of model.heads"),
         (
             ["train.alignment_loss_weight=0.1", "train.alignment_layer=7"],
             "train.alignment_layer must be below 1, but it is 7",

@@ -56,6 +56,7 @@ def test_unknown_kind_is_an_error():
 
 
 @pytest.mark.parametrize("vmax", [0, -1.0, float("nan")])
+@pytest.mark.usefixtures("unchecked")
 def test_end_of_the_scale_must_be_above_zero(vmax):
     trace = build_translation_trace(["the", "cat"], ["chat"], cross=[[[[0.25, 0.75]]]])
     with pytest.raises(RegardError, match="vmax must be a number above 0"):
