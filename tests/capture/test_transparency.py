@@ -1,6 +1,8 @@
 """Watching changes nothing: outputs, gradients, random numbers, state, and what other modes see."""
 
 import copy
+import gc
+import weakref
 from functools import partial
 
 import pytest
@@ -317,3 +319,24 @@ def test_pass_under_torch_func_is_unchanged_and_reported():
     assert torch.equal(watched, gradients())
     (line,) = str(capture).splitlines()
     assert line.endswith("watch a plain pass")
+
+
+def test_tensors_of_the_pass_are_freed_without_garbage_collection():
+    are_freed = []
+
+    class Model(nn.Module):
+        def forward(self, x):
+            hidden = 2 * x
+            rolled, reference = hidden.roll(1, dims=1), weakref.ref(hidden)
+            del hidden
+            are_freed.append(reference() is None)
+            return scaled_dot_product_attention(rolled, rolled, rolled)
+
+    model = Model()
+    gc.disable()
+    try:
+        with watch(model):
+            model(torch.randn(2, 5, 12))
+    finally:
+        gc.enable()
+    assert are_freed == [True]

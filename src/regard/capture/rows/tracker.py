@@ -138,21 +138,12 @@ class RowTracker:
             return
         sources: list[Source] = []
 
-        def recorded(value: Any) -> Any:
-            if isinstance(value, Tensor):
-                if not value.is_floating_point():
-                    return value.detach()
-                known = self._before(value) if value is first else None
-                sources.append(known or self.source(value))
-                return sources[-1]
-            return type(value)(map(recorded, value)) if type(value) in (list, tuple) else value
-
         is_plain = len(call.inputs) == 1 and call.args[0] is first and first.is_floating_point()
         if is_plain and _LISTS.isdisjoint(map(type, call.args)):
             sources.append(self._before(first) or self.source(first))
             args = sources[0], *call.args[1:]  # the same, without a call for each argument
         else:
-            args = recorded(call.args)
+            args = self._with_sources(call.args, first, sources)
         anchors = anchors_of(sources)
         if not sources or len(anchors) > _MAX_ANCHORS:
             self._set(results, None)
@@ -170,6 +161,22 @@ class RowTracker:
             item = None if is_single else n
             shape = tuple(result.shape)
             self._set([result], Rearranged(function, args, kwargs, shape, item, writes, sources))
+
+    def _with_sources(self, value: Any, first: Tensor, sources: list[Source]) -> Any:
+        """Return arguments with sources in the place of tensors of numbers; collect the sources.
+
+        A method, since a nested function that calls itself would keep the tensor until the next
+        garbage collection.
+        """
+        if isinstance(value, Tensor):
+            if not value.is_floating_point():
+                return value.detach()
+            known = self._before(value) if value is first else None
+            sources.append(known or self.source(value))
+            return sources[-1]
+        if type(value) in _LISTS:
+            return type(value)(self._with_sources(x, first, sources) for x in value)
+        return value
 
     def _combined(self, call: FunctionCall, result: Tensor) -> Source | None:
         """Return the source of what is computed element by element, perhaps in place."""
