@@ -188,7 +188,7 @@ def test_captures_do_not_see_each_other_compute():
     with watch(model) as outer, watch(model, keep="summary") as inner:
         model(rows)
     assert len(outer) == len(inner) == 1
-    assert outer.num_functions == inner.num_functions
+    assert outer.diagnostics.num_functions == inner.diagnostics.num_functions
 
 
 def test_isolation_may_be_nested():

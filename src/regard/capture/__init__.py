@@ -30,9 +30,11 @@ works, from a torch call to a picture:
    whether attention is "self", "causal" or "cross"; whether keys were appended to a cache decides
    whether a call is a generation step. The Python stack names the module and line that called; in
    exported graphs, the module that the running node comes from.
-6. **Records** (`records/`). A `CapturedAttention` keeps the weights or their summary, and appends
-   the steps of a generation that continue its keys and the chunks of queries of one call.
-   `capture.py` holds the records of one `watch`, and `capture_table.py` prints them.
+6. **Records** (`recorder.py`, `records/`). The recorder makes a `CapturedAttention` of each call,
+   with the weights or their summary, or appends the call to the record that it continues: as the
+   next step of a generation, the next chunk of queries, or another part of one softmax.
+   `capture.py` holds the records of one `watch`, `capture_table.py` prints them, and
+   `diagnostics.py` has what was seen and is not among them.
 7. **Trace** (`to_trace.py`). `Capture.trace(source, target)` selects one batch item, puts windows
    back to positions (`windows.py`) and attaches tokens (`token_lists.py`): the `regard.trace.Trace`
    that every picture and analysis reads.

@@ -21,7 +21,8 @@ from regard.capture.capture import Capture
 from regard.capture.functions import tensors_in
 from regard.capture.modes import compiled_models_run_eagerly, isolated
 from regard.capture.recognised import RecognisedAttention
-from regard.capture.records import KEEP_CHOICES, Keep
+from regard.capture.recorder import Recorder
+from regard.capture.records import KEEP_CHOICES, CapturedAttention, Keep
 from regard.capture.scripted_functions import has_softmax, observing_scripted_functions
 from regard.errors import RegardError, unknown_name, wrong_type
 
@@ -87,8 +88,8 @@ def watch(
         raise wrong_type("model", "an nn.Module", model)
     names = ModuleNames(model)
     patterns = _check_arguments(keep, modules, names)
-    capture = Capture(type(model).__name__, keep, patterns, heads, keep_vectors=keep_vectors)
-    mode = CaptureMode(names, capture)
+    recorder = Recorder(type(model).__name__, keep, patterns, heads, keep_vectors=keep_vectors)
+    mode = CaptureMode(names, recorder)
     with (
         compiled_models_run_eagerly(),
         mode.observing(),
@@ -97,17 +98,17 @@ def watch(
         mode,
     ):
         try:
-            yield capture
+            yield recorder.capture
         finally:
             mode.close()
 
 
 class CaptureMode(AttentionMode):
-    """A mode that adds the attention of a model to a capture."""
+    """A mode that records the attention of a model."""
 
-    def __init__(self, names: ModuleNames, capture: Capture) -> None:
-        super().__init__(names, keep_vectors=capture.keep_vectors)
-        self._capture = capture
+    def __init__(self, names: ModuleNames, recorder: Recorder) -> None:
+        super().__init__(names, keep_vectors=recorder.keep_vectors)
+        self._recorder, self._diagnostics = recorder, recorder.diagnostics
 
     def on_attention(self, attention: RecognisedAttention) -> Any:
         """Record a call; its result stays as it is."""
@@ -118,11 +119,11 @@ class CaptureMode(AttentionMode):
 
     def on_function(self) -> None:
         """Count the functions, to distinguish a model without attention from one that never ran."""
-        self._capture.num_functions += 1
+        self._diagnostics.num_functions += 1
 
     def on_retraction(self, roots: frozenset[int]) -> None:
         """Remove the record of a pool of features that queries were multiplied with."""
-        self._capture.remove(roots)
+        self._recorder.remove(roots)
 
     def on_failure(self, error: Exception, args: tuple[Any, ...]) -> None:
         """Note an error of capturing.
@@ -133,17 +134,17 @@ class CaptureMode(AttentionMode):
             raise error
         site = self._names.find_call_site()
         if site is not None:
-            self._capture.omissions.add_failure(site, _failure_reason(error, args))
+            self._diagnostics.add_failure(site, _failure_reason(error, args))
 
     def close(self) -> None:
         """List what was seen but is not attention or was not captured; close the capture."""
         for name in self._names.scripted():
-            self._capture.omissions.add_module(name, _SCRIPTED)
+            self._diagnostics.add_module(name, _SCRIPTED)
         for root in self._weight_tracker.unresolved():
             if root.site is not None:
                 is_mixture = root.is_feature or root.state == "not attention"
-                self._capture.record_softmax(root.site, is_over_positions=not is_mixture)
-        self._capture.close()
+                self._recorder.note_softmax(root.site, is_over_positions=not is_mixture)
+        self._recorder.close()
 
     @contextmanager
     def noting_other_threads(self) -> Iterator[None]:
@@ -165,7 +166,7 @@ class CaptureMode(AttentionMode):
     def on_module_call(self, module: nn.Module, _: tuple[Any, ...]) -> None:
         """Note a module of the model that another thread calls: this mode cannot see inside."""
         if get_ident() != self._thread and (name := self._names.name_of(module)) is not None:
-            self._capture.omissions.add_module(name, _OTHER_THREAD)
+            self._diagnostics.add_module(name, _OTHER_THREAD)
 
     def on_scripted_function(self, function: "ScriptFunction[Any, Any]") -> None:
         """Note a TorchScript function that may be attention: this mode cannot see inside."""
@@ -175,14 +176,15 @@ class CaptureMode(AttentionMode):
         with isolated(), self._never_fail():
             site = self._names.find_call_site()
             if site is not None and has_softmax(function):
-                self._capture.omissions.add_failure(site, _SCRIPTED_FUNCTION)
+                self._diagnostics.add_failure(site, _SCRIPTED_FUNCTION)
 
-    def _record(self, attention: RecognisedAttention) -> None:
+    def _record(self, attention: RecognisedAttention) -> CapturedAttention | None:
+        """Record a call, with the weights that edits gave it; None if it is not kept."""
         attention = replace(attention, call=with_edits(attention.call, attention.result))
         may_be_step = attention.call.shape[2] == 1
         model_call = self._names.find_model_call() if may_be_step else None
         with _without_autocast():
-            self._capture.add(attention, model_call)
+            return self._recorder.add(attention, model_call)
 
 
 @contextmanager

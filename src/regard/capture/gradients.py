@@ -7,7 +7,7 @@ weights itself, the gradient is that of the weights which it multiplies with the
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,7 @@ from regard.capture.capture import Capture
 from regard.capture.capture_mode import CaptureMode
 from regard.capture.modes import compiled_models_run_eagerly
 from regard.capture.recognised import RecognisedAttention
+from regard.capture.recorder import Recorder
 from regard.capture.records import CapturedAttention
 from regard.errors import RegardError
 
@@ -37,18 +38,16 @@ class GradientCapture:
 
     def __init__(self, capture: Capture) -> None:
         self.capture = capture
-        self._parts: list[list[_Part]] = []  # of each record: one, or one per generation step
+        self._parts: dict[int, list[_Part]] = {}  # by id of a record: one for each of its calls
 
-    def add(self, index: int, part: _Part) -> None:
-        """Add the part of a call that became, or continued, the record of an index."""
-        while len(self._parts) <= index:
-            self._parts.append([])
-        self._parts[index].append(part)
+    def add(self, record: CapturedAttention, part: _Part) -> None:
+        """Add the part of a call that became, or continued, a record."""
+        self._parts.setdefault(id(record), []).append(part)
 
-    def remove(self, indices: list[int]) -> None:
+    def remove(self, records: list[CapturedAttention]) -> None:
         """Remove the parts of records that were removed."""
-        for index in reversed(indices):
-            self._parts.pop(index)
+        for record in records:
+            self._parts.pop(id(record), None)
 
     def gradients(self, scalar: Tensor) -> list[Tensor]:
         """Return the gradient of a scalar with respect to the weights of every record.
@@ -62,18 +61,18 @@ class GradientCapture:
         Raises:
             RegardError: if some layer is not part of the graph.
         """
-        for record, parts in zip(self.capture, self._parts, strict=True):
+        parts_of = [(record, self._parts.get(id(record), [])) for record in self.capture]
+        for record, parts in parts_of:
             if not parts or not all(part.tensor.requires_grad for part in parts):
                 raise RegardError(
                     f"no gradient reaches the attention of {record.name}: does the model run it "
                     "under torch.no_grad, or detach what it reads?"
                 )
-        tensors = [part.tensor for parts in self._parts for part in parts]
+        tensors = [part.tensor for _, parts in parts_of for part in parts]
         found = iter(torch.autograd.grad(scalar, tensors, retain_graph=True, allow_unused=True))
         with torch.no_grad():
             return [
-                _join(record, [(part, next(found)) for part in parts])
-                for record, parts in zip(self.capture, self._parts, strict=True)
+                _join(record, [(part, next(found)) for part in parts]) for record, parts in parts_of
             ]
 
 
@@ -89,9 +88,9 @@ def watch_gradients(model: nn.Module) -> Iterator[GradientCapture]:
         >>> capture.gradients(output.sum())[0].shape
         torch.Size([2, 3, 5, 5])
     """
-    capture = Capture(type(model).__name__, "all")
-    gradient_capture = GradientCapture(capture)
-    mode = _GradientMode(ModuleNames(model), capture, gradient_capture)
+    recorder = Recorder(type(model).__name__, "all")
+    gradient_capture = GradientCapture(recorder.capture)
+    mode = _GradientMode(ModuleNames(model), recorder, gradient_capture)
     with compiled_models_run_eagerly(), mode.observing(), mode:
         try:
             yield gradient_capture
@@ -103,23 +102,21 @@ class _GradientMode(CaptureMode):
     """A capture mode that also keeps the tensors whose gradients are needed."""
 
     def __init__(
-        self, names: ModuleNames, capture: Capture, gradient_capture: GradientCapture
+        self, names: ModuleNames, recorder: Recorder, gradient_capture: GradientCapture
     ) -> None:
-        super().__init__(names, capture)
+        super().__init__(names, recorder)
         self._gradient_capture = gradient_capture
 
-    def on_attention(self, attention: RecognisedAttention) -> Any:
+    def _record(self, attention: RecognisedAttention) -> CapturedAttention | None:
         """Record a call, and keep the tensor that its gradient comes from."""
-        steps = [record.steps for record in self._capture]
-        result = super().on_attention(attention)
-        changed = [n for n, x in enumerate(self._capture) if n >= len(steps) or x.steps > steps[n]]
-        if changed:
-            self._gradient_capture.add(changed[0], _part_of(attention))
-        return result
+        record = super()._record(attention)
+        if record is not None:
+            self._gradient_capture.add(record, _part_of(attention))
+        return record
 
     def on_retraction(self, roots: frozenset[int]) -> None:
         """Remove the records of some softmaxes, and what was kept for them."""
-        self._gradient_capture.remove(self._capture.remove(roots))
+        self._gradient_capture.remove(self._recorder.remove(roots))
 
 
 def _part_of(attention: RecognisedAttention) -> _Part:

@@ -1,6 +1,9 @@
-"""What a capture does not have: modules that were excluded, failures, and other softmaxes."""
+"""Why something is not among the records of a capture: failures, exclusions, other softmaxes."""
+
+from collections.abc import Sequence
 
 from regard.capture.call_site import CallSite
+from regard.capture.capture_table import plural
 
 RECOGNISED = (
     "scaled_dot_product_attention, nn.MultiheadAttention, flex_attention, regard's own attention, "
@@ -8,17 +11,24 @@ RECOGNISED = (
 )
 
 
-class Omissions:
+class Diagnostics:
     """What was seen of a model and is not among the records of a capture.
 
+    Args:
+        model: the model's class.
+        patterns: names or patterns of the modules to capture; all if there is none.
+
     Attributes:
+        num_functions: number of torch functions that were called.
         excluded: the attention modules that the patterns leave out, in order.
         failures: by module and line, why attention could not be captured.
         values_not_found: softmaxes over positions that met no values: module and line of each.
         not_attention: softmaxes over anything else.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, model: str, patterns: Sequence[str] = ()) -> None:
+        self._model, self._patterns = model, ", ".join(patterns)
+        self.num_functions = 0
         self.excluded: dict[str, None] = {}
         self.failures: dict[str, str] = {}
         self.values_not_found: dict[str, None] = {}
@@ -40,32 +50,36 @@ class Omissions:
         listed[f"{site.module_name} ({site.location})"] = None
 
     def lines(self) -> list[str]:
-        """Return a line for each, but for those excluded."""
+        """Return a line about the excluded modules, and one for each other entry."""
+        return [*self._excluded_lines(), *self._seen_lines()]
+
+    def _excluded_lines(self) -> list[str]:
+        if not self.excluded:
+            return []
+        modules = plural(len(self.excluded), "module")
+        return [f"not kept: {modules} outside modules={self._patterns!r}"]
+
+    def _seen_lines(self) -> list[str]:
         return [
             *(f"not captured: {site}: {reason}" for site, reason in self.failures.items()),
             *(f"softmax seen, values not found: {site}" for site in self.values_not_found),
             *(f"not attention over positions: {site}" for site in self.not_attention),
         ]
 
-    def explain_nothing(self, model: str, patterns: str, has_run: bool) -> str:
-        """Return why nothing was captured.
-
-        Args:
-            model: its class.
-            patterns: of the modules to capture.
-            has_run: whether any torch function was called.
-        """
+    def explain_nothing(self) -> str:
+        """Return why nothing was captured."""
         if self.failures or self.values_not_found:
-            return "\n".join(self.lines())
-        if not has_run:
+            return "\n".join(self._seen_lines())
+        if not self.num_functions:
             return (
-                f"nothing was captured: {model} was not called inside `with watch(...)`, "
+                f"nothing was captured: {self._model} was not called inside `with watch(...)`, "
                 "or only in another thread"
             )
         if self.excluded:
-            return f"nothing was kept: modules={patterns!r} excludes {', '.join(self.excluded)}"
+            modules = ", ".join(self.excluded)
+            return f"nothing was kept: modules={self._patterns!r} excludes {modules}"
         return (
-            f"no attention was found in {model}; recognised are {RECOGNISED}. "
+            f"no attention was found in {self._model}; recognised are {RECOGNISED}. "
             "TorchScript and kernels of other packages are not; regard.recover_weights returns the "
             "weights of any function that is linear in its values"
         )

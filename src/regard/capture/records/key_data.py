@@ -1,4 +1,4 @@
-"""What a record keeps of the keys of a call: the norms of their values, and which are masked."""
+"""What a record has for each key: the norm of its value, and whether it is masked."""
 
 import torch
 from torch import Tensor
