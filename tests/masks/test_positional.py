@@ -1,5 +1,7 @@
+import math
 from itertools import product
 
+import numpy as np
 import pytest
 import torch
 
@@ -170,3 +172,18 @@ def test_align_of_another_batch_size_is_refused():
 def test_negative_window_is_refused(reach, name):
     with pytest.raises(RegardError, match=f"{name} must be 0 or more, but it is {reach[-1]}"):
         window(*reach)
+
+
+@pytest.mark.parametrize("reach", [1.5, 1.0, math.nan, True, "1", None, torch.tensor(1)])
+def test_window_of_a_wrong_type_is_refused(reach, unchecked):
+    with pytest.raises(TypeError, match="behind must be an integer, but it is "):
+        window(reach)
+    if reach is not None:
+        with pytest.raises(TypeError, match="ahead must be an integer, but it is "):
+            window(1, ahead=reach)
+
+
+def test_integers_of_numpy_are_accepted(unchecked):
+    two = np.int64(2)
+    assert repr(window(two, two + 1)) == "window(2, ahead=3)"
+    assert repr(causal(two)) == "causal(align=2)"

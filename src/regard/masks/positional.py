@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Literal
 
 import torch
 from torch import Tensor
 
+from regard._support.integers import to_integer
 from regard.errors import RegardError
 from regard.masks.base import Mask, format_values, to_tensor
 from regard.masks.shape import AttentionShape
@@ -15,6 +17,8 @@ Align = Literal["first", "last"] | int | Sequence[int] | Tensor | None
 """At which key the first query is: "first", the first key; "last", such that the last query is at
 the last key; the index of a key; or one index per batch item. None: the call's offset, or the first
 key if there are as many queries as keys."""
+
+_CheckedAlign = Literal["first", "last"] | int | Tensor | None
 
 
 def causal(align: Align = None) -> Mask:
@@ -48,6 +52,7 @@ def window(behind: int, ahead: int | None = None, align: Align = None) -> Mask:
 
     Raises:
         RegardError: if `behind` or `ahead` is negative, or `align` is invalid.
+        TypeError: if `behind` or `ahead` is not an integer.
 
     Example:
         >>> window(1, ahead=0).to_tensor(3).int()
@@ -55,17 +60,14 @@ def window(behind: int, ahead: int | None = None, align: Align = None) -> Mask:
                 [1, 1, 0],
                 [0, 1, 1]], dtype=torch.int32)
     """
-    for name, count in (("behind", behind), ("ahead", ahead)):
-        if count is not None and count < 0:
-            raise RegardError(
-                f"{name} must be 0 or more, but it is {count}; 0 allows the query's own key alone"
-            )
-    return _Window(behind, behind if ahead is None else ahead, _check_align(align))
+    behind = _check_reach("behind", behind)
+    ahead = behind if ahead is None else _check_reach("ahead", ahead)
+    return _Window(behind, ahead, _check_align(align))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class _Causal(Mask):
-    align: Align
+    align: _CheckedAlign
 
     def materialize(self, shape: AttentionShape) -> Tensor:
         return shape.key_positions() <= shape.query_positions() + _first_key("causal", self, shape)
@@ -89,7 +91,7 @@ class _Causal(Mask):
 class _Window(Mask):
     behind: int
     ahead: int
-    align: Align
+    align: _CheckedAlign
 
     def materialize(self, shape: AttentionShape) -> Tensor:
         own_positions = shape.query_positions() + _first_key("window", self, shape)
@@ -112,15 +114,19 @@ def _first_key(name: str, mask: _Causal | _Window, shape: AttentionShape) -> int
         return shape.insert_head_axis(align, own_axes=0)[..., None, None]
     if align == "last":
         return shape.keys - shape.queries
-    if align == "first" or (align is None and shape.offset is None):
-        if align is None and shape.queries != shape.keys:
-            raise RegardError(
-                f"{name}() needs as many queries as keys, or align= to say how they line up, but "
-                f"there are {shape.queries} queries and {shape.keys} keys; align='first' puts the "
-                "first query on the first key, align='last' the last query on the last key"
-            )
+    if isinstance(align, int):
+        return align
+    if align == "first":
         return 0
-    return shape.offset if align is None else align  # type: ignore[return-value]
+    if shape.offset is not None:
+        return shape.offset
+    if shape.queries != shape.keys:
+        raise RegardError(
+            f"{name}() needs as many queries as keys, or align= to say how they line up, but "
+            f"there are {shape.queries} queries and {shape.keys} keys; align='first' puts the "
+            "first query on the first key, align='last' the last query on the last key"
+        )
+    return 0
 
 
 def _check_fits(name: str, mask: _Causal | _Window, shape: AttentionShape) -> None:
@@ -129,22 +135,31 @@ def _check_fits(name: str, mask: _Causal | _Window, shape: AttentionShape) -> No
     _first_key(name, mask, shape)
 
 
-def _check_align(align: Align) -> Align:
+def _check_reach(name: str, count: int) -> int:
+    count = to_integer(name, count)
+    if count < 0:
+        raise RegardError(
+            f"{name} must be 0 or more, but it is {count}; 0 allows the query's own key alone"
+        )
+    return count
+
+
+def _check_align(align: Align) -> _CheckedAlign:
+    if isinstance(align, Integral) and not isinstance(align, bool):  # of numpy, too
+        return int(align)
     if isinstance(align, list | tuple):
         align = to_tensor("align", align)
     if isinstance(align, Tensor):
         if not align.is_floating_point() and align.dtype != torch.bool:
             return align
-    elif not isinstance(align, bool) and (
-        align is None or isinstance(align, int) or align in ("first", "last")
-    ):
+    elif align is None or (isinstance(align, str) and align in ("first", "last")):
         return align
     raise RegardError(
         f"align must be 'first', 'last', a key's index or one per batch item, but it is {align!r}"
     )
 
 
-def _format_align(align: Align) -> str:
+def _format_align(align: _CheckedAlign) -> str:
     if align is None:
         return ""
     return f"align={format_values(align) if isinstance(align, Tensor) else repr(align)}"

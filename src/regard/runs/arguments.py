@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from numbers import Integral
 from typing import TypedDict
 
+from regard._support.integers import to_integer
 from regard._support.text import count
 from regard.config import SearchConfig
 from regard.decoding import SamplingConfig
@@ -38,13 +38,6 @@ def to_strings(name: str, given: str | Iterable[str]) -> list[str]:
         if not isinstance(text, str):
             raise wrong_type(f"each {name}", "a string", text)
     return texts
-
-
-def to_integer(name: str, value: int) -> int:
-    """Return an integer, also one of numpy, as an `int`; raise TypeError for anything else."""
-    if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(f"{name} must be an integer, but it is {value!r}")
-    return int(value)
 
 
 def _integers_given(**values: int | None) -> dict[str, int]:

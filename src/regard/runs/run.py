@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal, Unpack, overload
 
+from regard._support.integers import to_integer
 from regard._support.resources import parallel_map
 from regard._support.text import count
 from regard.config import RunConfig
@@ -20,7 +21,6 @@ from regard.runs.arguments import (
     expand_prefix,
     sampling_config,
     search_config,
-    to_integer,
     to_strings,
 )
 from regard.runs.evaluation import GoldLinks, Lines, evaluate_pairs, read_test_set

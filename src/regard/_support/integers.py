@@ -1,0 +1,33 @@
+"""Integers that callers pass: numpy's too, but neither floats nor booleans."""
+
+from numbers import Integral
+
+from regard.errors import RegardError
+
+
+def to_integer(name: str, value: int) -> int:
+    """Return an integer, also one of numpy, as an `int`; raise TypeError for anything else.
+
+    Example:
+        >>> to_integer("beam_size", 5.0)
+        Traceback (most recent call last):
+        TypeError: beam_size must be an integer, but it is 5.0
+    """
+    if type(value) is int:
+        return value
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer, but it is {value!r}")
+    return int(value)
+
+
+def check_positive(**sizes: int | None) -> None:
+    """Raise RegardError for a size below 1; one that is None is not checked.
+
+    Example:
+        >>> check_positive(width=12, key_width=0)
+        Traceback (most recent call last):
+        regard.errors.RegardError: key_width must be 1 or more, but it is 0
+    """
+    for name, size in sizes.items():
+        if size is not None and size < 1:
+            raise RegardError(f"{name} must be 1 or more, but it is {size}")
