@@ -3,7 +3,14 @@
 import pytest
 import torch
 
-from regard.attention import Bilinear, Gaussian, ScaledDot, attend
+from regard.attention import (
+    Additive,
+    Bilinear,
+    Gaussian,
+    MultiHeadAttention,
+    ScaledDot,
+    attend,
+)
 from regard.errors import RegardError
 from regard.masks import causal, lengths
 
@@ -11,6 +18,7 @@ CASES = [
     ({"score": 5}, TypeError, "score must be a name, a Score or a function .* is a int"),
     ({"score": Gaussian}, TypeError, r"it is the class Gaussian; pass an instance, Gaussian\("),
     ({"offset": -1}, RegardError, "offset must be 0 or more, a key's index, but it is -1"),
+    ({"offset": 1.5}, TypeError, "offset must be an integer, but it is of type float"),
     ({"queries": torch.ones(3)}, RegardError, "same number of axes, at least two"),
     ({"queries": torch.ones(2, 2, 2, 5, 12)}, RegardError, r"shapes are \(2, 2, 2, 5, 12\)"),
     ({"queries": torch.ones(2, 5, 8)}, RegardError, r"equal widths for ScaledDot.*8 and 12"),
@@ -33,6 +41,7 @@ CASES = [
     ({"mask": lengths([1, 8])}, RegardError, "at most 7, the number of keys, but one is 8"),
     ({"mask": causal()}, RegardError, "5 queries and 7 keys; align='first'"),
     ({"bias": torch.ones(5, 7).bool()}, TypeError, "pass booleans as mask="),
+    ({"bias": [[1.0]]}, TypeError, "bias must be a tensor, but it is of type list"),
     ({"bias": torch.ones(5, 6)}, RegardError, r"bias must broadcast to \(2, 5, 7\).*\(5, 6\)"),
     ({"dropout": 1.5}, RegardError, "dropout must be a probability from 0 to 1, but it is 1.5"),
     ({"backend": "flash"}, RegardError, "backend must be one of fused, blockwise, dense.*'flash'"),
@@ -59,3 +68,17 @@ def test_fused_backend_names_the_function_that_does_not_fold():
 
     with pytest.raises(RegardError, match="nearness does not fold into a dot product"):
         attend(torch.ones(2, 5, 12), score=nearness, backend="fused")
+
+
+@pytest.mark.parametrize("make", [Additive, Bilinear, MultiHeadAttention])
+@pytest.mark.parametrize("key_width", [0, -1])
+def test_key_width_below_one_is_refused(make, key_width):
+    with pytest.raises(RegardError, match=f"key_width must be 1 or more, but it is {key_width}"):
+        make(8, key_width=key_width)
+
+
+def test_other_widths_below_one_are_refused():
+    with pytest.raises(RegardError, match="hidden_width must be 1 or more, but it is 0"):
+        Additive(8, hidden_width=0)
+    with pytest.raises(RegardError, match="value_width must be 1 or more, but it is 0"):
+        MultiHeadAttention(8, value_width=0)

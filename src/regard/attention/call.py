@@ -2,6 +2,7 @@
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -91,8 +92,8 @@ def prepare_call(
         queries = queries.unsqueeze(-2)
     _check_axes(queries, keys, values)
     score = get_score(score) if isinstance(score, str) else as_score(score)
-    if offset is not None and offset < 0:
-        raise RegardError(f"offset must be 0 or more, a key's index, but it is {offset}")
+    if offset is not None:
+        _check_offset(offset)
     _check_widths(score, queries.shape[-1], keys.shape[-1])
     queries, keys, values, groups = _expand_batch(queries, keys, values)
     shape = AttentionShape(
@@ -111,6 +112,8 @@ def prepare_call(
 
 def prepare_bias(bias: Tensor, score_shape: tuple[int, ...]) -> Tensor:
     """Return a bias with the axes of the scores, `(*batch, query, key)`, or (query, key) alone."""
+    if not isinstance(bias, Tensor):
+        raise wrong_type("bias", "a tensor", bias)
     if not bias.is_floating_point():
         raise TypeError(
             f"bias must be floating-point, to be added to the scores, but it is {bias.dtype}; "
@@ -156,6 +159,13 @@ def _check_dtypes(queries: Tensor, keys: Tensor, values: Tensor) -> None:
             f"queries, keys and values must have one dtype, but they have {queries.dtype}, "
             f"{keys.dtype} and {values.dtype}"
         )
+
+
+def _check_offset(offset: int) -> None:
+    if not isinstance(offset, Integral | torch.SymInt):  # also of numpy, or of an export
+        raise wrong_type("offset", "an integer", offset)
+    if offset < 0:
+        raise RegardError(f"offset must be 0 or more, a key's index, but it is {offset}")
 
 
 def _check_axes(queries: Tensor, keys: Tensor, values: Tensor) -> None:

@@ -6,6 +6,7 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 
+from regard._support.integers import check_positive
 from regard._support.linear import Linear
 from regard.attention.beam_cache import BeamTree
 from regard.attention.call import prepare_bias
@@ -47,8 +48,8 @@ class MultiHeadAttention(nn.Module):
         positions: `Rotary` rotates queries and keys, `ALiBi` adds a bias to the scores.
 
     Raises:
-        RegardError: if the numbers of heads do not divide, `dropout` is not a probability, or no
-            score has this name.
+        RegardError: if the numbers of heads do not divide, a width is below 1, `dropout` is not a
+            probability, or no score has this name.
         TypeError: if `positions` are of another kind.
 
     Example:
@@ -77,16 +78,19 @@ class MultiHeadAttention(nn.Module):
         if not isinstance(positions, Rotary | ALiBi | None):
             error = wrong_type("positions", "a Rotary or an ALiBi", positions)
             raise TypeError(f"{error}; other positions are added to the embeddings")
+        check_positive(
+            width=width, head_width=head_width, key_width=key_width, value_width=value_width
+        )
+        check_dropout(dropout)
         self.heads = heads
         self.key_heads = heads if key_heads is None else key_heads
         _check_heads(width, heads, self.key_heads, head_width)
-        check_dropout(dropout)
         self.head_width = width // heads if head_width is None else head_width
+        key_width = width if key_width is None else key_width
+        value_width = key_width if value_width is None else value_width
         self.query = Linear(width, heads * self.head_width, bias)
-        self.key = Linear(key_width or width, self.key_heads * self.head_width, bias)
-        self.value = Linear(
-            value_width or key_width or width, self.key_heads * self.head_width, bias
-        )
+        self.key = Linear(key_width, self.key_heads * self.head_width, bias)
+        self.value = Linear(value_width, self.key_heads * self.head_width, bias)
         self.out = Linear(heads * self.head_width, width, bias)
         for projection in (self.query, self.key, self.value, self.out):
             nn.init.xavier_uniform_(projection.weight)
@@ -374,14 +378,10 @@ class _BatchDims(NamedTuple):
 
 
 def _check_heads(width: int, heads: int, key_heads: int, head_width: int | None) -> None:
-    if width < 1:
-        raise RegardError(f"width must be 1 or more, but it is {width}")
     if heads < 1 or key_heads < 1:
         raise RegardError(
             f"heads and key_heads must be 1 or more, but they are {heads} and {key_heads}"
         )
-    if head_width is not None and head_width < 1:
-        raise RegardError(f"head_width must be 1 or more, but it is {head_width}")
     if head_width is None and width % heads:
         raise RegardError(
             f"width must be a multiple of heads, but {width} / {heads} leaves {width % heads}; "

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard._support.integers import check_positive
 from regard._support.torch_modes import can_read_values, no_autocast, upcast
 from regard.attention.scores.base import Score
 from regard.shapes import Keys, Queries, Scores
@@ -26,6 +27,9 @@ class Additive(Score):
         key_width: width of the keys; as the queries by default.
         hidden_width: width of the hidden layer; as the queries by default.
 
+    Raises:
+        RegardError: if a width is below 1.
+
     Example:
         >>> score = Additive(12, 4, hidden_width=8)
         >>> score(torch.randn(5, 12), torch.randn(7, 4)).shape
@@ -38,9 +42,11 @@ class Additive(Score):
         self, query_width: int, key_width: int | None = None, hidden_width: int | None = None
     ) -> None:
         super().__init__()
-        hidden_width = hidden_width or query_width
+        key_width = query_width if key_width is None else key_width
+        hidden_width = query_width if hidden_width is None else hidden_width
+        check_positive(query_width=query_width, key_width=key_width, hidden_width=hidden_width)
         self.query_projection = nn.Linear(query_width, hidden_width, bias=False)
-        self.key_projection = nn.Linear(key_width or query_width, hidden_width, bias=False)
+        self.key_projection = nn.Linear(key_width, hidden_width, bias=False)
         self.tanh_sum = TanhSum(hidden_width)
         nn.init.xavier_uniform_(self.query_projection.weight)
         nn.init.xavier_uniform_(self.key_projection.weight)

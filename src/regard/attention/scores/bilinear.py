@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard._support.integers import check_positive
 from regard._support.torch_modes import no_autocast, upcast
 from regard.attention.scores.base import DotProductForm, Score
 from regard.attention.scores.dot import dot_products
@@ -17,6 +18,9 @@ class Bilinear(Score):
         query_width: width of the queries.
         key_width: width of the keys; as the queries by default.
 
+    Raises:
+        RegardError: if a width is below 1.
+
     Example:
         >>> score = Bilinear(12, 4)
         >>> score(torch.randn(5, 12), torch.randn(7, 4)).shape
@@ -27,7 +31,9 @@ class Bilinear(Score):
 
     def __init__(self, query_width: int, key_width: int | None = None) -> None:
         super().__init__()
-        self.matrix = nn.Parameter(torch.empty(query_width, key_width or query_width))
+        key_width = query_width if key_width is None else key_width
+        check_positive(query_width=query_width, key_width=key_width)
+        self.matrix = nn.Parameter(torch.empty(query_width, key_width))
         nn.init.xavier_uniform_(self.matrix)
 
     @property
