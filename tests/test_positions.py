@@ -165,6 +165,38 @@ def test_position_beyond_the_learned_table_is_refused():
         positions(torch.zeros(LENGTH, WIDTH), offset=5)
 
 
+@pytest.mark.parametrize("make", [Sinusoidal, Rotary])
+@pytest.mark.parametrize("base", [0.0, -1.0, math.inf, math.nan])
+def test_base_that_is_not_above_zero_is_refused(make, base):
+    with pytest.raises(RegardError, match=f"base must be above 0 and finite, but it is {base}"):
+        make(WIDTH, base=base)
+
+
+@pytest.mark.parametrize("make", [Sinusoidal, Rotary])
+def test_negative_width_is_refused(make):
+    with pytest.raises(RegardError, match="width must be 0 or more, but it is -2"):
+        make(-2)
+
+
+def test_learned_positions_without_a_row_or_column_are_refused():
+    with pytest.raises(RegardError, match="length must be 1 or more, but it is 0"):
+        Learned(0, WIDTH)
+    with pytest.raises(RegardError, match="width must be 1 or more, but it is 0"):
+        Learned(9, 0)
+
+
+def test_negative_offset_of_rotary_is_refused():
+    with pytest.raises(RegardError, match="offset must be 0 or more, but it is -1"):
+        Rotary(WIDTH)(torch.zeros(LENGTH, WIDTH), offset=-1)
+
+
+def test_negative_numbers_of_sinusoidal_are_refused():
+    with pytest.raises(RegardError, match="length must be 0 or more, but it is -1"):
+        sinusoidal(-1, WIDTH)
+    with pytest.raises(RegardError, match="offset must be 0 or more, but it is -1"):
+        sinusoidal(LENGTH, WIDTH, offset=-1)
+
+
 @pytest.mark.parametrize("make", [Sinusoidal, lambda width: Learned(9, width)])
 def test_vectors_of_another_width_and_negative_offset_are_refused(make):
     with pytest.raises(RegardError, match="vectors must have a width of 12, but it is 1"):

@@ -6,11 +6,13 @@ for incremental decoding.
 """
 
 from abc import ABC, abstractmethod
+from math import inf
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from regard._support.integers import check_positive
 from regard._support.torch_modes import has_float64, in_functorch, is_traced
 from regard.errors import RegardError
 
@@ -32,11 +34,16 @@ def sinusoidal(
         offset: the first position.
         base: the longest wavelength is 2π · base.
 
+    Raises:
+        RegardError: if `length`, `width` or `offset` is negative, or `base` is not above 0.
+
     Example:
         >>> sinusoidal(2, 4)
         tensor([[0.0000, 1.0000, 0.0000, 1.0000],
                 [0.8415, 0.5403, 0.0100, 0.9999]])
     """
+    _check_not_negative(length=length, offset=offset)
+    _check_waves(width, base)
     return _waves(torch.arange(offset, offset + length), width, base)
 
 
@@ -79,6 +86,9 @@ class Sinusoidal(_PositionTable):
         width: of the vectors.
         base: the longest wavelength is 2π · base.
 
+    Raises:
+        RegardError: if `width` is negative, or `base` is not above 0.
+
     Example:
         >>> Sinusoidal(12)(torch.zeros(2, 5, 12), offset=3).shape
         torch.Size([2, 5, 12])
@@ -86,6 +96,7 @@ class Sinusoidal(_PositionTable):
 
     def __init__(self, width: int, base: float = 10_000.0) -> None:
         super().__init__()
+        _check_waves(width, base)
         self.width = width
         self.base = base
         self.table = self.compute(0)
@@ -107,6 +118,9 @@ class Learned(nn.Module):
         length: number of positions.
         width: of the vectors.
 
+    Raises:
+        RegardError: if a number is below 1.
+
     Example:
         >>> Learned(9, 12).max_length
         9
@@ -114,6 +128,7 @@ class Learned(nn.Module):
 
     def __init__(self, length: int, width: int) -> None:
         super().__init__()
+        check_positive(length=length, width=width)
         self.table = nn.Parameter(torch.empty(length, width))
         nn.init.normal_(self.table, std=width**-0.5)
 
@@ -151,7 +166,7 @@ class Rotary(_PositionTable):
         interleaved: rotate neighbouring components.
 
     Raises:
-        RegardError: if `width` is odd.
+        RegardError: if `width` is odd or negative, or `base` is not above 0.
 
     Example:
         >>> Rotary(4)(torch.ones(1, 3, 6), offset=2).shape
@@ -160,6 +175,7 @@ class Rotary(_PositionTable):
 
     def __init__(self, width: int, base: float = 10_000.0, interleaved: bool = False) -> None:
         super().__init__()
+        _check_waves(width, base)
         if width % 2:
             raise RegardError(f"width must be even, to rotate pairs, but it is {width}")
         self.width = width
@@ -178,6 +194,9 @@ class Rotary(_PositionTable):
         Args:
             vectors: `(*batch, position, width)`.
             offset: the first position, with the others following, or a tensor of all positions.
+
+        Raises:
+            RegardError: if the vectors are too narrow, or `offset` is a negative number.
         """
         if isinstance(offset, Tensor):
             angles = _angles(offset, self.width, self.base)
@@ -186,6 +205,7 @@ class Rotary(_PositionTable):
                 for factors in (angles.cos(), angles.sin())
             )
             return rotate(vectors, cosines, sines, self.interleaved)
+        _check_not_negative(offset=offset)
         if torch.compiler.is_compiling():  # a table that grows would be compiled again and again
             end = offset + vectors.shape[-2]
             return self(vectors, torch.arange(offset, end, device=vectors.device))  # type: ignore[no-any-return]
@@ -268,8 +288,7 @@ class ALiBi(nn.Module):
 
     def __init__(self, heads: int) -> None:
         super().__init__()
-        if heads < 1:
-            raise RegardError(f"heads must be 1 or more, but it is {heads}")
+        check_positive(heads=heads)
         self.heads = heads
         # an empty buffer follows .to(device), and has no values that a copy from meta would lack
         self.register_buffer("_device_tag", torch.empty(0), persistent=False)
@@ -331,5 +350,16 @@ def _angles(positions: Tensor, width: int, base: float) -> Float[Tensor, "positi
 def _check(vectors: Tensor, width: int, offset: int) -> None:
     if vectors.shape[-1] != width:
         raise RegardError(f"vectors must have a width of {width}, but it is {vectors.shape[-1]}")
-    if offset < 0:
-        raise RegardError(f"offset must be 0 or more, the first position, but it is {offset}")
+    _check_not_negative(offset=offset)
+
+
+def _check_waves(width: int, base: float) -> None:
+    _check_not_negative(width=width)
+    if not 0 < base < inf:
+        raise RegardError(f"base must be above 0 and finite, but it is {base}")
+
+
+def _check_not_negative(**numbers: int) -> None:
+    for name, number in numbers.items():
+        if number < 0:
+            raise RegardError(f"{name} must be 0 or more, but it is {number}")
