@@ -1,24 +1,37 @@
 """Capture of the attention weights of any PyTorch model, without changing what it computes.
 
-`watch(model)` is a context manager around any forward pass; `Capture` is what it yields. How it
-works, from a torch call to a picture:
+`watch(model)` is a context manager around any forward pass; `Capture` is what it yields. The way of
+a call from the model to the printed table::
+
+    a torch function of the model
+      -> attention_mode.py     AttentionMode runs it unchanged, and has the call examined
+      -> recogniser.py         AttentionRecogniser: is this attention? Four trackers know its tensors
+           axes/                 which axis is the batch, a head, a window, a query, a key, a feature
+           rows/                 which element of which tensor is where, to place windows
+           lineage.py            which rows a tensor was projected from, and whether a cache grew
+           weights/              which tensors are weights on their way to the values
+      -> recognised_attention.py  RecognisedAttention: the call (calls/), its axes (layout/), and
+                               the module and line (call_site/)
+      -> capture_mode.py       CaptureMode passes it on
+      -> recorder.py           Recorder makes a record of it (records/), or extends one
+      -> capture.py            Capture: the records, printed by capture_table.py, and to_trace.py
 
 1. **Modes**. A `TorchFunctionMode` (`attention_mode.py`) sees every torch function, also those
    imported by name. It runs the function unchanged and then examines arguments and result, isolated
    from autograd and from other modes (`modes.py`). Compiled models run eagerly meanwhile, and
-   regard's own attention notifies the mode, which is registered as its observer. What it recognises
-   becomes a `RecognisedAttention` (`recognised.py`): `capture_mode.py` records it, `gradients.py`
-   adds its gradient, and `regard.edit` replaces its result. An error while capturing is noted in
-   the `Capture` and never reaches the model.
-2. **Recognisers**. Five kinds of attention are recognised: `scaled_dot_product_attention` (that of
-   `nn.MultiheadAttention` too, by running a twin of its Python code), `flex_attention`, regard's
-   own attention, attention functions of transformers (`attention_interface.py`), and weights that
-   the model computes itself (`weights/`): a softmax or another normaliser of scores is followed
-   through dropout, masks, reshapes, mixing of heads and gates to the product with values, which
-   `functions/equations.py` reads however it was written. A softmax over experts, features or
-   classes is no attention over positions, nor is one whose context queries are multiplied with, as
-   in linear attention: these are listed apart; so is one that never met values. In graphs, weights
-   of edges are normalised and summed by index.
+   regard's own attention notifies the mode, which is registered as its observer. `capture_mode.py`
+   records what is recognised, `gradients.py` adds its gradient, and `regard.edit` replaces its
+   result. An error while capturing is noted in the `Capture` and never reaches the model.
+2. **Recognition** (`recogniser.py`). Five kinds of attention are recognised:
+   `scaled_dot_product_attention` (that of `nn.MultiheadAttention` too, by running a twin of its
+   Python code) and `flex_attention` (`fused_functions.py`), regard's own attention, attention
+   functions of transformers (`attention_interface.py`), and weights that the model computes itself
+   (`weights/`): a softmax or another normaliser of scores is followed through dropout, masks,
+   reshapes, mixing of heads and gates to the product with values, which `functions/equations.py`
+   reads however it was written. A softmax over experts, features or classes is no attention over
+   positions, nor is one whose context queries are multiplied with, as in linear attention: these
+   are listed apart; so is one that never met values. In graphs, weights of edges are normalised and
+   summed by index.
 3. **Calls** (`calls/`). Each becomes a `CapturedCall`, which holds the inputs and recomputes any
    block of the weights (batch, head, query, key), also where a fused kernel never computed them.
 4. **Axes** (`axes/`, `layout/`, `rows/`). Every axis is labelled with its origin, which is followed
@@ -38,6 +51,8 @@ works, from a torch call to a picture:
 7. **Trace** (`to_trace.py`). `Capture.trace(source, target)` selects one batch item, puts windows
    back to positions (`windows.py`) and attaches tokens (`token_lists.py`): the `regard.trace.Trace`
    that every picture and analysis reads.
+
+docs/architecture.md follows a softmax through these files, line by line of a model.
 
 `huggingface.py` has `trace_hf`, all of this in one call for a model of transformers, and
 `hf_tokens.py` the tokens of such a model's inputs. Neither imports transformers.

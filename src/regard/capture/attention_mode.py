@@ -1,11 +1,10 @@
-"""The torch function mode that recognises attention in what a model computes."""
+"""The torch function mode that sees what a model computes, and what is recognised in it."""
 
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from threading import get_ident
 from typing import Any
 
@@ -19,34 +18,19 @@ from regard.capture.attention_interface import (
     AttentionFunctionCall,
     observe_attention_functions,
 )
-from regard.capture.axes import AxisTracker
-from regard.capture.call_site import CallSite, ModuleNames
-from regard.capture.calls import (
-    CapturedCall,
-    FlexCall,
-    SDPACall,
-    as_tensor,
-    capture_regard_call,
-    side_effect_free_copy,
-    to_four_axes,
-)
+from regard.capture.call_site import ModuleNames
+from regard.capture.calls import side_effect_free_copy
 from regard.capture.functions import (
     FunctionCall,
     function_name,
     python_twin,
     tensors_by_position,
 )
-from regard.capture.layout import PLAIN_AXES, FusedLayout, WindowPositions, call_axes
-from regard.capture.lineage import Lineage
-from regard.capture.modes import is_isolated, isolated, remove, uncaptured
-from regard.capture.recognised import RecognisedAttention
-from regard.capture.rows import RowTracker, learned_keys, positions_of_vectors
-from regard.capture.weights import MatchedAttention, ScoreTracker, WeightTracker, appended_keys
+from regard.capture.modes import is_isolated, isolated, remove
+from regard.capture.recognised_attention import RecognisedAttention
+from regard.capture.recogniser import AttentionRecogniser
+from regard.capture.weights import appended_keys
 
-FUSED_FUNCTIONS = {"scaled_dot_product_attention", "flex_attention"}
-
-# functions that make constants of a shape and numbers
-_FILLED = {"arange", "eye", "full", "linspace", "logspace", "ones", "zeros"}
 # called constantly and irrelevant: skipped for speed
 _IGNORED = {"", "dim", "size", "is_floating_point", "stride", "numel", "__set__"}
 _IGNORED |= {"_set_grad_enabled", "__len__", "__bool__", "item", "is_contiguous"}
@@ -62,16 +46,8 @@ class AttentionMode(TorchFunctionMode):
     def __init__(self, names: ModuleNames, *, keep_vectors: bool = False) -> None:
         super().__init__()
         self._names = names
-        with uncaptured():
-            self._axes = AxisTracker(names.constants())
-        self._lineage = Lineage(self._axes.is_parameter, self._axes.is_constant)
-        scores = ScoreTracker(self._axes) if keep_vectors else None
-        self._row_sources = RowTracker(self._axes)
-        self._weight_tracker = WeightTracker(
-            self._lineage, self._axes, self._row_sources, names.find_call_site, scores
-        )
+        self._recogniser = AttentionRecogniser(names, keep_vectors=keep_vectors)
         self._in_regard_call = False
-        self._num_recognised = 0
         self._thread = get_ident()  # a mode sees its own thread only, an observer all of them
 
     @abstractmethod
@@ -106,18 +82,21 @@ class AttentionMode(TorchFunctionMode):
         positional, rest = tensors_by_position(args, kwargs)
         if "dropout" in name:
             with isolated(), self._never_fail(positional):
-                self._weight_tracker.before_dropout(name, positional, rest)
+                self._recogniser.weights.before_dropout(name, positional, rest)
         out, attention = func(*args, **kwargs), None
         with isolated():
             try:  # as `_never_fail`, which takes longer
-                attention = self._examine(FunctionCall(func, name, positional, rest, out))
+                call = FunctionCall(func, name, positional, rest, out)
+                attention = self._recogniser.examine(call)
+                for roots in self._recogniser.retracted:
+                    self.on_retraction(roots)
             except Exception as error:
                 self.on_failure(error, positional)
         if attention is None:
             return out
         result = self.on_attention(attention)
         if result is not out and isinstance(out, Tensor) and isinstance(result, Tensor):
-            self._weight_tracker.replace(out, result)
+            self._recogniser.weights.replace(out, result)
         return result
 
     def __exit__(self, *error: object) -> None:
@@ -140,18 +119,18 @@ class AttentionMode(TorchFunctionMode):
         with call.preserve_rng():
             attention = None
             with isolated(), self._never_fail():
-                attention = self._of_regard_call(call, result)
+                attention = self._recogniser.of_regard_call(call, result)
             return result if attention is None else self.on_attention(attention)
 
     def on_attention_function(self, call: AttentionFunctionCall, run: Callable[[], Any]) -> Any:
         """Run an attention function of transformers, unless torch functions show what it does."""
         if self._paused() or get_ident() != self._thread:
             return run()
-        num_recognised = self._num_recognised
+        num_recognised = self._recogniser.num_recognised
         result, attention = run(), None
-        if self._num_recognised == num_recognised:
+        if self._recogniser.num_recognised == num_recognised:
             with isolated(), self._never_fail():
-                attention = self._of_attention_function(call, result)
+                attention = self._recogniser.of_attention_function(call, result)
         return result if attention is None else self.on_attention(attention)
 
     @contextmanager
@@ -165,135 +144,6 @@ class AttentionMode(TorchFunctionMode):
 
     def _paused(self) -> bool:
         return self._in_regard_call or is_isolated() or _in_backward()
-
-    def _examine(self, call: FunctionCall) -> RecognisedAttention | None:
-        """Recognise attention, or follow the tensors that may become part of it."""
-        if call.name in _FILLED and self._names.find_call_site() is not None:
-            self._axes.add_filled(call.results)  # elsewhere it may be an input of the model
-        self._axes.update(call, self._weight_tracker.find(call.args))
-        self._row_sources.update(call)
-        if call.name in FUSED_FUNCTIONS:
-            return self._of_fused_function(call)
-        match = self._weight_tracker.update(call)
-        retracted = self._weight_tracker.take_retracted()
-        for roots in retracted:
-            self.on_retraction(roots)
-        if match is not None:
-            return self._of_match(match, call)
-        if not retracted:
-            # a context has no lineage: it is not the rows that were attended to
-            self._lineage.derive(call.name, call.inputs, call.results)
-        return None
-
-    def _of_fused_function(self, function: FunctionCall) -> RecognisedAttention | None:
-        queries, keys, values = function.args[:3]
-        is_flex = function.name == "flex_attention"
-        layout = None if is_flex else FusedLayout(self._axes, queries, keys, values)
-        positions = None if layout is None else self._window_positions(layout, queries, keys)
-        same_rows, extra_keys = self._lineage.same_rows(queries, keys), appended_keys.get()
-        leading_keys = 0
-        if layout is not None and same_rows and not extra_keys:
-            leading_keys, extra_keys = self._learned_keys(layout, queries, keys)
-        call = _capture_fused(function, layout, extra_keys)
-        if (site := self._site_of(call)) is None:
-            return None
-        return RecognisedAttention(
-            call,
-            function.out,
-            same_rows,
-            self._lineage.from_cache(keys),
-            site,
-            capture_again=lambda: _capture_fused(function, layout, extra_keys),
-            by_head=to_four_axes if layout is None else partial(layout.rows, role="query"),
-            axes=PLAIN_AXES
-            if layout is None
-            else replace(call_axes(layout.weights, positions), leading_keys=leading_keys),
-            function=function,
-        )
-
-    def _window_positions(
-        self, layout: FusedLayout, queries: Tensor, keys: Tensor
-    ) -> WindowPositions | None:
-        """Return the positions of windows, if there are several."""
-        if layout.weights.size("window") == 1:
-            return None
-        return positions_of_vectors(
-            self._row_sources.source(queries),
-            layout.layout(queries, "query"),
-            self._row_sources.source(keys),
-            layout.layout(keys, "key"),
-            layout.weights,
-        )
-
-    def _learned_keys(self, layout: FusedLayout, queries: Tensor, keys: Tensor) -> tuple[int, int]:
-        """Return how many keys before and after those of a text are learned, or zeros."""
-        if not 1 < queries.shape[-2] < keys.shape[-2] or layout.weights.size("window") > 1:
-            return 0, 0
-        return learned_keys(
-            self._row_sources.source(queries),
-            layout.layout(queries, "query"),
-            self._row_sources.source(keys),
-            layout.layout(keys, "key"),
-            layout.weights,
-        )
-
-    def _of_match(
-        self, match: MatchedAttention, function: FunctionCall
-    ) -> RecognisedAttention | None:
-        if (site := self._site_of(match.call, match.site)) is None:
-            return None
-        function = match.follow_up or function
-        return RecognisedAttention(
-            match.call,
-            function.out,
-            match.same_rows,
-            match.from_cache,
-            site,
-            capture_again=lambda: match.call,
-            by_head=to_four_axes,
-            axes=replace(match.axes, roots=match.roots, part=match.part),
-            function=function,
-            match=match,
-        )
-
-    def _of_regard_call(self, call: AttentionCall, result: object) -> RecognisedAttention | None:
-        captured = capture_regard_call(call)
-        if (site := self._site_of(captured)) is None:
-            return None
-        # queries with a position among the keys belong to the same text
-        has_position = call.shape.offset is not None
-        return RecognisedAttention(
-            captured,
-            result,
-            has_position or self._lineage.same_rows(call.queries, call.keys),
-            has_position or self._lineage.from_cache(call.keys),
-            site,
-            capture_again=lambda: capture_regard_call(call),
-            by_head=lambda context: context.reshape(*captured.shape[:3], -1),
-            returns_weights=isinstance(result, tuple),
-        )
-
-    def _of_attention_function(
-        self, call: AttentionFunctionCall, result: Any
-    ) -> RecognisedAttention | None:
-        captured = call.to_captured()
-        if (site := self._site_of(captured)) is None:
-            return None
-        return RecognisedAttention(
-            captured,
-            result,
-            self._lineage.same_rows(call.queries, call.keys),
-            self._lineage.from_cache(call.keys),
-            site,
-            capture_again=call.to_captured,
-            by_head=lambda context: context.transpose(1, 2),
-        )
-
-    def _site_of(self, call: CapturedCall, site: CallSite | None = None) -> CallSite | None:
-        """Return where the model made a call; None if it did not, or the call is empty."""
-        self._num_recognised += 1
-        site = site or self._names.find_call_site()
-        return site if all(call.shape) else None
 
     def _run_multi_head_attention(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -315,30 +165,6 @@ class AttentionMode(TorchFunctionMode):
             yield
         except Exception as error:
             self.on_failure(error, args)
-
-
-def _capture_fused(
-    function: FunctionCall, layout: FusedLayout | None, extra_keys: int
-) -> SDPACall | FlexCall:
-    """Return the call of a fused function, whose weights it does not compute.
-
-    Without a layout, it is a call of flex_attention. `extra_keys` at the end are no positions.
-    """
-    if layout is None:
-        return FlexCall(*function.args, **function.kwargs)
-    (queries, keys, values, *rest), kwargs = function.args, dict(function.kwargs)
-    mask = kwargs.pop("attn_mask", None)
-    if rest:
-        mask, *rest = rest
-    return SDPACall(
-        layout.rows(queries, "query"),
-        layout.rows(keys, "key"),
-        layout.rows(values, "key"),
-        None if mask is None else layout.mask(as_tensor(mask)),
-        *rest,
-        **kwargs,
-        extra_keys=extra_keys,
-    )
 
 
 def _in_backward() -> bool:

@@ -20,7 +20,7 @@ from regard.capture.calls import with_edits
 from regard.capture.capture import Capture
 from regard.capture.functions import tensors_in
 from regard.capture.modes import compiled_models_run_eagerly, isolated
-from regard.capture.recognised import RecognisedAttention
+from regard.capture.recognised_attention import RecognisedAttention
 from regard.capture.recorder import Recorder
 from regard.capture.records import KEEP_CHOICES, CapturedAttention, Keep
 from regard.capture.scripted_functions import has_softmax, observing_scripted_functions
@@ -140,7 +140,7 @@ class CaptureMode(AttentionMode):
         """List what was seen but is not attention or was not captured; close the capture."""
         for name in self._names.scripted():
             self._diagnostics.add_module(name, _SCRIPTED)
-        for root in self._weight_tracker.unresolved():
+        for root in self._recogniser.weights.unresolved():
             if root.site is not None:
                 is_mixture = root.is_feature or root.state == "not attention"
                 self._recorder.note_softmax(root.site, is_over_positions=not is_mixture)

@@ -18,7 +18,7 @@ from regard.capture.calls import CapturedCall
 from regard.capture.capture import Capture
 from regard.capture.capture_mode import CaptureMode
 from regard.capture.modes import compiled_models_run_eagerly
-from regard.capture.recognised import RecognisedAttention
+from regard.capture.recognised_attention import RecognisedAttention
 from regard.capture.recorder import Recorder
 from regard.capture.records import CapturedAttention
 from regard.errors import RegardError

@@ -8,7 +8,7 @@ from regard.capture.call_site import CallSite, ModelCall
 from regard.capture.capture import Capture
 from regard.capture.diagnostics import Diagnostics
 from regard.capture.layout import CallAxes
-from regard.capture.recognised import RecognisedAttention
+from regard.capture.recognised_attention import RecognisedAttention
 from regard.capture.records import (
     CapturedAttention,
     Keep,

@@ -24,7 +24,7 @@ from regard.capture.modes import (
     push_below,
     uncaptured,
 )
-from regard.capture.recognised import RecognisedAttention
+from regard.capture.recognised_attention import RecognisedAttention
 from regard.capture.records import classify
 from regard.capture.weights import MatchedAttention
 from regard.errors import RegardError, wrong_type

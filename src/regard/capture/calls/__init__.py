@@ -4,7 +4,7 @@ All follow the `CapturedCall` protocol: they hold the call's inputs and recomput
 weights. `vectors.py` has the queries and keys of a call, `mask_analysis.py` reads masks,
 `score_copy.py` copies scores that may change when they are called, and `edited.py` has the weights
 that `regard.edit` replaced. To recognise another mechanism, add a
-class here and create it in `regard.capture.attention_mode`.
+class here and create it in `regard.capture.recogniser`.
 
     SDPACall             torch.nn.functional.scaled_dot_product_attention
     FlexCall             torch.nn.attention.flex_attention

@@ -99,6 +99,7 @@ def call_axes(
     positions: WindowPositions | None = None,
     normaliser: str = "softmax",
     applied: tuple[str, ...] = (),
+    leading_keys: int = 0,
 ) -> CallAxes:
     """Derive the axes of a call from the layout of its weights and the positions of its windows."""
     is_known = positions is not None and positions.is_over_same_rows
@@ -106,6 +107,7 @@ def call_axes(
         layout.size("window"),
         positions,
         is_over_same_rows=is_known or bool(_roots(layout, "query") & _roots(layout, "key")),
+        leading_keys=leading_keys,
         spans=layout.spans(),
         uncertain=layout.uncertain,
         normaliser=normaliser,

@@ -1,7 +1,6 @@
 """Whether a product of weights is attention over positions, and which axis of it is which."""
 
 from collections.abc import Hashable
-from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
@@ -64,7 +63,6 @@ class ProductMatcher:
         values = product.values.detach()
         is_transposed = is_over_queries(tracked, axes) and not tracked.is_skewed
         name = f"{tracked.normaliser} over queries" if is_transposed else tracked.normaliser
-        axes_of_call = call_axes(layout, positions, name, tracked.applied)
         return MatchedAttention(
             call=MaterializedWeights(
                 arranged,
@@ -73,7 +71,7 @@ class ProductMatcher:
                 extra_keys=extra_keys,
                 vectors=None if tracked.scores is None else vectors_of(tracked.scores, layout),
             ),
-            axes=replace(axes_of_call, leading_keys=leading_keys),
+            axes=call_axes(layout, positions, name, tracked.applied, leading_keys),
             same_rows=same_rows,
             from_cache=tracked.from_cache,
             operand=product.operand,

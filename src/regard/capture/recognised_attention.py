@@ -12,6 +12,9 @@ from regard.capture.functions import FunctionCall
 from regard.capture.layout import PLAIN_AXES, CallAxes
 from regard.capture.weights import MatchedAttention
 
+CaptureAgain = Callable[[], CapturedCall]
+ByHead = Callable[[Tensor], Tensor]
+
 
 @dataclass(slots=True)
 class RecognisedAttention:
@@ -36,8 +39,8 @@ class RecognisedAttention:
     same_rows: bool | None
     from_cache: bool
     site: CallSite
-    capture_again: Callable[[], CapturedCall]
-    by_head: Callable[[Tensor], Tensor]
+    capture_again: CaptureAgain
+    by_head: ByHead
     axes: CallAxes = PLAIN_AXES
     function: FunctionCall | None = None
     match: MatchedAttention | None = None
