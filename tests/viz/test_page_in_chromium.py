@@ -3,6 +3,7 @@
 import io
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +19,10 @@ expect = pytest.importorskip("playwright.sync_api", reason="playwright is not in
 
 pytestmark = pytest.mark.browser
 
-NO_SELECTION = "Point at a token or a cell; click to lock."
+NO_SELECTION = (
+    "A row is a word being written, a column a word being read; the brighter a cell, the larger "
+    "its weight. Point at a token or a cell; click to lock."
+)
 
 
 def wait_for_frame(window):
@@ -182,7 +186,8 @@ def test_caption_explains_the_head_that_the_page_opens_at(open_page, trace, loca
 def test_click_on_a_thumbnail_selects_its_head(open_page, trace):
     window = open_page(render_page(trace, "cross", 0, 0))
     box = window.locator(".overview-canvas").bounding_box()
-    window.mouse.click(box["x"] + 26 + 69 + 30, box["y"] + 22 + 69 + 30)
+    pitch = (box["width"] - 26) / 2  # of two heads
+    window.mouse.click(box["x"] + 26 + 1.5 * pitch, box["y"] + 22 + 1.5 * pitch)
     assert caption(window) == "Cross-attention · layer 1, head 1 · cross.1"
     window.keyboard.press("Shift+Tab")
     window.locator(".overview-canvas").focus()
@@ -281,7 +286,7 @@ def test_theme_follows_the_system_and_the_button(open_page, trace):
 def test_language_follows_the_browser_and_the_button(open_page, trace):
     window = open_page(render_page(trace, "cross", 0, 0), locale="zh-CN")
     assert window.get_by_role("tab").all_inner_texts() == ["编码器", "解码器", "交叉注意力"]
-    assert description(window) == "将指针移到词元或格子上；点击可锁定。"
+    assert description(window).endswith("格子越亮，权重越大。将指针移到词元或格子上；点击可锁定。")
     window.get_by_role("button", name="English").click()
     assert description(window) == NO_SELECTION
     assert window.locator("html").get_attribute("lang") == "en"
@@ -298,6 +303,48 @@ def test_page_never_scrolls_sideways(open_page, trace, viewport, locale):
     )
     assert window.evaluate("document.documentElement.scrollWidth") <= width
     assert window.locator(".canvas-frame").bounding_box()["height"] >= 300
+
+
+def test_head_that_a_page_opens_at_and_its_matrix_are_on_the_first_screen_of_a_phone(open_page):
+    layers = np.eye(4)[None, None].repeat(12, 0).repeat(12, 1)
+    trace = build_translation_trace("abcd", "efgh", cross=list(layers))
+    window = open_page(render_page(trace, "cross", 9, 5), viewport={"width": 390, "height": 844})
+    wait_for_frame(window)
+    top, height = window.evaluate(
+        """() => {
+            const { scrollTop, clientHeight } = document.querySelector(".overview-scroll");
+            return [scrollTop, clientHeight];
+        }"""
+    )
+    pitch = (390 - 40 - 26) // 12
+    assert top <= 22 + 9 * pitch and 22 + 10 * pitch - 5 <= top + height
+    matrix, description, options = (
+        window.locator(selector).bounding_box()
+        for selector in (".canvas-frame", ".description", ".view-options")
+    )
+    assert matrix["y"] + matrix["height"] <= 844
+    assert description["y"] + description["height"] <= options["y"]
+
+
+@pytest.mark.parametrize("width", [390, 560, 900])
+def test_notes_below_a_matrix_are_inside_the_frame(open_page, trace, width):
+    window = open_page(render_page(trace, "cross", 2, 0), viewport={"width": width, "height": 700})
+    window.get_by_role("button", name="Auto-scale colours").click()
+    wait_for_frame(window)
+    with window.expect_download() as download:
+        window.get_by_role("button", name="Save image as SVG").click()
+    ends = window.evaluate(
+        """(svg) => {
+            const { documentElement } = new DOMParser().parseFromString(svg, "image/svg+xml");
+            document.body.append(documentElement);
+            const notes = [...documentElement.querySelectorAll("text")]
+                .filter((text) => /scaled to|outlined|are exact/.test(text.textContent));
+            return notes.map((text) => text.getBBox().x + text.getBBox().width);
+        }""",
+        Path(download.value.path()).read_text("utf-8"),
+    )
+    assert 1 <= len(ends) <= 3
+    assert max(ends) <= window.locator(".canvas-frame").bounding_box()["width"]
 
 
 @pytest.mark.parametrize("mode", ["m", "l"])

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { describeSelection } from "../../../src/regard/viz/static/description.js";
+import { describeSelection, describeView } from "../../../src/regard/viz/static/description.js";
 import { createHeadView } from "../../../src/regard/viz/static/headView.js";
 import { resolveLanguage, TEXTS } from "../../../src/regard/viz/static/i18n.js";
 import { parseTrace } from "../../../src/regard/viz/static/trace.js";
@@ -22,6 +22,17 @@ test("a cell is described first, a key by its queries, a lock last", () => {
   assert.match(describeSelection(decoder, selection(null, 0), TEXTS.en), /^“<s>” is attended to most by “<s>” \(1\.00\), .* and /);
   assert.match(describeSelection(decoder, selection(null, 0, true), TEXTS.en), / Locked\.$/);
   assert.equal(describeSelection(decoder, selection(null, null), TEXTS.en), TEXTS.en.noSelection);
+});
+
+test("without a selection, a view says what its rows and columns are", () => {
+  const [encoder, , cross] = trace.maps;
+  const describe = (map, state, texts = TEXTS.en) => describeView(map, { mode: "matrix", rows: "output", ...state }, texts);
+  assert.match(describe(cross, {}), /^A row is a word being written, a column a word being read; .*Point at a token/);
+  assert.match(describe(cross, { rows: "input" }), /^A row is a word that the decoder reads/);
+  assert.match(describe(encoder, { rows: "input" }), /^A row is a token that attends/);
+  assert.match(describe(cross, { mode: "lines" }), /^Left: words being written\. Right: words being read\./);
+  assert.match(describe(cross, {}, TEXTS.zh), /^每行是一个正在译出的词，.*。将指针/);
+  assert.equal(describe(cross, { mode: "image" }), TEXTS.en.noSelection);
 });
 
 test("Chinese sentences are not separated by spaces", () => {

@@ -9,17 +9,18 @@ import { TEXTS } from "../../../src/regard/viz/static/i18n.js";
 import { layoutLines, layoutMatrix } from "../../../src/regard/viz/static/layout.js";
 import { drawLines, goldLinks, visibleLines } from "../../../src/regard/viz/static/lines.js";
 import { groupMaps } from "../../../src/regard/viz/static/mapGroups.js";
-import { drawMatrix, drawSelection } from "../../../src/regard/viz/static/matrix.js";
+import { drawMatrix, drawSelection, packNotes } from "../../../src/regard/viz/static/matrix.js";
 import { createSvgRenderer, textDirection } from "../../../src/regard/viz/static/renderer.js";
 import { parseTrace } from "../../../src/regard/viz/static/trace.js";
 
 const trace = parseTrace(JSON.parse(readFileSync(new URL("../../fixtures/trace.json", import.meta.url))));
 const view = createHeadView(trace, groupMaps(trace)[2].maps[0], 0);
 const theme = { name: "light", surface: "#fff", text: "#111", muted: "#777", accent: "#00f", highlight: "#f70" };
-const style = { maximum: 1, threshold: 0, theme, texts: TEXTS.en, axisNames: { queries: "writing", keys: "reading" } };
+const measureText = (text) => 8 * text.length;
+const style = { maximum: 1, threshold: 0, theme, texts: TEXTS.en, axisNames: { queries: "writing", keys: "reading" }, measureText };
 const size = { width: 700, height: 500 };
 const none = { query: null, key: null };
-const matrixLayout = (area = size) => layoutMatrix(area, view, { scale: 1, x: 0, y: 0 }, (text) => 8 * text.length, style.axisNames);
+const matrixLayout = (area = size) => layoutMatrix(area, view, { scale: 1, x: 0, y: 0 }, measureText, style.axisNames);
 const linesLayout = (area = size) => layoutLines(area, view, 0);
 
 test("colours are those of Python", () => {
@@ -64,22 +65,35 @@ test("the matrix as SVG has a rectangle per cell, labels as text, and gold outli
 });
 
 test("the legend says when colours are scaled to the map", () => {
-  const legendOf = (maximum, narrow = {}) => {
+  const legendOf = (maximum, frameWidth = 1200) => {
     const renderer = createSvgRenderer(size.width, size.height);
-    drawMatrix(renderer, view, { ...matrixLayout(), ...narrow }, { ...style, maximum });
+    drawMatrix(renderer, view, { ...matrixLayout(), frameWidth }, { ...style, maximum });
     return renderer.toSvg();
   };
   assert.ok(!legendOf(1).includes(TEXTS.en.normalised));
   assert.ok(legendOf(0.234).includes(`>0.23 weight  ·  ${TEXTS.en.normalised}  ·  ${TEXTS.en.goldCell}<`));
-  assert.ok(legendOf(0.234, { isNarrow: true }).includes(`>${TEXTS.en.normalised}<`));
+  assert.ok(legendOf(0.234, 400).includes(`>${TEXTS.en.normalised}<`));
   assert.deepEqual([0, 0.3, 0.49, 0.5, 0.9].map((maximum) => scaleMaximum({ maximum })), [1, 0.3, 0.49, 1, 1]);
   assert.equal(scaleMaximum({ maximum: 0.9 }, true), 0.9);
+});
+
+test("notes of the legend share a line as long as they fit", () => {
+  const notes = ["1 weight", "scaled", "outlined", "approximate"];
+  for (let first = 10; first < 400; first += 10) {
+    const lines = packNotes(notes, { first, others: 200, widthOf: measureText });
+    assert.deepEqual(lines.flatMap((line) => line.split("  ·  ")), notes);
+    lines.forEach((line, n) => assert.ok(!line.includes("·") || measureText(line) <= (n ? 200 : first), `${first}: ${line}`));
+    for (let n = 1; n < lines.length; n++) {
+      const longer = `${lines[n - 1]}  ·  ${lines[n].split("  ·  ")[0]}`;
+      assert.ok(measureText(longer) > (n === 1 ? first : 200), `${first}: ${longer}`);
+    }
+  }
 });
 
 test("the legend of a matrix of one column is inside a narrow window", () => {
   const narrow = { width: 350, height: 400 };
   const column = { ...view, keys: view.keys.slice(0, 1), gold: new Set() };
-  const layout = layoutMatrix(narrow, column, { scale: 1, x: 0, y: 0 }, (text) => 8 * text.length, style.axisNames);
+  const layout = layoutMatrix(narrow, column, { scale: 1, x: 0, y: 0 }, measureText, style.axisNames);
   const renderer = createSvgRenderer(narrow.width, narrow.height);
   drawMatrix(renderer, column, layout, style);
   const [, x] = renderer.toSvg().match(/<text x="([\d.]+)"[^>]*>1 weight</);

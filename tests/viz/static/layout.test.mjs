@@ -6,7 +6,7 @@ import { createHeadView } from "../../../src/regard/viz/static/headView.js";
 import { hitLines, hitMatrix, isPannable, layoutLines, layoutMatrix, pan, revealCell, revealRow, zoomAt } from "../../../src/regard/viz/static/layout.js";
 import { groupMaps } from "../../../src/regard/viz/static/mapGroups.js";
 import { labelStep } from "../../../src/regard/viz/static/matrix.js";
-import { hitOverview, layoutOverview } from "../../../src/regard/viz/static/overview.js";
+import { hitOverview, layoutOverview, revealLayer } from "../../../src/regard/viz/static/overview.js";
 import { parseTrace } from "../../../src/regard/viz/static/trace.js";
 
 const axisNames = { queries: "writing", keys: "reading" };
@@ -94,4 +94,27 @@ test("a head is hit at its thumbnail", () => {
   assert.equal(hitOverview(layout, cross, 26 + 2 * layout.pitch + 3, 25), null);
   assert.equal(hitOverview(layout, cross, 3, 25), null);
   assert.ok(layoutOverview(0, cross).side > 0);
+});
+
+test("thumbnails fit into a height as well, unless they would become too small", () => {
+  const deep = (layers) => ({ ...cross, maps: Array(layers).fill(cross.maps[0]) });
+  assert.equal(layoutOverview(300, deep(2), 900).side, layoutOverview(300, deep(2)).side);
+  for (const layers of [2, 3]) {
+    const { height } = layoutOverview(300, deep(layers), 170);
+    assert.ok(height <= 170 && height > 160, `${layers}: ${height}`);
+  }
+  const many = layoutOverview(300, deep(24), 170);
+  assert.ok(many.height > 170 && many.side >= 30);
+});
+
+test("a layer is revealed by the smallest movement, the first with the indices of the heads", () => {
+  const layout = layoutOverview(300, { ...cross, maps: Array(24).fill(cross.maps[0]) }, 170);
+  for (const scroll of [0, 200, 700]) {
+    for (let layer = 0; layer < 24; layer++) {
+      const moved = revealLayer(layout, layer, { scroll, visible: 170 });
+      const [top, bottom] = [layer ? 22 + layer * layout.pitch : 0, 22 + layer * layout.pitch + layout.side];
+      assert.ok(moved <= top && bottom <= moved + 170, `${scroll} ${layer}`);
+      if (scroll + 5 <= top && bottom + 5 <= scroll + 170) assert.equal(moved, scroll);
+    }
+  }
 });

@@ -45,9 +45,10 @@ export function createHeadMatrix(context, { title = "", onHover = () => {} } = {
     if (!content || !frame.clientWidth) return;
     const [size, theme] = [scene.size(), scene.readTheme()];
     const { view, axisNames, scale, maximum = scaleMaximum(view) } = content;
-    layout = layoutMatrix(size, view, UNZOOMED, (text) => scene.measureText(text), axisNames);
+    const measureText = (/** @type {string} */ text) => scene.measureText(text);
+    layout = layoutMatrix(size, view, UNZOOMED, measureText, axisNames);
     const threshold = scale ? MIN_SHOWN_DIFFERENCE : DEFAULT_THRESHOLD;
-    const style = { maximum, threshold, theme, texts: viewerTexts, axisNames, pixelRatio: devicePixelRatio };
+    const style = { maximum, threshold, theme, texts: viewerTexts, axisNames, measureText, pixelRatio: devicePixelRatio };
     drawMatrix(createCanvasRenderer(resetCanvas(canvas, size)), view, layout, scale ? { ...style, scale: scale(theme.name) } : style);
     redrawSelection();
     canvas.setAttribute("aria-label", [heading.textContent, describe()].filter(Boolean).join(": "));

@@ -67,19 +67,20 @@ export function buildControls(root, trace, groups, { dispatch, onRequest, embedd
   const pageButtons = embedded ? [] : [elements.language, elements.theme]; // an embedding page has its own
   const header = createElement("header", { className: "viewer-header" }, title,
     createElement("div", { className: "actions" }, elements.png, elements.svg, elements.json, ...pageButtons));
-  const sidebar = createElement("aside", { className: "sidebar" },
+  const overviewPanel = createElement("div", { className: "overview-panel" },
     elements.overviewTitle, createElement("div", { className: "overview-scroll" }, elements.overview));
+  const options = createElement("div", { className: "view-options", role: "group" },
+    elements.mergeSubwords, elements.collapseSpecial, elements.autoScale, thresholdField, opacityField);
+  const sidebar = createElement("aside", { className: "sidebar" }, overviewPanel, options);
   const modeGroup = createElement("div", { className: "segmented-control", role: "group" }, ...elements.modes);
   const rowsGroup = createElement("div", { className: "segmented-control", role: "group" }, ...elements.rows);
   const rowsField = createElement("div", { className: "rows-field" }, elements.rowsLabel, rowsGroup);
-  const toolbar = createElement("div", { className: "toolbar" }, modeGroup, rowsField,
-    elements.mergeSubwords, elements.collapseSpecial, elements.autoScale,
-    thresholdField, opacityField);
+  const toolbar = createElement("div", { className: "toolbar" }, modeGroup, rowsField);
   const main = createElement(embedded ? "section" : "main", { className: "viewer-main" },
     toolbar, elements.caption, frame, elements.description);
   root.classList.add("viewer");
   root.replaceChildren(header, tablist, createElement("div", { className: "viewer-body" }, sidebar, main), elements.shortcuts);
-  return { ...elements, frame, tablist, modeGroup, rowsGroup, rowsField, thresholdField, opacityField };
+  return { ...elements, frame, tablist, modeGroup, rowsGroup, rowsField, options, thresholdField, opacityField };
 }
 
 /**
@@ -113,6 +114,7 @@ export function updateControls(controls, { trace, state, groups, texts, descript
     setText(button, texts.rowNames[ROWS[n]]);
     button.setAttribute("aria-pressed", String(state.rows === ROWS[n]));
   });
+  setLabel(controls.options, texts.options);
   updateToggles(controls, trace, state, groups, texts);
   updateSaveButtons(controls, trace, texts);
   setText(controls.language, texts.otherLanguage);

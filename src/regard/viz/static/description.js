@@ -1,15 +1,28 @@
 /** Description of the selection in words: shown below the view and read out by screen readers. */
 import { formatWeight } from "./headView.js";
+import { rowRoleOf } from "./mapGroups.js";
 import { textDirection } from "./renderer.js";
 
 /**
  * @import { HeadView, Link } from "./headView.js"
  * @import { Texts } from "./locales/en.js"
- * @import { Selection } from "./state.js"
+ * @import { Rows, Selection } from "./state.js"
  * @import { TokenGroup } from "./tokenGroups.js"
+ * @import { AttentionMap } from "./trace.js"
  */
 
 const MAX_LINKS = 3;
+
+/**
+ * Say how to read a view in which nothing is selected.
+ * @param {AttentionMap} map
+ * @param {{mode: string, rows: Rows}} state
+ * @param {Texts} texts
+ */
+export function describeView(map, { mode, rows }, texts) {
+  if (mode !== "matrix" && mode !== "lines") return texts.noSelection;
+  return [texts.axes[rowRoleOf(map, rows)][mode], texts.noSelection].join(texts.sentenceSeparator);
+}
 
 /** Isolate a right-to-left word, so that it does not reorder the sentence around it. @param {string} word */
 function isolate(word) {

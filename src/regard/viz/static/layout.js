@@ -6,7 +6,7 @@
  * @typedef {{width: number, height: number}} Size in CSS pixels, as everything here
  * @typedef {{queries: string, keys: string}} AxisNames
  * @typedef {{mode: "matrix", left: number, top: number, cell: number, labelWidth: number, columns: number,
- *   hasUprightLabels: boolean, isNarrow: boolean, footerLeft: number, width: number, height: number, available: Size,
+ *   hasUprightLabels: boolean, frameWidth: number, footerLeft: number, width: number, height: number, available: Size,
  *   visible: {columns: number, rows: number}, zoom: Zoom}} MatrixLayout
  * `cell` is the side of a cell; `visible` counts the cells on the screen, fractions included.
  * @typedef {{mode: "lines", rowHeight: number, top: number, visibleHeight: number, left: number, right: number,
@@ -20,8 +20,8 @@ const MAX_ZOOMED_CELL = 72;
 const MAX_LABEL_WIDTH = 130;
 const FOOTER_HEIGHT = { wide: 60, narrow: 76 }; // of the colour scale and the notes
 const AXIS_TITLE_HEIGHT = 18; // above the labels of the keys
-const NARROW_WIDTH = 420; // below it the notes need a line each
-const ROW_HEIGHT = { min: 20, max: 30 };
+const NARROW_WIDTH = 420; // below it the notes may need a line each
+const ROW_HEIGHT = { min: 17, max: 30 };
 const LINES_HEADER_HEIGHT = 30;
 const MAX_LINES_WIDTH = 860;
 
@@ -66,8 +66,8 @@ export function layoutMatrix(size, view, zoom, measureText, axisNames) {
     labelWidth,
     columns,
     hasUprightLabels: keyWidth + 8 <= cell,
-    isNarrow: size.width < NARROW_WIDTH,
-    footerLeft: size.width < 560 ? 20 : left, // a narrow window needs all its width for the notes
+    frameWidth: size.width,
+    footerLeft: size.width < 700 ? 20 : left, // a narrow window needs all its width for the notes
     width: visible.columns * cell,
     height: visible.rows * cell,
     available,

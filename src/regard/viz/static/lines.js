@@ -134,7 +134,7 @@ function drawColumn(renderer, view, layout, axis, { selection, theme, maximum, w
     if (alpha) renderer.rect(left, y - rowHeight / 2 + 1, width, rowHeight - 2, { fill: theme.accent, alpha });
     const colour = isSelected ? theme.accent : groups[row].isSpecial ? theme.muted : theme.text;
     const text = truncate(groups[row].text, 24);
-    renderer.text(text, isLeft ? layout.left : layout.right, y, { align: isLeft ? "right" : "left", colour, bold: isSelected, size: 14 });
+    renderer.text(text, isLeft ? layout.left : layout.right, y, { align: isLeft ? "right" : "left", colour, bold: isSelected, size: Math.min(14, rowHeight - 4) });
     if (weight) {
       const x = isLeft ? outer.left + 8 : outer.right - 8;
       const align = isLeft ? "left" : "right";

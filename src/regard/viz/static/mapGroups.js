@@ -53,8 +53,18 @@ export function groupMaps(trace) {
  * @param {Rows} [rows]
  * @returns {AxisNames}
  */
-export function axisNamesOf({ kind, queries, query_inputs }, texts, rows = "output") {
-  if (rows === "input" && query_inputs !== null) return { queries: texts.decoderInput, keys: texts.reading };
-  const isWriting = kind === "cross" && queries === "target";
-  return isWriting ? { queries: texts.writing, keys: texts.reading } : { queries: texts.query, keys: texts.key };
+export function axisNamesOf(map, texts, rows = "output") {
+  const role = rowRoleOf(map, rows);
+  return { queries: texts[role], keys: role === "query" ? texts.key : texts.reading };
+}
+
+/**
+ * Return the role of the rows of a map, which names a text of both locales.
+ * @param {AttentionMap} map
+ * @param {Rows} rows
+ * @returns {"decoderInput"|"writing"|"query"}
+ */
+export function rowRoleOf({ kind, queries, query_inputs }, rows) {
+  if (rows === "input" && query_inputs !== null) return "decoderInput";
+  return kind === "cross" && queries === "target" ? "writing" : "query";
 }

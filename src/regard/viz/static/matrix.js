@@ -11,12 +11,14 @@ import { cellOrigin, visibleRegion } from "./layout.js";
  * @import { Selection } from "./state.js"
  * @typedef {{maximum: number, threshold: number, scale: ColourScale}} CellStyle
  * @typedef {{maximum: number, threshold: number, theme: Theme, texts: Texts, axisNames: AxisNames, pixelRatio?: number,
- *   scale?: ColourScale}} MatrixStyle
+ *   scale?: ColourScale, measureText: (text: string) => number}} MatrixStyle
+ * `measureText` returns the width of a text of 13 pixels.
  */
 
 const MIN_CELL_WITH_VALUE = 34; // pixels
 const MIN_LEGEND_WIDTH = 190; // pixels
 const LABEL_SPACING = 15; // pixels
+const NOTE_MARGIN = 4; // pixels at the right of the notes
 const MAX_SKIPPED_LABELS = 3; // beyond that, positions are shown instead of words
 const LABEL_ANGLE = -55; // degrees
 
@@ -27,7 +29,7 @@ const LABEL_ANGLE = -55; // degrees
  * @param {MatrixLayout} layout
  * @param {MatrixStyle} style
  */
-export function drawMatrix(renderer, view, layout, { maximum, threshold, theme, texts, axisNames, pixelRatio = 1, scale = WEIGHT_SCALE }) {
+export function drawMatrix(renderer, view, layout, { maximum, threshold, theme, texts, axisNames, measureText, pixelRatio = 1, scale = WEIGHT_SCALE }) {
   const cellStyle = { maximum, threshold, scale };
   drawCells(renderer, view, layout, cellStyle, pixelRatio);
   renderer.clip(layout.left, layout.top, layout.width, layout.height, () => {
@@ -36,7 +38,7 @@ export function drawMatrix(renderer, view, layout, { maximum, threshold, theme, 
   });
   drawLabels(renderer, view, layout, theme);
   drawAxisTitles(renderer, layout, axisNames, theme);
-  drawLegend(renderer, view, layout, { maximum, theme, texts, scale });
+  drawLegend(renderer, view, layout, { maximum, theme, texts, scale, measureText });
 }
 
 /**
@@ -167,12 +169,12 @@ export function truncate(text, maxLength = 18) {
  * @param {Renderer} renderer
  * @param {MatrixData} view
  * @param {MatrixLayout} layout
- * @param {{maximum: number, theme: Theme, texts: Texts, scale: ColourScale}} style
+ * @param {Pick<MatrixStyle, "maximum"|"theme"|"texts"|"measureText"> & {scale: ColourScale}} style
  */
-function drawLegend(renderer, view, layout, { maximum, theme, texts, scale }) {
+function drawLegend(renderer, view, layout, { maximum, theme, texts, scale, measureText }) {
   const isNormalised = scale.minimum === 0 && maximum !== 1;
-  const notes = [isNormalised ? texts.normalised : "", view.gold.size ? texts.goldCell : ""].filter(Boolean);
-  const needsAllWidth = notes.length > 0 || !view.isDense || layout.available.width < MIN_LEGEND_WIDTH;
+  const notes = [isNormalised ? texts.normalised : "", view.gold.size ? texts.goldCell : "", view.isDense ? "" : texts.approximate].filter(Boolean);
+  const needsAllWidth = notes.length > 0 || layout.available.width < MIN_LEGEND_WIDTH;
   const rightmost = layout.labelWidth + layout.available.width + 16 - MIN_LEGEND_WIDTH; // a narrow matrix may be further right
   const left = needsAllWidth ? layout.footerLeft : Math.min(layout.left, rightmost);
   const indent = scale.minimum < 0 && left < layout.left ? 20 : 0; // for the label at the low end
@@ -183,10 +185,28 @@ function drawLegend(renderer, view, layout, { maximum, theme, texts, scale }) {
   const low = String(Number((scale.minimum * maximum).toFixed(2))).replace("-", "−");
   renderer.text(low, x - 5, y + 4, { ...style, align: "right" });
   const high = `${Number(maximum.toPrecision(2))} ${texts.weight}`;
-  const beside = layout.isNarrow ? [] : notes.splice(0);
-  renderer.text([high, ...beside].join("  ·  "), x + width + 6, y + 4, style);
-  if (!view.isDense) notes.push(texts.approximate);
-  notes.forEach((note, n) => renderer.text(note, left, y + 21 + 16 * n, style));
+  const lines = packNotes([high, ...notes], {
+    first: layout.frameWidth - (x + width + 6) - NOTE_MARGIN,
+    others: layout.frameWidth - left - NOTE_MARGIN,
+    widthOf: (text) => (measureText(text) * style.size) / 13,
+  });
+  lines.forEach((line, n) => renderer.text(line, n ? left : x + width + 6, y + (n ? 5 + 16 * n : 4), style));
+}
+
+/**
+ * Join notes to as few lines as their widths allow; a note that is too wide has a line of its own.
+ * @param {string[]} notes
+ * @param {{first: number, others: number, widthOf: (text: string) => number}} widths of the first line and of the others
+ * @returns {string[]}
+ */
+export function packNotes([note, ...notes], { first, others, widthOf }) {
+  const lines = [note];
+  for (const next of notes) {
+    const joined = `${lines.at(-1)}  ·  ${next}`;
+    if (widthOf(joined) <= (lines.length === 1 ? first : others)) lines[lines.length - 1] = joined;
+    else lines.push(next);
+  }
+  return lines;
 }
 
 /**

@@ -8,15 +8,23 @@ import { weightsToPixels } from "./colourScale.js";
  * @typedef {{side: number, pitch: number, width: number, height: number}} OverviewLayout
  */
 
-const THUMBNAIL_SIDE = { min: 16, max: 64 }; // pixels
+const THUMBNAIL_SIDE = { min: 16, max: 96 }; // pixels
+const MIN_SIDE_TO_FIT_HEIGHT = 30; // smaller ones scroll instead
 const GAP = 5;
 const MARGIN = { left: 26, top: 22 }; // for the indices of layers and heads
 
-/** Fit the thumbnails into a width. @param {number} width @param {MapGroup} group @returns {OverviewLayout} */
-export function layoutOverview(width, group) {
+/**
+ * Fit the thumbnails into a width, and into a height unless they would become too small.
+ * @param {number} width
+ * @param {MapGroup} group
+ * @param {number} [height]
+ * @returns {OverviewLayout}
+ */
+export function layoutOverview(width, group, height = Infinity) {
   const columns = Math.max(...group.maps.map((map) => map.heads.length));
-  const available = (width - MARGIN.left) / columns - GAP;
-  const side = Math.floor(Math.min(THUMBNAIL_SIDE.max, Math.max(THUMBNAIL_SIDE.min, available)));
+  const fromWidth = (width - MARGIN.left) / columns - GAP;
+  const fromHeight = Math.max(MIN_SIDE_TO_FIT_HEIGHT, (height - MARGIN.top) / group.maps.length - GAP);
+  const side = Math.floor(Math.min(THUMBNAIL_SIDE.max, Math.max(THUMBNAIL_SIDE.min, Math.min(fromWidth, fromHeight))));
   const pitch = side + GAP;
   return {
     side,
@@ -24,6 +32,17 @@ export function layoutOverview(width, group) {
     width: MARGIN.left + columns * pitch,
     height: MARGIN.top + group.maps.length * pitch,
   };
+}
+
+/**
+ * Return the scroll offset moved as little as needed to show a layer.
+ * @param {OverviewLayout} layout
+ * @param {number} layer
+ * @param {{scroll: number, visible: number}} window offset and height of what is visible
+ */
+export function revealLayer({ pitch }, layer, { scroll, visible }) {
+  const [top, bottom] = [layer ? MARGIN.top + layer * pitch - GAP : 0, MARGIN.top + (layer + 1) * pitch];
+  return Math.min(Math.max(scroll, bottom - visible), top);
 }
 
 /**

@@ -5,7 +5,7 @@ import { isPannable, layoutLines, layoutMatrix, revealCell, revealRow, zoomAt } 
 import { drawLines } from "./lines.js";
 import { axisNamesOf } from "./mapGroups.js";
 import { drawMatrix, drawSelection } from "./matrix.js";
-import { drawIndices, drawThumbnails, layoutOverview, outlineHead } from "./overview.js";
+import { drawIndices, drawThumbnails, layoutOverview, outlineHead, revealLayer } from "./overview.js";
 import { createCanvasRenderer, createSvgRenderer, get2dContext, pixelsToCanvas, resetCanvas } from "./renderer.js";
 import { UNZOOMED } from "./state.js";
 
@@ -77,14 +77,15 @@ export class Scene {
     const axisNames = axisNamesOf(map, texts, state.rows);
     const maximum = scaleMaximum(view, state.autoScale);
     const image = this.images[map.keys];
+    const measureText = (/** @type {string} */ text) => this.measureText(text);
     /** @type {ViewLayout} */
     const layout =
       state.mode === "image" && image
         ? layoutImage(size, view, image, map.queries === map.keys)
         : state.mode !== "lines"
-        ? layoutMatrix(size, view, state.zoom, (text) => this.measureText(text), axisNames)
+        ? layoutMatrix(size, view, state.zoom, measureText, axisNames)
         : layoutLines(size, view, state.scroll);
-    return { view, layout, maximum, threshold: state.threshold, opacity: state.opacity, theme, texts, axisNames, selection: state };
+    return { view, layout, maximum, threshold: state.threshold, opacity: state.opacity, theme, texts, axisNames, measureText, selection: state };
   }
 
   /** @param {Renderer} renderer @param {Composition} composition @param {number} pixelRatio */
@@ -131,15 +132,15 @@ export class Scene {
   drawOverview(state, group, theme, viewOf) {
     const canvas = this.elements.overview;
     if (!canvas) return;
-    const availableWidth = canvas.parentElement?.clientWidth ?? 0;
-    const layout = layoutOverview(availableWidth, group);
+    const { availableWidth, availableHeight } = this.overviewSize();
+    const layout = layoutOverview(availableWidth, group, availableHeight);
     this.overviewLayout = layout;
     this.showOverview = () => {
       const context = resetCanvas(canvas, layout);
       context.drawImage(this.thumbnails, 0, 0, layout.width, layout.height);
       outlineHead(createCanvasRenderer(context), layout, state.layer, state.head, theme);
     };
-    const dependencies = [state.tab, availableWidth, theme.name, state.autoScale];
+    const dependencies = [state.tab, layout, theme.name, state.autoScale];
     this.redrawIfChanged("thumbnails", dependencies, () => {
       this.thumbnails = document.createElement("canvas");
       const renderer = createCanvasRenderer(resetCanvas(this.thumbnails, layout));
@@ -153,7 +154,19 @@ export class Scene {
       const drawLayer = (/** @type {number} */ layer) => drawThumbnails(renderer, group, layout, layer, options);
       this.drawLayersInBackground(this.thumbnails, group.maps.length, drawLayer);
     });
-    this.redrawIfChanged("overview", [...dependencies, state.layer, state.head], () => this.showOverview());
+    this.redrawIfChanged("overview", [...dependencies, state.layer, state.head], () => {
+      this.showOverview();
+      const frame = canvas.parentElement;
+      if (frame) frame.scrollTop = revealLayer(layout, state.layer, { scroll: frame.scrollTop, visible: frame.clientHeight });
+    });
+  }
+
+  /** Return the space for the thumbnails; their frame has a maximum height where the page decides its height. */
+  overviewSize() {
+    const frame = this.elements.overview?.parentElement;
+    if (!frame) return { availableWidth: 0, availableHeight: Infinity };
+    const maxHeight = parseFloat(getComputedStyle(frame).maxHeight);
+    return { availableWidth: frame.clientWidth, availableHeight: Number.isNaN(maxHeight) ? frame.clientHeight : maxHeight };
   }
 
   /**

@@ -1,6 +1,6 @@
 /** Trace viewer: shows every head of a trace. The one-file page and the explorer open it in an element. */
 import { buildControls, updateControls } from "./controls.js";
-import { describeSelection } from "./description.js";
+import { describeSelection, describeView } from "./description.js";
 import { downloadBlob, toFileName } from "./download.js";
 import { createHeadView } from "./headView.js";
 import { resolveLanguage, TEXTS } from "./i18n.js";
@@ -99,7 +99,9 @@ function createViewer(root, { record, trace }, { viewState, language, embedded, 
     if (closed.signal.aborted) return;
     const view = getView();
     scene.draw({ state, groups, texts, view, viewOf: getView });
-    const description = describeSelection(view, state, texts);
+    const isSelected = state.query !== null || state.key !== null;
+    const map = groups[state.tab].maps[state.layer];
+    const description = isSelected ? describeSelection(view, state, texts) : describeView(map, state, texts);
     updateControls(controls, { trace, state, groups, texts, description, caption: caption() });
   }
 

@@ -4,7 +4,7 @@
  * @typedef {(one: string) => string} Format1
  * @typedef {(one: string, two: string) => string} Format2
  * @typedef {{groups: Object<string, string>, rowNames: {output: string, input: string},
- *   attendsToNothing: Format1, attendedByNothing: Format1,
+ *   axes: Object<string, {matrix: string, lines: string}>, attendsToNothing: Format1, attendedByNothing: Format1,
  *   cellWeight: (query: string, key: string, weight: string) => string, unknownWeight: Format2, attendsTo: Format2,
  *   attendedBy: Format2, remainder: Format1, link: Format2, list: (items: string[]) => string,
  *   headPosition: (layer: number, head: number) => string,
@@ -26,6 +26,7 @@ export const EN = {
   opacity: "Opacity",
   meanOfQueries: "mean weight of all queries",
   viewModes: "View",
+  options: "Display options",
   mergeSubwords: "Merge subwords",
   collapseSpecial: "Collapse special tokens",
   autoScale: "Auto-scale colours",
@@ -47,12 +48,26 @@ export const EN = {
   normalised: "scaled to the largest of this map",
   goldCell: "outlined: gold alignment",
   goldLine: "dashed: gold alignment",
-  approximate: "only the largest weights of each row are exact; the others are approximate",
+  approximate: "only the largest weights of a row are exact",
   needsAllWeights: "needs all weights, but this map holds only a summary",
   noSubwords: "no word is split into subwords",
   noSpecial: "there are no special tokens",
   shortcuts:
     "Arrow keys: token · Shift + arrow keys: layer and head · 1–9: tab · M, L, I: view · + − 0: zoom · Enter: lock · Esc: clear",
+  axes: {
+    writing: {
+      matrix: "A row is a word being written, a column a word being read; the brighter a cell, the larger its weight.",
+      lines: "Left: words being written. Right: words being read. The thicker a line, the larger its weight.",
+    },
+    decoderInput: {
+      matrix: "A row is a word that the decoder reads before it writes the next, a column a word of the source; the brighter a cell, the larger its weight.",
+      lines: "Left: words that the decoder reads before it writes the next. Right: words of the source. The thicker a line, the larger its weight.",
+    },
+    query: {
+      matrix: "A row is a token that attends, a column a token that it attends to; the brighter a cell, the larger its weight.",
+      lines: "Left: tokens that attend. Right: tokens that they attend to. The thicker a line, the larger its weight.",
+    },
+  },
   noSelection: "Point at a token or a cell; click to lock.",
   attendsToNothing: (query) => `“${query}” attends to nothing.`,
   attendedByNothing: (key) => `Nothing attends to “${key}”.`,

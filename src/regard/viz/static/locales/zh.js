@@ -14,6 +14,7 @@ export const ZH = {
   opacity: "不透明度",
   meanOfQueries: "所有查询的平均权重",
   viewModes: "视图",
+  options: "显示选项",
   mergeSubwords: "合并子词",
   collapseSpecial: "折叠特殊词元",
   autoScale: "颜色自适应",
@@ -35,12 +36,26 @@ export const ZH = {
   normalised: "按本图最大值缩放",
   goldCell: "方框：标准对齐",
   goldLine: "虚线：标准对齐",
-  approximate: "每行只有最大的几个权重是精确值，其余为近似值",
+  approximate: "每行只有最大的几个权重是精确值",
   needsAllWeights: "需要全部权重，而这里只有摘要",
   noSubwords: "没有被切分成子词的词",
   noSpecial: "没有特殊词元",
   shortcuts:
     "方向键：词元 · Shift + 方向键：层与头 · 1–9：标签页 · M、L、I：视图 · + − 0：缩放 · Enter：锁定 · Esc：清除",
+  axes: {
+    writing: {
+      matrix: "每行是一个正在译出的词，每列是一个被读取的词；格子越亮，权重越大。",
+      lines: "左边是译出的词，右边是被读取的词；线越粗，权重越大。",
+    },
+    decoderInput: {
+      matrix: "每行是解码器译出下一个词之前读入的词，每列是一个源词；格子越亮，权重越大。",
+      lines: "左边是解码器译出下一个词之前读入的词，右边是源词；线越粗，权重越大。",
+    },
+    query: {
+      matrix: "每行是一个发出关注的词元，每列是一个被关注的词元；格子越亮，权重越大。",
+      lines: "左边是发出关注的词元，右边是被关注的词元；线越粗，权重越大。",
+    },
+  },
   noSelection: "将指针移到词元或格子上；点击可锁定。",
   attendsToNothing: (query) => `“${query}”没有关注任何词元。`,
   attendedByNothing: (key) => `没有词元关注“${key}”。`,
