@@ -52,6 +52,17 @@ def test_pictures_are_saved_in_order_as_png_svg_and_gif(tmp_path):
         assert moving.info["duration"] == 300
 
 
+def test_all_formats_of_a_picture_have_the_size_of_the_figure(tmp_path):
+    figure_page.save_pictures({"wide": new_figure(6.0, 1.5)}, tmp_path)
+    for suffix in ("png", "svg"):
+        width, height = figure_page.picture_size(tmp_path / f"1-wide.{suffix}")
+        assert abs(width - 6 * 96) <= 40 and abs(height - 1.5 * 96) <= 40  # cropped to the content
+    png, svg = (figure_page.picture_size(tmp_path / f"1-wide.{s}") for s in ("png", "svg"))
+    assert max(abs(a - b) for a, b in zip(png, svg, strict=True)) <= 1
+    Image.new("RGB", (48, 52)).save(tmp_path / "2-film.gif")
+    assert figure_page.picture_size(tmp_path / "2-film.gif") == (48, 52)
+
+
 def test_stale_pictures_are_removed_and_other_files_kept(tmp_path):
     figure_page.save_pictures({"old": new_figure(1.0, 1.0)}, tmp_path)
     mine = {"mine.txt", "1-notes.txt", "2024-thesis", "3.png", "1-old.png.bak"}

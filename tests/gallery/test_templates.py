@@ -9,7 +9,11 @@ from regard.gallery.figure_page import FigurePage, FigureText
 
 VOID = {"meta", "link", "img", "br"}
 SPIKY = '<b>&" `a < b`'
-PICTURES = ["viz/n/1-one.png", "viz/n/1-one.svg", "viz/n/2-two.gif"]
+PICTURES = {
+    "viz/n/1-one.png": (1000, 400),
+    "viz/n/1-one.svg": (1000, 400),
+    "viz/n/2-two.gif": (900, 800),
+}
 
 
 class Nested(HTMLParser):
@@ -48,7 +52,7 @@ def spiky():
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_texts_and_code_are_escaped(spiky, language):
     html = templates.render_figure_page(spiky, PICTURES, ["scores"], language, True)
-    html += templates.render_index([spiky], {"scores": PICTURES[0]}, language, True)
+    html += templates.render_index([spiky], {"scores": "viz/n/1-one.png"}, language, True)
     names = [tag for tag, _ in parsed(html)]
     assert not {"b", "script"} & set(names)
     assert html.count("<code>a &lt; b</code>") >= 5
@@ -80,6 +84,18 @@ def test_each_picture_is_shown_once_with_links_to_all_formats(spiky):
     links = {at["href"] for tag, at in page if tag == "a"}
     assert set(PICTURES) <= links
     assert all(at["alt"] for tag, at in page if tag == "img")
+
+
+def test_pictures_have_their_size_and_only_wide_ones_scroll_on_a_phone(spiky):
+    def classes(**sizes):
+        pictures = {f"viz/n/1-{name}.png": size for name, size in sizes.items()}
+        page = parsed(templates.render_figure_page(spiky, pictures, ["scores"], "en", True))
+        images = [at for tag, at in page if tag == "img"]
+        assert [(int(at["width"]), int(at["height"])) for at in images] == list(sizes.values())
+        return [at.get("class") for tag, at in page if tag == "figure"]
+
+    assert classes(row=(1018, 330), square=(850, 820), tall=(480, 530)) == ["wide", None, None]
+    assert classes(small=(620, 310)) == [None]
 
 
 def test_page_links_to_neighbours_and_translation(spiky):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 DATA_PACKAGES = {"words_and_image": "sklearn.datasets"}  # imported when a figure is drawn
+CSS_DPI = 96
 
 # distinguishable with colour vision deficiency (Okabe and Ito 2008)
 BLUE, ORANGE, GREEN, PURPLE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9"
@@ -136,6 +137,19 @@ def list_pictures(folder: Path) -> list[Path]:
     """Return the pictures that `save_pictures` wrote into a folder, in order, and no other file."""
     pattern = re.compile(r"\d+-.+\.(png|svg|gif)")
     return sorted(path for path in folder.glob("*") if pattern.fullmatch(path.name))
+
+
+def picture_size(path: Path) -> tuple[int, int]:
+    """Return the width and height of a picture on a page, in CSS pixels."""
+    if path.suffix == ".svg":
+        start = path.read_text("utf-8")[:2000]
+        width, height = re.findall(r'\b(?:width|height)="([\d.]+)pt"', start)[:2]
+        return round(float(width) * CSS_DPI / 72), round(float(height) * CSS_DPI / 72)
+    from PIL import Image
+
+    with Image.open(path) as image:
+        dpi = image.info.get("dpi", (CSS_DPI, CSS_DPI))[0]
+        return round(image.width * CSS_DPI / dpi), round(image.height * CSS_DPI / dpi)
 
 
 def text_artists(picture: "matplotlib.figure.Figure") -> "list[matplotlib.text.Text]":

@@ -77,9 +77,9 @@ def _write_pages(out: Path, languages: Sequence[str]) -> Path:
         covers = {name: _cover(paths) for name, paths in pictures[code].items()}
         for page in pages:
             translated = all(page.name in names for names in pictures.values()) and len(written) > 1
-            html = templates.render_figure_page(
-                page, pictures[code][page.name], list(pictures[code]), code, translated
-            )
+            shown = pictures[code][page.name]
+            sizes = {path: figure_page.picture_size(_folder(out, code) / path) for path in shown}
+            html = templates.render_figure_page(page, sizes, list(pictures[code]), code, translated)
             files.write_file(_folder(out, code) / f"{page.name}.html", html)
         index = templates.render_index(pages, covers, code, len(written) > 1)
         files.write_file(_index(out, code), index)

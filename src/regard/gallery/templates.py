@@ -15,6 +15,11 @@ CONTENT_SECURITY_POLICY = (
     "default-src 'none'; img-src 'self' file:; style-src 'self' file:; "
     "base-uri 'none'; form-action 'none'"
 )
+# A picture of more pixels than this and flatter than this is not shrunk to the width of a phone.
+MIN_WIDE_PIXELS, MIN_WIDE_ASPECT = 700, 1.2
+
+Size = tuple[int, int]
+
 MESSAGES = {
     "en": {
         "site": "The attention gallery",
@@ -56,7 +61,7 @@ def render_index(
 
 def render_figure_page(
     page: FigurePage,
-    pictures: Sequence[str],
+    pictures: Mapping[str, Size],
     names: Sequence[str],
     language: str,
     translated: bool,
@@ -64,7 +69,7 @@ def render_figure_page(
     """Return the page of one figure.
 
     Args:
-        pictures: its picture files, relative to the page.
+        pictures: its picture files, relative to the page, and their sizes in CSS pixels.
         names: all figures that have pages, in order.
         translated: whether the page exists in the other language, too.
     """
@@ -132,20 +137,27 @@ def _formula(page: FigurePage, language: str) -> str:
     )
 
 
-def _pictures(page: FigurePage, pictures: Sequence[str], language: str) -> str:
+def _pictures(page: FigurePage, pictures: Mapping[str, Size], language: str) -> str:
     """Show each picture by its first file, with links to all of its files."""
     files: dict[str, list[str]] = {}
     for path in pictures:
         files.setdefault(Path(path).stem.split("-", 1)[1], []).append(path)
-    return "\n".join(_picture(page, name, files[name], language) for name in files)
+    return "\n".join(
+        _picture(page, name, paths, pictures[paths[0]], language) for name, paths in files.items()
+    )
 
 
-def _picture(page: FigurePage, name: str, paths: Sequence[str], language: str) -> str:
+def _picture(page: FigurePage, name: str, paths: Sequence[str], size: Size, language: str) -> str:
+    """Return a figure; one whose text would be too small on a phone is marked as wide."""
+    width, height = size
+    is_wide = width > MIN_WIDE_PIXELS and width > MIN_WIDE_ASPECT * height
+    css_class = ' class="wide"' if is_wide else ""
     text = page.texts[language]
     caption = text.captions.get(name, "")
     links = " · ".join(f'<a href="{path}">{Path(path).suffix[1:].upper()}</a>' for path in paths)
     return (
-        f'<figure>\n<a href="{paths[0]}"><img src="{paths[0]}" '
+        f'<figure{css_class}>\n<a href="{paths[0]}">'
+        f'<img src="{paths[0]}" width="{width}" height="{height}" '
         f'alt="{escape(caption or f"{text.title}: {name}")}"></a>\n'
         f"<figcaption><span>{_markup(caption)}</span> <span>{links}</span></figcaption>\n</figure>"
     )
