@@ -287,3 +287,32 @@ def test_trace_leaves_out_windows_with_copies_of_a_token():
     np.testing.assert_array_equal(trace.maps[0].weights, capture.weights("first")[0].numpy())
     with pytest.raises(RegardError, match="several windows of last"):
         capture.trace(modules="last")
+
+
+class RegistersInWindows(nn.Module):
+    """Two windows of four rows, each after copies of two learned registers."""
+
+    def __init__(self):
+        super().__init__()
+        self.registers = nn.Parameter(torch.randn(2, CHANNELS))
+        self.attention = nn.MultiheadAttention(CHANNELS, HEADS, batch_first=True)
+
+    def forward(self, x):
+        windows = x.unflatten(1, (2, 4)).flatten(0, 1)
+        rows = torch.cat([self.registers.expand(len(windows), -1, -1), windows], dim=1)
+        return self.attention(rows, rows, rows)[0]
+
+
+@torch.no_grad()
+def test_positions_of_learned_rows_come_after_those_of_the_text():
+    expected = [[8, 9, 0, 1, 2, 3], [8, 9, 4, 5, 6, 7]]
+    captures = []
+    for _ in range(8):  # in any order in which memory is allocated
+        model = RegistersInWindows()
+        with watch(model) as capture:
+            model(torch.randn(2, 8, CHANNELS))
+        captures.append(capture)
+    for capture in captures:
+        positions = capture[0].axes.positions
+        assert (positions.num_keys, positions.num_extra) == (8, 2)
+        assert positions.queries.tolist() == positions.keys.tolist() == expected

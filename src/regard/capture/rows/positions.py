@@ -109,7 +109,7 @@ def _indices(
 ) -> list[tuple[Anchor, Tensor]]:
     """Return for each anchor the indices of its elements, arranged by roles."""
     found = []
-    for anchor in anchors_of([source]):
+    for anchor in sorted(anchors_of([source]), key=lambda x: x.order):
         indices = Indices(anchor, side).of(source)
         if indices is not None and bool(indices.any()):
             found.append((anchor, layout.arrange(indices, roles)))

@@ -8,6 +8,7 @@ and parts that were written to another tensor or picked by an index.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -18,6 +19,8 @@ from regard.capture.functions import Letters
 
 Anchors = frozenset["Anchor"]
 Shape = tuple[int, ...]
+
+_numbers = count()
 
 
 @runtime_checkable
@@ -79,13 +82,17 @@ class Anchor:
         shape: of the tensor.
         device: of the tensor.
         is_parameter: whether it is a parameter or buffer of the model.
+
+    Attributes:
+        order: sorts anchors: those of the model's input before parameters, then as they were met.
     """
 
-    __slots__ = ("anchors", "depth", "device", "is_compared", "is_parameter", "shape")
+    __slots__ = ("anchors", "depth", "device", "is_compared", "is_parameter", "order", "shape")
 
     def __init__(self, shape: Shape, device: torch.device, *, is_parameter: bool = False) -> None:
         self.shape, self.device, self.is_parameter = shape, device, is_parameter
         self.depth, self.is_compared = 0, False
+        self.order = is_parameter, next(_numbers)
         self.anchors: Anchors = frozenset()  # itself, see `anchors_of`
 
     def indices(self, of: Indices) -> Tensor | None:
