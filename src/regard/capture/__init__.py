@@ -5,10 +5,10 @@ a call from the model to the printed table::
 
     a torch function of the model
       -> attention_mode.py     AttentionMode runs it unchanged, and has the call examined
-      -> recogniser.py         AttentionRecogniser: is this attention? Four trackers know its tensors
-           axes/                 which axis is the batch, a head, a window, a query, a key, a feature
-           rows/                 which element of which tensor is where, to place windows
-           lineage.py            which rows a tensor was projected from, and whether a cache grew
+      -> recogniser.py         AttentionRecogniser: is it attention? Of its tensors, four trackers know:
+           axes/                 which axis is the batch, a head, a window, a query, a key
+           rows/                 where each element was before it was moved, to place windows
+           lineage.py            which rows a tensor was projected from, whether a cache grew
            weights/              which tensors are weights on their way to the values
       -> recognised_attention.py  RecognisedAttention: the call (calls/), its axes (layout/), and
                                the module and line (call_site/)
@@ -89,21 +89,13 @@ checks that this list is complete and that the installed torch has them::
       torch.nn.attention.bias.CausalBias._materialize       read causal biases as tensors
     axes/label_store.py
       torch.Tensor._version                                 were buffers, as KV caches, written to?
-    axes/views.py
-      torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
-    rows/tracker.py
-      torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
-    weights/score_products.py
-      torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
-    weights/propagation.py
-      torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
-    weights/pending.py
-      torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
     weights/normalisers.py
       torch._masked_softmax                                 recognised as a softmax
       torch.ops.aten._sparse_softmax                        noted as a softmax
     weights/tracker.py
       torch._masked_softmax                                 where its argument dim is
+    functions/names.py
+      torch.ops.aten._unsafe_view                           recognised as a view, in exported graphs
     functions/arguments.py
       torch._softmax                                        recognised as a softmax
       torch.ops.aten._safe_softmax                          the same

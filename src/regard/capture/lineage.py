@@ -13,20 +13,26 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from regard.capture.functions import TensorMap, tensors_in
+from regard.capture.functions import (
+    CASTS,
+    COPIES,
+    EXPANSIONS,
+    JOINS,
+    RESHAPES,
+    SLICES,
+    SPLITS,
+    TRANSPOSES,
+    TensorMap,
+    tensors_in,
+)
 
-LAYOUT_FUNCTIONS = {
-    *("view", "reshape", "view_as", "transpose", "permute", "movedim", "swapaxes", "unsqueeze"),
-    *("squeeze", "flatten", "unflatten", "expand", "contiguous", "clone", "detach", "chunk"),
-    *("split", "unbind", "narrow", "select", "__getitem__", "to", "type", "type_as", "float"),
-    *("half", "bfloat16", "double", "repeat_interleave", "expand_as", "tensor_split"),
-    *("T", "mT", "H", "mH", "unfold"),
-}
-"""Functions that rearrange, slice, copy or cast elements without computing new ones."""
+# functions that rearrange, slice, copy or cast elements without computing new ones
+_LAYOUT = RESHAPES | TRANSPOSES | EXPANSIONS | SPLITS | SLICES | CASTS | COPIES
+_LAYOUT |= {"repeat_interleave", "unfold"}
 
 _PRODUCTS = {"matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "baddbmm", "mm", "tensordot"}
 _PRODUCTS |= {"cdist"}
-_APPENDS = {"cat", "concat", "concatenate", "index_copy", "index_copy_", "slice_scatter"}
+_APPENDS = {*(JOINS - {"stack"}), "index_copy", "index_copy_", "slice_scatter"}
 _APPENDS |= {"__setitem__", "copy_", "scatter", "scatter_"}
 _MAX_ORIGINS = 8  # latest origins remembered: cached keys gain one with every generation step
 
@@ -80,7 +86,7 @@ class Lineage:
             projected = inputs[0]
         if projected is not None:
             self._set_projection(projected, results)
-        elif name in LAYOUT_FUNCTIONS:
+        elif name in _LAYOUT:
             self._set_rearranged(inputs[0], results)
         else:
             self._set_computed(name, inputs, results)

@@ -18,17 +18,21 @@ from regard.capture.axes.label_store import AxesOfResults, LabelledCall, Rule
 from regard.capture.axes.products import convolve, embed, multiply, project
 from regard.capture.axes.shapes import as_complex, as_real, join, overwrite, reduce, resize, unfold
 from regard.capture.axes.views import VIEWS, as_strided, view
-from regard.capture.functions import PRODUCTS, SCATTER_SUMS
+from regard.capture.functions import (
+    CASTS,
+    COPIES,
+    JOINS,
+    PRODUCTS,
+    SCATTER_SUMS,
+)
 
 _REDUCTIONS = {"sum", "mean", "amax", "amin", "max", "min", "prod", "logsumexp", "norm", "any"}
 _REDUCTIONS |= {"all", "std", "var", "argmax", "argmin"}
-_COPIES = {"contiguous", "clone", "to", "float", "half", "type_as", "detach"}
 _CONVOLUTIONS = {"conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d"}
-_JOINS = {"cat", "concat", "concatenate", "stack"}
 _RESIZES = {"repeat_interleave", "repeat", "tile", "pad"}
 _SUMS_BY_INDEX = {form for name in SCATTER_SUMS for form in (name, f"{name}_", f"_{name}")}
 
-KEEP_PARAMETERS = {*VIEWS, *_COPIES}
+KEEP_PARAMETERS = VIEWS | CASTS | COPIES
 """Functions whose result is a parameter if their argument is one."""
 
 
@@ -50,7 +54,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(VIEWS, view),
     **dict.fromkeys(PRODUCTS, multiply),
     **dict.fromkeys(_CONVOLUTIONS, convolve),
-    **dict.fromkeys(_JOINS, join),
+    **dict.fromkeys(JOINS, join),
     **dict.fromkeys(_RESIZES, resize),
     **dict.fromkeys(_REDUCTIONS, reduce),
     **dict.fromkeys(_SUMS_BY_INDEX, sum_by_index),

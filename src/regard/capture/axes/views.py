@@ -10,16 +10,18 @@ from torch import Tensor
 
 from regard.capture.axes.label_store import AxesOfResults, LabelledCall
 from regard.capture.axes.labels import Axes, Axis, Factor, merged, new_axis
-from regard.capture.functions import FunctionCall
+from regard.capture.functions import (
+    EXPANSIONS,
+    RESHAPES,
+    SLICES,
+    SPLITS,
+    TRANSPOSES,
+    FunctionCall,
+)
 
-VIEWS = {
-    *("view", "reshape", "view_as", "reshape_as", "transpose", "permute", "movedim", "moveaxis"),
-    *("swapaxes", "swapdims", "t", "adjoint", "unsqueeze", "squeeze", "flatten", "unflatten"),
-    *("expand", "expand_as", "broadcast_to", "chunk", "split", "split_with_sizes", "unbind"),
-    *("tensor_split", "narrow", "select", "slice", "__getitem__", "unfold", "T", "mT", "H", "mH"),
-    *("_unsafe_view", "atleast_2d", "atleast_3d", "diagonal", "hsplit", "vsplit", "dsplit"),
-    *("transpose_", "unsqueeze_", "squeeze_", "ravel"),
-}
+VIEWS = RESHAPES | TRANSPOSES | EXPANSIONS | SPLITS | SLICES
+VIEWS |= {"unfold", "diagonal", "atleast_2d", "atleast_3d"}
+VIEWS |= {"transpose_", "unsqueeze_", "squeeze_"}
 """Functions whose result is a view of a contiguous tensor, so that its strides tell all."""
 
 

@@ -7,7 +7,20 @@ from torch import Tensor
 from torch.nn import functional
 
 from regard.capture.axes import AxisTracker
-from regard.capture.functions import PRODUCTS, FunctionCall, TensorMap, plain_name
+from regard.capture.functions import (
+    CASTS,
+    COPIES,
+    EXPANSIONS,
+    JOINS,
+    PRODUCTS,
+    RESHAPES,
+    SLICES,
+    SPLITS,
+    TRANSPOSES,
+    FunctionCall,
+    TensorMap,
+    plain_name,
+)
 from regard.capture.rows.sources import (
     Anchor,
     Combined,
@@ -25,14 +38,10 @@ from regard.capture.rows.sources import (
 _MAX_DEPTH = 100  # functions to run again: a cache gains one with each token
 _MAX_ANCHORS = 4
 
-_REARRANGES = {
-    *("view", "reshape", "view_as", "reshape_as", "transpose", "permute", "movedim", "moveaxis"),
-    *("swapaxes", "swapdims", "t", "adjoint", "unsqueeze", "squeeze", "flatten", "unflatten"),
-    *("expand", "expand_as", "broadcast_to", "chunk", "split", "split_with_sizes", "unbind"),
-    *("tensor_split", "narrow", "select", "slice", "getitem", "unfold", "T", "mT", "H", "mH"),
-    *("_unsafe_view", "atleast_2d", "atleast_3d", "diagonal", "hsplit", "vsplit", "dsplit"),
-    *("ravel", "as_strided", "pad", "cat", "concat", "concatenate", "stack", "gather", "flip"),
-    *("take_along_dim", "index_select", "roll", "repeat", "tile", "repeat_interleave", "fliplr"),
+_REARRANGES = RESHAPES | TRANSPOSES | EXPANSIONS | SPLITS | SLICES | JOINS
+_REARRANGES |= {
+    *("unfold", "diagonal", "atleast_2d", "atleast_3d", "as_strided", "pad", "flip", "fliplr"),
+    *("roll", "repeat", "tile", "repeat_interleave", "gather", "take_along_dim", "index_select"),
     *("slice_scatter", "select_scatter", "index_copy", "index_put", "setitem", "copy", "scatter"),
 }
 """Functions that only arrange elements, by their plain names."""
@@ -40,13 +49,13 @@ _REARRANGES = {
 _WRITES = {"__setitem__", "index_put_", "index_copy_", "copy_", "scatter_"}
 """Those that write elements into their first argument."""
 
-_ELEMENTWISE = {
+_ELEMENTWISE = CASTS | COPIES
+_ELEMENTWISE |= {
     *("add", "sub", "mul", "div", "rdiv", "rsub", "neg", "pow", "exp", "sqrt", "rsqrt", "abs"),
     *("softmax", "log_softmax", "special_softmax", "tanh", "sigmoid", "relu", "gelu", "silu"),
     *("softplus", "elu", "clamp", "clamp_min", "clamp_max", "dropout", "masked_fill", "where"),
-    *("nan_to_num", "to", "type", "type_as", "float", "half", "bfloat16", "double", "contiguous"),
-    *("clone", "detach", "layer_norm", "rms_norm", "normalize", "tril", "triu", "cpu", "cuda"),
-    *("addcmul", "alias", "maximum", "minimum", "square"),
+    *("nan_to_num", "layer_norm", "rms_norm", "normalize", "tril", "triu", "cpu", "cuda"),
+    *("addcmul", "maximum", "minimum", "square"),
 }
 """Functions of the elements at the same place in tensors of the same shape, by plain names.
 

@@ -13,7 +13,14 @@ from torch import Tensor
 
 from regard.capture.axes import Axes, AxisTracker
 from regard.capture.calls import edited_weights
-from regard.capture.functions import FunctionCall, TensorMap
+from regard.capture.functions import (
+    CASTS,
+    COPIES,
+    RESHAPES,
+    TRANSPOSES,
+    FunctionCall,
+    TensorMap,
+)
 from regard.capture.weights.tracked import (
     MatchedAttention,
     Multiplication,
@@ -21,9 +28,7 @@ from regard.capture.weights.tracked import (
 )
 
 # functions of a context that are computed again
-_FOLLOWED = {"view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "transpose"}
-_FOLLOWED |= {"permute", "t", "contiguous", "clone", "to", "float", "type_as", "double", "sum"}
-_FOLLOWED |= {"movedim", "swapaxes", "T", "mT"}
+_FOLLOWED = (RESHAPES | TRANSPOSES | CASTS | COPIES | {"sum"}) - {"detach"}
 _DIVISIONS = {"div", "mul", "einsum"}  # by a sum, or with its reciprocal
 
 

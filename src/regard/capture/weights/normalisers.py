@@ -9,7 +9,16 @@ from torch import Tensor
 
 from regard.capture.axes import Axis, AxisTracker, Origin, axis_size, origins_of
 from regard.capture.call_site import CallSite
-from regard.capture.functions import SCATTER_SUMS, FunctionCall, TensorMap, scatter_sum
+from regard.capture.functions import (
+    CASTS,
+    COPIES,
+    RESHAPES,
+    SCATTER_SUMS,
+    TRANSPOSES,
+    FunctionCall,
+    TensorMap,
+    scatter_sum,
+)
 from regard.capture.lineage import Lineage
 from regard.capture.weights.score_products import ScoreTracker
 from regard.capture.weights.tracked import SCATTERED, Root, TrackedWeights, WeightStore, WeightSum
@@ -23,8 +32,7 @@ NORMALISERS |= {"hardsigmoid", "relu6", "threshold", "special_expit", "expm1", "
 SUMS = {"sum", "cumsum", "logsumexp", *SCATTER_SUMS}
 _OVER_SUM = {"pow", "abs"}  # normalisers only if their results are divided by a sum
 # functions that leave exponentials what they are
-_SAME_ELEMENTS = {"view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "transpose"}
-_SAME_ELEMENTS |= {"permute", "t", "contiguous", "clone", "to", "float", "type_as", "double"}
+_SAME_ELEMENTS = RESHAPES | TRANSPOSES | CASTS | COPIES
 _MASKS = {"mul", "masked_fill", "where"}
 MAY_START = {
     "log_softmax",

@@ -5,7 +5,14 @@ from functools import partial
 from torch import Tensor
 
 from regard.capture.axes import AxisTracker
-from regard.capture.functions import Equation, FunctionCall, Letters, ScatterSum, TensorMap
+from regard.capture.functions import (
+    RESHAPES,
+    Equation,
+    FunctionCall,
+    Letters,
+    ScatterSum,
+    TensorMap,
+)
 from regard.capture.rows import RowTracker
 from regard.capture.weights.tracked import (
     Multiplication,
@@ -14,10 +21,6 @@ from regard.capture.weights.tracked import (
     WeightProduct,
     WeightStore,
 )
-
-# functions that keep the order of elements
-_RESHAPES = {"view", "reshape", "view_as", "reshape_as", "flatten", "unflatten", "_unsafe_view"}
-_RESHAPES |= {"unsqueeze", "squeeze", "contiguous"}
 
 
 class PendingProducts:
@@ -43,7 +46,8 @@ class PendingProducts:
 
     def follow(self, call: FunctionCall) -> None:
         """Follow products that are brought to another shape."""
-        if call.name in _RESHAPES and call.inputs and call.inputs[0] in self._products:
+        is_reshape = call.name in RESHAPES or call.name == "contiguous"
+        if is_reshape and call.inputs and call.inputs[0] in self._products:
             self._reshaped[call.out] = self._products[call.inputs[0]]
 
     def add(self, call: FunctionCall, position: int) -> bool:

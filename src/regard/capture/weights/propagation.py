@@ -7,7 +7,18 @@ import torch
 from torch import Tensor
 
 from regard.capture.axes import AxisTracker, origins_of
-from regard.capture.functions import FunctionCall, tensors_in
+from regard.capture.functions import (
+    CASTS,
+    COPIES,
+    EXPANSIONS,
+    JOINS,
+    RESHAPES,
+    SLICES,
+    SPLITS,
+    TRANSPOSES,
+    FunctionCall,
+    tensors_in,
+)
 from regard.capture.lineage import is_convolution, keeps_channels
 from regard.capture.rows import RowTracker
 from regard.capture.weights.normalisers import NORMALISERS, SUMS, summed_origins
@@ -16,20 +27,13 @@ from regard.capture.weights.tracked import SCATTERED, TrackedWeights, WeightStor
 _DROPOUT = {"dropout", "alpha_dropout", "native_dropout", "feature_dropout"}
 _MASKING = {"masked_fill", "where", "nan_to_num"}
 # functions that leave weights what they are
-_UNCHANGED = {"contiguous", "clone", "detach", "to", "type", "type_as", "float", "half", "alias"}
-_UNCHANGED |= {"bfloat16", "double", "cpu", "cuda", "requires_grad_", *_DROPOUT, *_MASKING}
-_LAYOUT = {
-    *("view", "reshape", "view_as", "reshape_as", "transpose", "permute", "movedim", "moveaxis"),
-    *("swapaxes", "swapdims", "t", "unsqueeze", "squeeze", "flatten", "unflatten", "expand"),
-    *("expand_as", "broadcast_to", "chunk", "split", "unbind", "narrow", "select", "getitem"),
-    *("tensor_split", "T", "mT", "H", "mH", "slice", "repeat_interleave", "repeat", "_unsafe_view"),
-    *("index_select", "cat", "stack", "concat"),
-}
+_UNCHANGED = CASTS | COPIES | _DROPOUT | _MASKING | {"cpu", "cuda", "requires_grad"}
+_LAYOUT = RESHAPES | TRANSPOSES | EXPANSIONS | SPLITS | SLICES | JOINS
+_LAYOUT |= {"repeat_interleave", "repeat", "index_select"}
 _SKEWS = {"view", "reshape", "flatten", "unflatten", "as_strided"}
-_JOINS = {"cat", "stack", "concat"}
-_SLICES = {"chunk", "split", "tensor_split", "narrow", "getitem", "slice"}
+_PARTS = (SPLITS | SLICES) - {"unbind", "select"}  # with as many axes as the tensor
 # functions to which weights that come second only lend their dtype or shape
-_LENT = (_UNCHANGED | _LAYOUT) - _MASKING - _JOINS
+_LENT = (_UNCHANGED | _LAYOUT) - _MASKING - JOINS
 _NOT_WEIGHTS = {"argmax", "argmin", "max", "min", "amax", "amin", "topk", "sort", "argsort", "log"}
 _NOT_WEIGHTS |= {"eq", "ne", "lt", "gt", "le", "ge", "any", "all", "multinomial", "isnan", "isinf"}
 
@@ -64,7 +68,7 @@ class WeightPropagation:
             store.tracked[results[0]] = self._scattered(tracked, call)
             return
         kept = [self._keeps(tracked, weights, result) for result in results]
-        if not any(kept) and name not in _SLICES and name not in _SKEWS:
+        if not any(kept) and name not in _PARTS and name not in _SKEWS:
             return
         shadows = self._run_before_dropout(call)
         for n, (result, keeps) in enumerate(zip(results, kept, strict=True)):
@@ -74,7 +78,7 @@ class WeightPropagation:
             if keeps:
                 named = self._named(tracked, call, position)
                 store.tracked[result] = replace(named, before_dropout=shadow)
-            elif name in _SLICES and self._is_single_key(tracked, weights, result):
+            elif name in _PARTS and self._is_single_key(tracked, weights, result):
                 store.tracked[result] = replace(
                     tracked, normalised=frozenset(), is_single=True, before_dropout=shadow
                 )

@@ -7,14 +7,22 @@ so that the weights of the whole are those of no tensor.
 from torch import Tensor
 
 from regard.capture.axes import AxisTracker
-from regard.capture.functions import PRODUCTS, FunctionCall, TensorMap
+from regard.capture.functions import (
+    CASTS,
+    COPIES,
+    JOINS,
+    PRODUCTS,
+    RESHAPES,
+    SLICES,
+    SPLITS,
+    TRANSPOSES,
+    FunctionCall,
+    TensorMap,
+)
 
 # functions that leave the elements of contexts what they are
-_SAME_ELEMENTS = {
-    *("view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "transpose", "permute"),
-    *("contiguous", "clone", "to", "float", "type_as", "movedim", "swapaxes", "stack", "cat"),
-    *("getitem", "unbind", "chunk", "split", "select", "gather", "index_select", "take_along_dim"),
-}
+_SAME_ELEMENTS = RESHAPES | TRANSPOSES | SPLITS | SLICES | JOINS | CASTS | COPIES
+_SAME_ELEMENTS |= {"gather", "index_select", "take_along_dim"}
 
 
 class RescaledContexts:

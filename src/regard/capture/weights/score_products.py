@@ -8,15 +8,20 @@ from torch import Tensor
 
 from regard.capture.axes import Axis, AxisTracker, Factor, axis_size, new_axis
 from regard.capture.calls import QueryKeyVectors
-from regard.capture.functions import FunctionCall, Letters, TensorMap
+from regard.capture.functions import (
+    CASTS,
+    COPIES,
+    RESHAPES,
+    SLICES,
+    SPLITS,
+    TRANSPOSES,
+    FunctionCall,
+    Letters,
+    TensorMap,
+)
 from regard.capture.layout import ROLES, Layout, Piece, Role
 
-_LAYOUTS = {
-    *("view", "reshape", "view_as", "reshape_as", "transpose", "permute", "movedim", "moveaxis"),
-    *("swapaxes", "swapdims", "unsqueeze", "squeeze", "flatten", "unflatten", "contiguous"),
-    *("T", "mT", "getitem", "select", "chunk", "split", "unbind", "_unsafe_view"),
-}
-_COPIES = {"clone", "to", "type", "type_as", "float", "half", "bfloat16", "double"}
+_SAME_ELEMENTS = RESHAPES | TRANSPOSES | SPLITS | SLICES | CASTS | COPIES
 _MASKS = {"masked_fill", "where", "tril", "triu", "nan_to_num"}
 _CAPS = {"tanh", "clamp", "clamp_min", "clamp_max", "exp", "log_softmax"}
 _SUMS = {"add", "sub"}
@@ -81,7 +86,7 @@ class ScoreTracker:
         product = self._products[call.inputs[position]]
         if getattr(call.function, "__name__", "") in _REVERSED:
             return None
-        if call.name in _LAYOUTS or call.name in _COPIES:
+        if call.name in _SAME_ELEMENTS:
             return product if position == 0 else None
         if call.name in _MASKS or (call.name in _SUMS and position == 0) or call.name == "add":
             return product
