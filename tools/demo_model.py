@@ -52,7 +52,8 @@ def export(run: RunFolder, out: Path) -> None:
     ):
         shutil.copyfile(source, copy)
     card = run.model_card.read_text(encoding="utf-8")
-    card = card.replace(str(run.path), out.name).replace(run.path.resolve().name, out.name)
+    card = card.replace(f"# {run.path.resolve().name}\n", f"# {out.name}\n", 1)
+    card = card.replace(f"regard translate {run.path} ", f"regard translate {out.name} ")
     target.model_card.write_text(card, encoding="utf-8")
     tensors, about = parameters.load(run.model)
     rounded = {

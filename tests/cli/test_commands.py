@@ -189,6 +189,14 @@ def test_translate_warns_once_of_input_unlike_the_training_data(tiny_run, unchec
     assert "warning" not in run("translate", str(tiny_run), "the cat").stderr
 
 
+def test_translate_names_words_that_the_shipped_model_was_not_trained_with(unchecked):
+    result = CliRunner().invoke(app, ["translate", "demo-model"], "a keyboard\nHello\nmy mouse\n")
+    assert result.exit_code == 0 and result.stdout.count("\n") == 3
+    (warning,) = result.stderr.splitlines()
+    assert warning.startswith("warning: the model was trained with 5")
+    assert warning.endswith("which do not include 'keyboard'")
+
+
 def test_translate_reads_stdin_in_order(tiny_run, unchecked):
     lines = ["the cat", "", "the old dog"]
     typed = CliRunner().invoke(app, ["translate", str(tiny_run)], "\n".join(lines))

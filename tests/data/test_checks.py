@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from regard._support.text import count
 from regard.config import RunConfig
-from regard.data import Corpus, Pair, check_corpus
+from regard.data import Corpus, Pair, Tokenizer, check_corpus, input_warnings
 from regard.data.checks import TROUBLESOME_CHARACTERS
 from regard.errors import RegardError
 from regard.training.preparation import HoldoutSplit
@@ -173,3 +173,16 @@ def test_third_column_is_mentioned(tmp_path):
     lines = report(tmp_path, "a\tb\tCC-BY\n")
     assert lines[0].startswith("1 pair in ")
     assert lines[1].endswith("has 3 columns; those after the second are ignored")
+
+
+def test_words_that_the_training_data_lack_are_named_once_in_order():
+    tokenizer = Tokenizer("words", [*" abcdefghijklmnopqrstuvwxyz'’éà"])
+    words = {"the", "cat", "marie", "s", "a"}
+    known = ["The cat", "Marie's cat", "Marie’s cat, the cat?"]
+    assert input_warnings(tokenizer, known, 128, words) == {}
+    unseen = ["the dog and the dog", "don't", "un été à a"]
+    assert input_warnings(tokenizer, unseen, 128, words) == {
+        "words": "the model was trained with 5 words, which do not include "
+        "'dog', 'and', \"don't\", 'un', 'été'"
+    }
+    assert input_warnings(tokenizer, unseen, 128) == {}

@@ -3,7 +3,13 @@ import sys
 
 import pytest
 
-from regard.data.phrasebook import LANGUAGES, SIZE, load_phrasebook
+from regard.data.phrasebook import (
+    LANGUAGES,
+    SIZE,
+    load_phrasebook,
+    load_source_words,
+    phrasebook_language,
+)
 from regard.errors import RegardError
 
 pytestmark = pytest.mark.usefixtures("unchecked")  # 21,000 checked pairs take a minute
@@ -53,6 +59,21 @@ def test_first_pair_is_read_with_its_words_and_links():
     assert pair.source_words == ("When", "she", "is", "happy", ",", "she", "sings", "songs", ".")
     assert pair.target_words[4:] == (",", "elle", "chante", "des", "chansons", ".")
     assert pair.links[-4:] == ((6, 6), (7, 7), (7, 8), (8, 9))  # songs: des chansons
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_source_words_are_those_of_all_pairs_in_lower_case(language):
+    words = load_source_words(language)
+    assert all(word == word.lower() and word.isalnum() for word in words)
+    for split in load_phrasebook(language, train=300):
+        for pair in split:
+            spoken = {word.lower().removeprefix("'") for word in pair.source_words}
+            assert {word for word in spoken if word.isalnum()} <= words
+
+
+@pytest.mark.parametrize("dataset", [None, "phrasebook", {"name": "phrasebook"}, {"name": "x"}])
+def test_other_data_sets_are_not_the_phrasebook(dataset):
+    assert phrasebook_language(dataset) is None
 
 
 def test_unknown_language_is_refused_with_the_nearest():

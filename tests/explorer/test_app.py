@@ -17,6 +17,7 @@ from regard.explorer import (
 from regard.explorer.playground import playground_options
 from regard.explorer.schemas import LIMITS
 from regard.explorer.static_files import STATIC
+from regard.runs import DEMO_MODEL, find_run
 
 JSON_OPERATIONS = {("POST", "/api/translate"), ("POST", "/api/traces"), ("POST", "/api/attend")}
 OPERATIONS = JSON_OPERATIONS | {
@@ -89,6 +90,17 @@ def test_runs_of_the_same_name_get_distinct_names(make_client, tiny_run, run_cop
     for name in names:
         response = client.post("/api/translate", json={"run": name, "text": "the cat"})
         assert len(response.json()["translations"]) == 1
+
+
+def test_words_that_the_phrasebook_lacks_are_named(make_client):
+    client = make_client(find_run(DEMO_MODEL))
+
+    def unseen(text):
+        response = client.post("/api/translate", json={"run": DEMO_MODEL, "text": text})
+        return response.json()["unseen_words"]
+
+    assert unseen("The keyboard is <b>on</b> the table.") == ["keyboard", "b"]
+    assert unseen("The cat sleeps.") == unseen(" ") == []
 
 
 def test_index_page_is_served(client):

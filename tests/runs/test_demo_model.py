@@ -31,6 +31,21 @@ def test_shipped_model_translates_the_phrasebook_without_network(monkeypatch):
     assert run.name == "demo-model"
 
 
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("the cat", "le chat"),
+        ("The big dog", "Le grand chien"),
+        ("the dog eats an apple", "le chien mange une pomme"),
+        ("Hello!", "Bonjour\u202f!"),
+        ("thank you", "merci"),
+        ("How are you?", "Comment vas-tu\u202f?"),
+    ],
+)
+def test_shipped_model_translates_what_people_type_first(source, target):
+    assert str(regard.load("demo-model").translate(source)) == target
+
+
 def test_shipped_model_is_small_rounded_and_has_a_checksum(folder):
     assert sum(path.stat().st_size for path in folder.path.iterdir()) <= 2_000_000
     tensors, about = parameters.load(folder.model)  # verifies the checksum

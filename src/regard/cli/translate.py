@@ -16,7 +16,14 @@ from regard._support.worker_pool import WorkerPool
 from regard.data import input_warnings
 from regard.decoding import Translation, TranslationOptions
 from regard.errors import RegardError
-from regard.runs import Run, RunTasks, empty_trace, read_translations, translation_items
+from regard.runs import (
+    Run,
+    RunTasks,
+    empty_trace,
+    load_training_words,
+    read_translations,
+    translation_items,
+)
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # C0, DEL and C1
 
@@ -64,7 +71,8 @@ def warn_of_input(run: Run, sentences: Sequence[str], known: set[str] | None = N
     """
     known = set() if known is None else known
     max_length = run.settings.data.max_length
-    for kind, text in input_warnings(run.tokenizers.source, sentences, max_length).items():
+    words = load_training_words(run.folder)
+    for kind, text in input_warnings(run.tokenizers.source, sentences, max_length, words).items():
         if kind not in known:
             known.add(kind)
             echo_to_stderr(f"warning: {text}")

@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from regard.data.bpe_dropout import BPEDropout, PairBPEDropout
-from regard.data.checks import check_corpus, input_warnings
+from regard.data.checks import check_corpus, input_warnings, unseen_words
 from regard.data.corpus import Corpus, FilePath, Pair, pair_lines, read_lines, read_pairs
 from regard.data.dataset import (
     MIN_SPLIT_PAIRS,
@@ -80,6 +80,7 @@ __all__ = [
     "shard",
     "to_library_tokenizer",
     "train_tokenizer",
+    "unseen_words",
     "whitespace_spans",
 ]
 

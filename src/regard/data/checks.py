@@ -1,9 +1,10 @@
 """Checks of texts: what is odd about a corpus, and sentences that a model was not trained for."""
 
+import re
 import unicodedata
 from bisect import bisect
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from hashlib import blake2b
 from itertools import accumulate
 
@@ -37,6 +38,7 @@ TROUBLESOME_CHARACTERS = {
 
 MAX_UNKNOWN_SHARE = 0.5  # of the characters of a sentence
 EXAMPLE_CHARACTERS = 20
+EXAMPLE_WORDS = 5
 
 
 class _Count:
@@ -169,14 +171,20 @@ def _format_shares(counts: Counter[str]) -> str:
 
 
 def input_warnings(
-    tokenizer: Tokenizer, sentences: Sequence[str], max_length: int
+    tokenizer: Tokenizer,
+    sentences: Sequence[str],
+    max_length: int,
+    words: Collection[str] | None = None,
 ) -> dict[str, str]:
-    """Return warnings of sentences that are unlike the training data: of characters and length.
+    """Return warnings of sentences that are unlike the training data.
+
+    They are about "characters", "words" and "length".
 
     Args:
         tokenizer: the tokenizer of the source.
         sentences: the sentences.
         max_length: the most tokens of a training sentence.
+        words: all words of the training data in lower case, if they are known.
 
     Example:
         >>> tokenizer = Tokenizer("words", [" the", " cat"])
@@ -190,6 +198,11 @@ def input_warnings(
         warnings["characters"] = (
             f"most characters of {count(len(unknown), 'sentence')} are not in the model's "
             f"vocabulary, such as {_shorten(unknown[0])!r}"
+        )
+    elif words is not None and (unseen := unseen_words(sentences, words)):
+        warnings["words"] = (
+            f"the model was trained with {count(len(words), 'word')}, which do not include "
+            f"{', '.join(map(repr, map(_shorten, unseen[:EXAMPLE_WORDS])))}"
         )
     lengths = [len(tokens) for tokens in tokenizer.encode_batch(sentences)]
     too_long = sum(length > max_length for length in lengths)
@@ -207,6 +220,22 @@ def _unknown_share(text: str, known: set[str]) -> float:
     characters = [character for character in text if not character.isspace()]
     unknown = sum(character not in known for character in characters)
     return unknown / max(len(characters), 1)
+
+
+def unseen_words(sentences: Sequence[str], words: Collection[str]) -> list[str]:
+    """Return the distinct words of sentences that are not among the given ones, in order.
+
+    Args:
+        sentences: the sentences.
+        words: the known words in lower case; "s" of "cat's" is one of its own.
+
+    Example:
+        >>> unseen_words(["The dog's bone.", "A bone?"], {"the", "a", "dog", "s"})
+        ['bone']
+    """
+    known = frozenset(words)
+    found = dict.fromkeys(re.findall(r"\w+(?:'\w+)?", " ".join(sentences).replace("’", "'")))
+    return [word for word in found if not known.issuperset(word.lower().split("'"))]
 
 
 def _shorten(text: str) -> str:

@@ -20,6 +20,7 @@ from regard.explorer.runs import RunRegistry
 from regard.explorer.schemas import LIMITS, MAX_NAME_CHARACTERS, ExplorerLimits
 from regard.explorer.traces import TraceRegistry
 from regard.explorer.workers import CancelToken, RequestPool
+from regard.runs import find_unseen_words
 from regard.web import ERROR_RESPONSES, install_error_handlers, render_api_docs
 
 Name = Annotated[str, Path(max_length=MAX_NAME_CHARACTERS)]
@@ -100,10 +101,12 @@ def _add_model_routes(
         """Translate a text; a blank one has no translations."""
 
         def work(token: CancelToken) -> dict[str, Any]:
+            run = runs.load(body.run)
             translations = inference.translate_text(
-                runs.load(body.run), body.text, body.beam_size, body.n_best, token, limits
+                run, body.text, body.beam_size, body.n_best, token, limits
             )
-            return {"translations": translations}
+            unseen_words = find_unseen_words(run.folder, body.text)
+            return {"translations": translations, "unseen_words": unseen_words}
 
         return await run_in_pool(work, request)
 

@@ -12,6 +12,7 @@ import torch
 from starlette.exceptions import HTTPException
 
 from regard.data import Tokenizers
+from regard.data.phrasebook import phrasebook_language
 from regard.errors import RegardError
 from regard.explorer.training_log import last_step
 from regard.explorer.workers import NUM_WORKERS
@@ -169,7 +170,7 @@ class RunRegistry:
             "heads": model.heads if model.kind == "transformer" else int(model.use_attention),
             "parameters": _count_parameters(folder),
             "beam_size": settings.search.beam_size,
-            "phrasebook": _phrasebook_language(origin),
+            "phrasebook": phrasebook_language(origin.get("dataset")),
             "ready": folder.model.exists(),
         }
 
@@ -193,11 +194,3 @@ def _count_parameters(folder: RunFolder) -> int:
         return 0
     vocab_sizes = Tokenizers.load(folder.tokenizer).vocab_sizes
     return count_parameters(folder.read_settings()[0].model, vocab_sizes)
-
-
-def _phrasebook_language(origin: dict[str, Any]) -> str | None:
-    """Return the target language of a run's phrasebook; None if it was trained on other data."""
-    dataset = origin.get("dataset")
-    if not isinstance(dataset, dict) or dataset.get("name") != "phrasebook":
-        return None
-    return str(dataset["language"]) if dataset.get("language") in ("fr", "zh") else None

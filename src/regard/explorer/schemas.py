@@ -181,6 +181,9 @@ class TranslateResponse(BaseModel):
     """Translations, best first."""
 
     translations: list[TranslationResponse]
+    unseen_words: list[str] = Field(
+        description="words of the text that are known to be missing from the training data"
+    )
 
 
 class TraceInfo(BaseModel):

@@ -14,7 +14,7 @@
   the format of the training log, a checksum on every line.
 - `tracing` records the attention of a translation in one teacher-forced pass; `evaluation`
   measures a model on a test set. `tasks` has the parts of both, and of translation, that threads
-  and processes share.
+  and processes share. `training_words` tells which words of a text a model was not trained with.
 """
 
 from regard.runs import log, parameters
@@ -31,6 +31,7 @@ from regard.runs.loading import Fingerprint, fingerprint_run, load
 from regard.runs.run import Run
 from regard.runs.tasks import RunTasks, empty_trace, read_translations, translation_items
 from regard.runs.tracing import assign_words, trace_translation
+from regard.runs.training_words import find_unseen_words, load_training_words
 
 __all__ = [
     "DEMO_MODEL",
@@ -50,8 +51,10 @@ __all__ = [
     "export_run",
     "files_by_step",
     "find_run",
+    "find_unseen_words",
     "fingerprint_run",
     "load",
+    "load_training_words",
     "log",
     "parameters",
     "read_translations",

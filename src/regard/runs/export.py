@@ -10,7 +10,7 @@ from regard._support import files
 from regard._support.text import escape_markdown
 from regard.analysis import best_alignment_head
 from regard.data import BOS, EOS, PAD, EncodedPairs, to_library_tokenizer
-from regard.data.phrasebook import AlignedPair, load_phrasebook
+from regard.data.phrasebook import AlignedPair, load_phrasebook, phrasebook_language
 from regard.decoding.engines import save_ctranslate2, save_onnx, unsupported_part
 from regard.errors import RegardError, unknown_name
 from regard.models import Transformer
@@ -263,10 +263,8 @@ def _held_out_pairs(run: Run, num_pairs: int) -> list[tuple[str, str | list[int]
 
 def _phrasebook_pairs(run: Run) -> Sequence[AlignedPair]:
     """Return the validation pairs of the phrasebook if the run was trained on it."""
-    match run.folder.read_settings()[1].get("dataset"):
-        case {"name": "phrasebook", "language": "fr" | "zh" as language}:
-            return load_phrasebook(language).valid
-    return ()
+    language = phrasebook_language(run.folder.read_settings()[1].get("dataset"))
+    return load_phrasebook(language).valid if language else ()
 
 
 def _examples(run: Run) -> tuple[str, ...]:

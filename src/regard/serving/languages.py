@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from regard.data.phrasebook import phrasebook_language
 from regard.errors import RegardError
 from regard.runs import RunFolder, find_run
 
@@ -132,9 +133,8 @@ def infer_languages(folder: RunFolder) -> LanguagePair | None:
         RegardError: if the folder is not a run.
     """
     _, origin = folder.read_settings()
-    dataset = origin.get("dataset")
-    if isinstance(dataset, dict) and dataset.get("name") == "phrasebook":
-        return LanguagePair("en", str(dataset.get("language")))
+    if phrasebook := phrasebook_language(origin.get("dataset")):
+        return LanguagePair("en", phrasebook)
     names = [Path(text).name.removesuffix(".gz") for text in origin["texts"]]
     suffixes = [name.rpartition(".")[2] for name in names[:2]]
     if len(set(suffixes)) == 2 and all(suffix in NAMES for suffix in suffixes):

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from grammar.lexicon.adjectives import Adjective
 from grammar.lexicon.frames import Frame
 from grammar.lexicon.nouns import Name, Noun
-from grammar.lexicon.phrases import Adverb
+from grammar.lexicon.phrases import Adverb, Formula
 from grammar.lexicon.verbs import Verb
 
 Tense: TypeAlias = Literal["simple", "progressive", "past", "future", "going", "modal"]
@@ -113,7 +113,22 @@ class Sequel(NamedTuple):
     frame: Frame
 
 
-Meaning: TypeAlias = Proposition | Compound | Report | Sequel
+class Greeting(NamedTuple):
+    """A formula, and whom it addresses: "Good morning, Marie!"."""
+
+    formula: Formula
+    addressee: Participant | None = None
+    exclaimed: bool = False
+
+
+Meaning: TypeAlias = Proposition | Compound | Report | Sequel | Greeting | Nominal
+
+
+def final_mark(meaning: Meaning) -> str:
+    """Return the mark that ends a sentence."""
+    if isinstance(meaning, Greeting):
+        return "?" if meaning.formula.is_question else "!" if meaning.exclaimed else "."
+    return "?" if isinstance(meaning, Proposition) and meaning.question else "."
 
 
 def is_plural(participant: Participant) -> bool:

@@ -12,7 +12,7 @@ from grammar.lexicon.nouns import NAMES, NOUN, PORTIONS
 from grammar.lexicon.phrases import OFTEN, TIMES
 from grammar.lexicon.verbs import VERB
 from grammar.meaning import Clause, Nominal, Place, Pronoun, Report, Sequel, State
-from grammar.words import join_words
+from grammar.words import WRITTEN, join_words
 from regard.data.phrasebook import SIZE
 
 TIME = {" ".join(word for word, _ in time.english): time for time in TIMES}
@@ -77,8 +77,8 @@ def sequel(first, verb):
     return Sequel(first, frame(verb, first.object, None))
 
 
-def say(meaning, language):
-    return join_words([word.text for word in REALISERS[language](meaning)], language)
+def say(meaning, language, style=WRITTEN):
+    return join_words([word.text for word in REALISERS[language](meaning, style)], language)
 
 
 @pytest.fixture(scope="session")

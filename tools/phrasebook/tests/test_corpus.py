@@ -8,9 +8,12 @@ import zlib
 import pytest
 
 from generate import EMBEDDED, data_files
-from grammar.corpus import generate_pairs
+from grammar.corpus import HELD_OUT, generate_pairs
+from grammar.lexicon.nouns import NAMES
 from grammar.words import join_words, split_words
 from regard.data.phrasebook import LANGUAGES, SIZE, load_phrasebook
+
+NAME_WORDS = {name.name for name in NAMES} | {"Monday"}
 
 
 @pytest.fixture(params=LANGUAGES)
@@ -110,6 +113,8 @@ def test_most_words_are_aligned_and_few_to_several(corpus):
 
 def test_final_punctuation_is_aligned(corpus):
     for pair in corpus[1]:
+        if pair.source[-1] not in ".?!":
+            continue
         assert pair.links[-1] == (len(pair.source_words) - 1, len(pair.target_words) - 1)
 
 
@@ -139,14 +144,33 @@ def test_vocabulary_is_small(corpus):
     assert len(target) < {"fr": 950, "zh": 400}[language]
 
 
-def test_sentences_start_with_a_capital_and_end_with_punctuation(corpus):
+def test_held_out_pairs_start_with_a_capital_and_end_with_punctuation(corpus):
     language, pairs = corpus
-    for pair in pairs:
+    for pair in pairs[:HELD_OUT]:
         assert pair.source[0].isupper() and pair.source[-1] in ".?"
         assert pair.target[-1] in {"fr": ".?", "zh": "。？"}[language]
         assert (pair.source[-1] == "?") == (pair.target[-1] in "?？")
         if language == "fr":
             assert pair.target[0].isupper()
+
+
+def test_both_sides_of_a_message_have_the_same_capital_and_final_mark(corpus):
+    language, pairs = corpus
+    marks = str.maketrans("。？！", ".?!")
+    for pair in pairs:
+        last = pair.target[-1].translate(marks)
+        assert pair.source[-1] == last or not {pair.source[-1], last} & {*".?!"}, pair
+        if language == "fr":
+            same_case = pair.source[0].isupper() == pair.target[0].isupper()
+            assert same_case or pair.source_words[0] in NAME_WORDS, pair
+
+
+def test_about_a_tenth_of_the_training_pairs_are_messages(corpus):
+    training = corpus[1][HELD_OUT:]
+    informal = [p for p in training if p.source[0].islower() or p.source[-1] not in ".?!"]
+    assert 0.06 < len(informal) / len(training) < 0.15
+    greetings = [pair for pair in training if pair.source.lower().startswith("hello")]
+    assert len(greetings) > 10
 
 
 WRONG_ENGLISH = re.compile(

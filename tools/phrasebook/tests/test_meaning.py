@@ -1,9 +1,11 @@
 import pytest
 
 from grammar.lexicon.nouns import NOUN
+from grammar.lexicon.phrases import FORMULAS
 from grammar.meaning import (
     Compound,
     Existence,
+    Greeting,
     Nominal,
     Pronoun,
     is_feminine,
@@ -12,6 +14,7 @@ from grammar.meaning import (
     pronoun_of,
     to_pronoun,
 )
+from grammar.words import Style
 
 # a meaning, and the sentence that a careful translator would write in each language
 SAID = [
@@ -330,7 +333,35 @@ SAID = [
         "Ils ont acheté une maison et l'ont vendue.",
         "他们买了一座房子，然后把它卖了。",
     ),
+    (
+        lambda m: Greeting(formula("good morning"), m.name("Marie")),
+        "Good morning, Marie.",
+        "Bonjour, Marie.",
+        "早上好，玛丽。",
+    ),
+    (
+        lambda m: Greeting(formula("thank you"), exclaimed=True),
+        "Thank you!",
+        "Merci\u202f!",
+        "谢谢！",
+    ),
+    (
+        lambda m: Greeting(formula("how are you"), m.thing("friend", "my", adjectives="old")),
+        "How are you, my old friend?",
+        "Comment vas-tu, mon vieil ami\u202f?",
+        "你好吗，我的老朋友？",
+    ),
+    (
+        lambda m: m.thing("cat", "the", adjectives="old black"),
+        "The old black cat.",
+        "Le vieux chat noir.",
+        "黑色的老猫。",
+    ),
 ]
+
+
+def formula(words):
+    return next(one for one in FORMULAS if [word for word, _ in one.english] == words.split())
 
 
 @pytest.mark.parametrize(("build", "english", "french", "chinese"), SAID)
@@ -339,6 +370,14 @@ def test_meaning_is_rendered_in_three_languages(m, build, english, french, chine
     assert m.say(meaning, "en") == english
     assert m.say(meaning, "fr") == french
     assert m.say(meaning, "zh") == chinese
+
+
+def test_message_is_rendered_without_capital_and_final_mark(m):
+    meaning = m.act("sleep", m.thing("cat"))
+    assert m.say(meaning, "en", Style(capital=False)) == "the cat sleeps."
+    assert m.say(meaning, "fr", Style(final_mark=False)) == "Le chat dort"
+    assert m.say(meaning, "zh", Style(capital=False, final_mark=False)) == "猫睡觉"
+    assert m.say(m.act("sleep", m.who("I")), "en", Style(capital=False)) == "i sleep."
 
 
 def test_a_pronoun_keeps_the_gender_of_what_it_stands_for(m):

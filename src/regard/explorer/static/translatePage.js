@@ -55,6 +55,7 @@ export function createTranslatePage(context, params) {
   });
   const examples = createElement("div", { className: "examples", hidden: !run.phrasebook }, createElement("p", {}, texts.examples),
     ...EXAMPLES.map((example) => createElement("button", { type: "button", className: "example", onclick: () => fillIn(example) }, example)));
+  const unseenWords = createElement("p", { className: "unseen-words" });
   const forcedTarget = createElement("div", { className: "forced-target" });
 
   /** @param {string} example */
@@ -98,6 +99,7 @@ export function createTranslatePage(context, params) {
     abortAll();
     if (!sentence.trim()) {
       translations = [];
+      unseenWords.textContent = "";
       cards.replaceChildren();
       view.close();
       status.show(texts.noSentence);
@@ -109,6 +111,7 @@ export function createTranslatePage(context, params) {
     const data = await requestLatest("translation", "/api/translate", { run: run.name, text: sentence, n_best });
     if (!data) return;
     translations = data.translations;
+    unseenWords.textContent = data.unseen_words.length ? texts.unseenWords(data.unseen_words) : "";
     if (selected !== CUSTOM && selected >= translations.length) selected = 0;
     showCards();
     await showTrace();
@@ -153,7 +156,7 @@ export function createTranslatePage(context, params) {
   const legend = createElement("p", { className: "legend" },
     createElement("span", { className: "word uncertain" }, texts.uncertainWords), texts.uncertainHelp);
   const targetPanel = createElement("div", { className: "panel custom-target" }, createField(texts.customTarget, targetInput), forcedTarget);
-  const results = createElement("div", { className: "results" }, cards, legend, targetPanel, status.element);
+  const results = createElement("div", { className: "results" }, unseenWords, cards, legend, targetPanel, status.element);
   translateSoon.runNow();
   return {
     element: createElement("div", {}, createElement("div", { className: "translate-columns" }, inputPanel, results), view.element),

@@ -8,24 +8,27 @@ from grammar.meaning import (
     Clause,
     Compound,
     Existence,
+    Greeting,
     Meaning,
+    Nominal,
     Place,
     Proposition,
     Report,
     Sequel,
     State,
+    final_mark,
     to_pronoun,
 )
-from grammar.words import Word
+from grammar.words import WRITTEN, Style, Word, punctuate
 
+FINAL_MARKS = {".": "。", "?": "？", "!": "！"}
 REPORTS = {"think": "觉得", "know": "知道", "say": "说", "hope": "希望"}
 DEGREES = {"": ("很", ""), "very": ("非常", ""), "too": ("太", "了")}
 
 
-def sentence(meaning: Meaning) -> list[Word]:
+def sentence(meaning: Meaning, style: Style = WRITTEN) -> list[Word]:
     """Render a meaning as a Chinese sentence."""
-    is_question = isinstance(meaning, Proposition) and meaning.question
-    return [*_words(meaning), Word("？" if is_question else "。", ("stop",))]
+    return punctuate(_words(meaning), FINAL_MARKS[final_mark(meaning)], style)
 
 
 def _words(meaning: Meaning) -> list[Word]:
@@ -35,6 +38,10 @@ def _words(meaning: Meaning) -> list[Word]:
         return _report(meaning)
     if isinstance(meaning, Sequel):
         return _sequel(meaning)
+    if isinstance(meaning, Greeting):
+        return _greeting(meaning)
+    if isinstance(meaning, Nominal):
+        return nominal(meaning, "", clause)
     return proposition(meaning)
 
 
@@ -134,3 +141,10 @@ def _sequel(meaning: Sequel) -> list[Word]:
         Word(meaning.frame.chinese, ("2.verb",)),
         Word("了", ("2.tense",)),
     ]
+
+
+def _greeting(meaning: Greeting) -> list[Word]:
+    words = adverb(meaning.formula.chinese, "formula.")
+    if meaning.addressee is None:
+        return words
+    return [*words, Word("，", ("comma",)), *participant(meaning.addressee, "addressee.", clause)]

@@ -8,23 +8,27 @@ from grammar.meaning import (
     Clause,
     Compound,
     Existence,
+    Greeting,
     Meaning,
+    Nominal,
     Place,
     Proposition,
     Report,
     Sequel,
     State,
+    final_mark,
     person,
     to_pronoun,
 )
-from grammar.words import Word, capitalize
+from grammar.words import WRITTEN, Style, Word, punctuate
 
 
-def sentence(meaning: Meaning) -> list[Word]:
+def sentence(meaning: Meaning, style: Style = WRITTEN) -> list[Word]:
     """Render a meaning as an English sentence."""
-    is_question = isinstance(meaning, Proposition) and meaning.question
-    stop = Word("?" if is_question else ".", ("stop",))
-    return capitalize([*_words(meaning), stop])
+    words = _words(meaning)
+    if not style.capital:
+        words = [word._replace(text="i") if word.text == "I" else word for word in words]
+    return punctuate(words, final_mark(meaning), style)
 
 
 def _words(meaning: Meaning) -> list[Word]:
@@ -34,6 +38,10 @@ def _words(meaning: Meaning) -> list[Word]:
         return _report(meaning)
     if isinstance(meaning, Sequel):
         return _sequel(meaning)
+    if isinstance(meaning, Greeting):
+        return _greeting(meaning)
+    if isinstance(meaning, Nominal):
+        return nominal(meaning, "", clause)
     return proposition(meaning)
 
 
@@ -120,3 +128,10 @@ def _sequel(meaning: Sequel) -> list[Word]:
     verb = Word(meaning.frame.verb.past, ("2.verb", "2.tense"))
     pronoun = participant(to_pronoun(meaning.clause.object), "2.object.", clause, subject=False)
     return [*clause(meaning.clause), Word("and", ("joint",)), verb, *pronoun]
+
+
+def _greeting(meaning: Greeting) -> list[Word]:
+    words = adverb(meaning.formula.english, "formula.")
+    if meaning.addressee is None:
+        return words
+    return [*words, Word(",", ("comma",)), *participant(meaning.addressee, "addressee.", clause)]

@@ -10,7 +10,9 @@ from grammar.meaning import (
     Clause,
     Compound,
     Existence,
+    Greeting,
     Meaning,
+    Nominal,
     Participant,
     Place,
     Pronoun,
@@ -18,12 +20,13 @@ from grammar.meaning import (
     Report,
     Sequel,
     State,
+    final_mark,
     is_feminine,
     is_plural,
     person,
     to_pronoun,
 )
-from grammar.words import Word, capitalize
+from grammar.words import WRITTEN, Style, Word, punctuate
 
 JOINTS = {
     "because": ("parce", "que"),
@@ -35,11 +38,9 @@ JOINTS = {
 DEGREES = {"very": "très", "too": "trop"}
 
 
-def sentence(meaning: Meaning) -> list[Word]:
+def sentence(meaning: Meaning, style: Style = WRITTEN) -> list[Word]:
     """Render a meaning as a French sentence."""
-    is_question = isinstance(meaning, Proposition) and meaning.question
-    stop = Word("?" if is_question else ".", ("stop",))
-    return capitalize(elide_and_contract([*_words(meaning), stop]))
+    return punctuate(elide_and_contract(_words(meaning)), final_mark(meaning), style)
 
 
 def _words(meaning: Meaning) -> list[Word]:
@@ -49,6 +50,10 @@ def _words(meaning: Meaning) -> list[Word]:
         return _report(meaning)
     if isinstance(meaning, Sequel):
         return _sequel(meaning)
+    if isinstance(meaning, Greeting):
+        return _greeting(meaning)
+    if isinstance(meaning, Nominal):
+        return nominal(meaning, "", clause)
     return proposition(meaning)
 
 
@@ -149,3 +154,10 @@ def _sequel(meaning: Sequel) -> list[Word]:
         meaning.frame, meaning.clause.subject, to_pronoun(meaning.clause.object), tense="past"
     )
     return [*clause(meaning.clause), Word("et", ("joint",)), *predicate(more, "2.")]
+
+
+def _greeting(meaning: Greeting) -> list[Word]:
+    words = adverb(meaning.formula.french, "formula.")
+    if meaning.addressee is None:
+        return words
+    return [*words, Word(",", ("comma",)), *subject(meaning.addressee, "addressee.")]

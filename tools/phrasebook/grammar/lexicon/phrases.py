@@ -1,4 +1,4 @@
-"""Fixed phrases: prepositions, times and frequencies."""
+"""Fixed phrases: prepositions, times, frequencies and greetings."""
 
 from typing import NamedTuple
 
@@ -23,6 +23,15 @@ class Adverb(NamedTuple):
     french: Parts
     chinese: Parts
     tenses: frozenset[str]
+
+
+class Formula(NamedTuple):
+    """A greeting, or what else is said in fixed words, as pairs as in `Adverb`."""
+
+    english: Parts
+    french: Parts
+    chinese: Parts
+    is_question: bool
 
 
 PREPOSITIONS = {
@@ -103,6 +112,26 @@ also | aussi | 也 | simple progressive
 never | jamais | 从来/1 不/1 | simple
 """
 
+_FORMULAS = """
+hello | bonjour | 你好
+hi | salut | 嗨
+good/1 morning/2 | bonjour/12 | 早上/2 好/1
+good/1 evening/2 | bonsoir/12 | 晚上/2 好/1
+good/1 night/2 | bonne/1 nuit/2 | 晚安/12
+goodbye | au revoir | 再见
+see/1 you/1 tomorrow/2 | à/1 demain/2 | 明天/2 见/1
+welcome | bienvenue | 欢迎
+thank you | merci | 谢谢
+thank/1 you/1 very/2 much/2 | merci/1 beaucoup/2 | 非常/2 感谢/1
+sorry | pardon | 对不起
+yes | oui | 是
+no | non | 不
+good/1 luck/2 | bonne/1 chance/2 | 祝你/1 好运/2
+happy/1 birthday/2 | joyeux/1 anniversaire/2 | 生日/2 快乐/1
+I/1 love/2 you/3 | je/1 t'/3 aime/2 | 我/1 爱/2 你/3
+how/1 are/2 you/3 | comment/1 vas/2 -tu/3 | 你/3 好/12 吗/12 | ?
+"""
+
 
 def _parts(cell: str) -> Parts:
     """Split "last/1 week/2" into words and alignment numbers; without numbers all are aligned."""
@@ -115,6 +144,11 @@ def _adverb(row: str) -> Adverb:
     return Adverb(_parts(english), _parts(french), _parts(chinese), frozenset(tenses.split()))
 
 
+def _formula(row: str) -> Formula:
+    english, french, chinese, *question = row.split("|")
+    return Formula(_parts(english), _parts(french), _parts(chinese), bool(question))
+
+
 def _places() -> dict[str, list[Choice]]:
     places: dict[str, list[Choice]] = {}
     for row in filter(None, _PLACES.splitlines()):
@@ -125,4 +159,5 @@ def _places() -> dict[str, list[Choice]]:
 
 PLACES = _places()
 TIMES = tuple(_adverb(row) for row in _TIMES.splitlines() if row)
+FORMULAS = tuple(_formula(row) for row in _FORMULAS.splitlines() if row)
 OFTEN = {row.split()[0]: _adverb(row) for row in _OFTEN.splitlines() if row}

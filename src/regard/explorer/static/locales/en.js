@@ -49,6 +49,7 @@ export const EN = {
   translating: "Translating …",
   tracing: "Computing attention …",
   noSentence: "Type a sentence to see its translations.",
+  unseenWords: (/** @type {string[]} */ words) => `Not among the words that the model was trained with: ${words.join(", ")}`,
   noTranslation: "The model returned no translation.",
   emptyTranslation: "This translation is empty, so there is no attention to show.",
   emptyText: "(empty)",

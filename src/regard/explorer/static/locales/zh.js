@@ -25,6 +25,7 @@ export const ZH = {
   translating: "正在翻译……",
   tracing: "正在计算注意力……",
   noSentence: "输入一个句子，译文会显示在这里。",
+  unseenWords: (words) => `模型的训练数据中没有这些词：${words.join("、")}`,
   noTranslation: "模型没有给出译文。",
   emptyTranslation: "这个译文是空的，没有注意力可以显示。",
   emptyText: "（空）",
