@@ -46,7 +46,7 @@ MAY_START = {
     *_OVER_SUM,
 }
 
-Handler = Callable[[FunctionCall], bool]  # returns whether it applied to a call
+Handler = Callable[["NormaliserTracker", FunctionCall], bool]  # whether it applied to a call
 
 
 class Exponential(NamedTuple):
@@ -73,7 +73,6 @@ class NormaliserTracker:
         self._log_weights = TensorMap[tuple[str, Any]]()  # logarithms: normaliser and its axis
         self._log_sums = TensorMap[Any]()
         self._ids = count()
-        self._handlers = self._make_handlers()
 
     def __bool__(self) -> bool:
         """Return whether exponentials are followed that may be normalised later."""
@@ -94,8 +93,8 @@ class NormaliserTracker:
         """Start a track at another normaliser than softmax, and follow sums of weights."""
         if not call.inputs or not isinstance(call.out, Tensor):
             return
-        handlers = self._handlers.get(call.name, ())
-        if not any(handler(call) for handler in handlers):
+        handlers = _HANDLERS.get(call.name, ())
+        if not any(handler(self, call) for handler in handlers):
             self._follow_sums(call)
 
     def exponential(self, tensor: Tensor) -> Exponential | None:
@@ -118,24 +117,6 @@ class NormaliserTracker:
         """Return whether a function may start weights, or continue what they are made of."""
         is_followed = bool(self._exponentials) and (name in _SAME_ELEMENTS or name in _MASKS)
         return name in MAY_START or is_followed or bool(self._store.sums)
-
-    def _make_handlers(self) -> dict[str, tuple[Handler, ...]]:
-        """Return what to try for each function, until one applies."""
-        handlers: dict[str, tuple[Handler, ...]] = {
-            **dict.fromkeys(_SAME_ELEMENTS, (self._keep_exponentials,)),
-            **dict.fromkeys(_MASKS, (self._keep_masked,)),
-            **dict.fromkeys(SUMS, (self._sum_exponentials,)),
-            **dict.fromkeys(NORMALISERS, (self._start_at_product,)),
-            **dict.fromkeys(_OVER_SUM, (self._note_powers,)),
-        }
-        return handlers | {
-            "log_softmax": (self._note_log_softmax,),
-            "logsumexp": (self._note_log_sum,),
-            "sub": (self._subtract_log_sum,),
-            "exp": (self._start_at_log_weights, self._note_exponentials, self._start_at_product),
-            "div": (self._divide_by_sum,),
-            "normalize": (self._normalise,),
-        }
 
     def _keep_exponentials(self, call: FunctionCall) -> bool:
         known = self._exponentials.get(call.inputs[0])
@@ -285,3 +266,27 @@ def summed_origins(call: FunctionCall, axes: AxisTracker) -> frozenset[Origin]:
     if summed is None:
         return frozenset()
     return origins_of([axes.axes(summed.source)[summed.dim]])
+
+
+_HANDLERS: dict[str, tuple[Handler, ...]] = {
+    **dict.fromkeys(_SAME_ELEMENTS, (NormaliserTracker._keep_exponentials,)),
+    **dict.fromkeys(_MASKS, (NormaliserTracker._keep_masked,)),
+    **dict.fromkeys(SUMS, (NormaliserTracker._sum_exponentials,)),
+    **dict.fromkeys(NORMALISERS, (NormaliserTracker._start_at_product,)),
+    **dict.fromkeys(_OVER_SUM, (NormaliserTracker._note_powers,)),
+    "log_softmax": (NormaliserTracker._note_log_softmax,),
+    "logsumexp": (NormaliserTracker._note_log_sum,),
+    "sub": (NormaliserTracker._subtract_log_sum,),
+    "exp": (
+        NormaliserTracker._start_at_log_weights,
+        NormaliserTracker._note_exponentials,
+        NormaliserTracker._start_at_product,
+    ),
+    "div": (NormaliserTracker._divide_by_sum,),
+    "normalize": (NormaliserTracker._normalise,),
+}
+"""What to try for each function, until one applies.
+
+Functions rather than bound methods, with which a tracker would refer to itself, and be kept with
+all that it knows of until the next garbage collection.
+"""

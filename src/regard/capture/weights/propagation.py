@@ -124,13 +124,21 @@ class WeightPropagation:
         if all(x is None or x.before_dropout is None for x in tracked):
             return None
 
-        def replaced(value: Any) -> Any:
-            if isinstance(value, Tensor):
-                known = self._store.tracked.get(value)
-                return value.detach() if known is None else known.values(value).clone()
-            return type(value)(map(replaced, value)) if type(value) in (list, tuple) else value
+        args = map(self._before_dropout, call.args)
+        return tensors_in((call.function(*args, **call.kwargs),))
 
-        return tensors_in((call.function(*map(replaced, call.args), **call.kwargs),))
+    def _before_dropout(self, value: Any) -> Any:
+        """Return an argument with copies of weights as they were before dropout.
+
+        A method, since a nested function that calls itself would keep the tensors until the next
+        garbage collection.
+        """
+        if isinstance(value, Tensor):
+            known = self._store.tracked.get(value)
+            return value.detach() if known is None else known.values(value).clone()
+        if type(value) in (list, tuple):
+            return type(value)(map(self._before_dropout, value))
+        return value
 
     def _named(self, tracked: TrackedWeights, call: FunctionCall, position: int) -> TrackedWeights:
         """Add what a function did to the weights: a mask, a normaliser, or its name."""
