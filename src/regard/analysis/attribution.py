@@ -239,7 +239,7 @@ def _gradients(result: _Pass, score: Tensor, batch_index: int) -> list[Array]:
 
 def _item_gradient(record: CapturedAttention, gradient: Tensor, batch_index: int) -> Tensor:
     """Return the gradient (head, query, key) of one item, windows at their positions."""
-    if record.num_windows == 1:
+    if not record.axes.needs_positions:
         return gradient[batch_index]
     windows: Tensor = gradient.unflatten(0, (-1, record.num_windows))
     return windows_to_positions(record, windows[batch_index], batch_index)

@@ -44,6 +44,8 @@ def _notes(record: CapturedAttention) -> str:
     notes += [f"uncertain axis: {', '.join(record.uncertain)}"] if record.uncertain else []
     if record.is_partial:
         notes.append(f"some keys of the softmax missing: rows sum to {_format_sums(record)}")
+    if record.num_windows == 1 and record.axes.needs_positions:
+        notes.append("rows differ by head; a trace puts them at their positions")
     is_placed = record.num_windows == 1 or record.axes.positions is not None
     notes += [] if is_placed else ["positions of windows unknown"]
     notes += ["no vectors"] if record.keep_vectors and record.vectors is None else []

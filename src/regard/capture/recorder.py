@@ -188,6 +188,6 @@ def _site(attention: RecognisedAttention) -> _Site:
 
 def _kind(attention: RecognisedAttention) -> Kind:
     call, same_rows = attention.call, attention.same_rows
-    if attention.axes.num_windows > 1:
+    if attention.axes.needs_positions:
         return classify_windows(call, attention.axes, same_rows)
     return classify(call, same_rows, attention.from_cache, attention.axes.leading_keys)

@@ -1,4 +1,6 @@
-"""Attention within windows, put back to the positions of the text or image."""
+"""Attention within windows, or over other rows in each head, put back to positions."""
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -15,11 +17,11 @@ class UnknownPositionsError(RegardError):
 def find_unplaced(record: CapturedAttention, batch_index: int) -> UnknownPositionsError | None:
     """Return why the windows of a record cannot be put back to positions; None if they can."""
     weights = record.weights
-    if record.num_windows == 1 or weights is None:
+    if not record.axes.needs_positions or weights is None:
         return None
     item = min(batch_index, len(weights) - 1)
     try:
-        _of_item(record, item, weights[item].shape)
+        _of_item(record, item, (record.num_windows, *weights.shape[-3:]))
     except UnknownPositionsError as error:
         return error
     return None
@@ -32,14 +34,15 @@ def without_windows(record: CapturedAttention, batch_index: int) -> CapturedAtte
         UnknownPositionsError: if these are not known.
         RegardError: if the weights were summarized.
     """
-    if record.num_windows == 1:
+    if not record.axes.needs_positions:
         return record
-    weights = record.weights
-    if weights is None:
+    flat = record.flat_weights
+    if flat is None:
         raise RegardError(
             f"the weights of {record.name} are summarized window by window, which cannot be put "
             "back to positions; watch with keep='all'"
         )
+    weights: Tensor = flat.unflatten(0, (-1, record.num_windows))
     batch_size = len(weights)
     item = min(batch_index, batch_size - 1)
     whole = windows_to_positions(record, weights[item], item)
@@ -86,7 +89,7 @@ def _positions(record: CapturedAttention) -> WindowPositions:
 
 
 def _of_item(
-    record: CapturedAttention, batch_index: int, shape: torch.Size
+    record: CapturedAttention, batch_index: int, shape: Sequence[int]
 ) -> tuple[Tensor, Tensor, int, int]:
     """Return positions (window, head, row) of queries and keys, and how many there are."""
     known = _positions(record)

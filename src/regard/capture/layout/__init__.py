@@ -2,7 +2,8 @@
 
 `roles.py` assigns a role to each part of an axis by its label, and arranges tensors by role.
 `call_axes.py` has what a record needs to know beyond that: windows and their positions.
-`fused.py` does both for calls of a fused kernel.
+`fused.py` does both for calls of a fused kernel. `row_order.py` finds how rows that were reordered
+without windows are brought back to their order.
 """
 
 from regard.capture.layout.call_axes import PLAIN_AXES, CallAxes, Part, WindowPositions, call_axes
@@ -17,6 +18,7 @@ from regard.capture.layout.roles import (
     values_layout,
     weights_layout,
 )
+from regard.capture.layout.row_order import RowOrder, row_order
 
 __all__ = [
     "PLAIN_AXES",
@@ -27,10 +29,12 @@ __all__ = [
     "Part",
     "Piece",
     "Role",
+    "RowOrder",
     "RowRange",
     "WindowPositions",
     "arrange_values",
     "call_axes",
+    "row_order",
     "values_layout",
     "weights_layout",
 ]

@@ -36,6 +36,12 @@ class WindowPositions:
     key_rows: object = None
 
     @property
+    def differ_by_head(self) -> bool:
+        """Whether the heads have other rows, or in another order."""
+        sides = [x for x in (self.queries, self.keys) if x.ndim == 4]
+        return any(not torch.equal(x, x[:, :, :1].expand_as(x)) for x in sides)
+
+    @property
     def are_in_order(self) -> bool:
         """Whether there is a single window, of all positions in their order."""
         numbers = (torch.arange(x, device="cpu") for x in (self.num_queries, self.num_keys))
@@ -72,6 +78,12 @@ class CallAxes:
     region: frozenset[tuple[int, int, int, int]] = frozenset()
     roots: frozenset[int] = frozenset()
     part: Part | None = None
+
+    @property
+    def needs_positions(self) -> bool:
+        """Whether rows are not those of a text: they are in windows, or others in each head."""
+        known = self.positions
+        return self.num_windows > 1 or (known is not None and known.differ_by_head)
 
     @property
     def span(self) -> RowRange | None:

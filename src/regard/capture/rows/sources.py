@@ -32,12 +32,14 @@ class Source(Protocol):
         anchors: the tensors that its elements may come from.
         depth: number of functions since the anchors.
         is_compared: whether it compares the rows of two tensors, as scores do.
+        is_reordered: whether rows may have been brought to another order.
     """
 
     shape: Shape
     anchors: Anchors
     depth: int
     is_compared: bool
+    is_reordered: bool
 
     def indices(self, of: "Indices") -> Tensor | None:
         """Return for each element one more than its index in the anchor; 0 if it has none.
@@ -87,11 +89,14 @@ class Anchor:
         order: sorts anchors: those of the model's input before parameters, then as they were met.
     """
 
-    __slots__ = ("anchors", "depth", "device", "is_compared", "is_parameter", "order", "shape")
+    __slots__ = (
+        *("anchors", "depth", "device", "is_compared", "is_parameter", "is_reordered", "order"),
+        "shape",
+    )
 
     def __init__(self, shape: Shape, device: torch.device, *, is_parameter: bool = False) -> None:
         self.shape, self.device, self.is_parameter = shape, device, is_parameter
-        self.depth, self.is_compared = 0, False
+        self.depth, self.is_compared, self.is_reordered = 0, False, False
         self.order = is_parameter, next(_numbers)
         self.anchors: Anchors = frozenset()  # itself, see `anchors_of`
 
@@ -104,10 +109,11 @@ class Anchor:
 class Empty:
     """A tensor of numbers that come from no other, as zeros do."""
 
-    __slots__ = ("anchors", "depth", "is_compared", "shape")
+    __slots__ = ("anchors", "depth", "is_compared", "is_reordered", "shape")
 
     def __init__(self, shape: Shape) -> None:
-        self.shape, self.depth, self.is_compared = shape, 0, False
+        self.shape, self.depth = shape, 0
+        self.is_compared = self.is_reordered = False
         self.anchors: Anchors = frozenset()
 
     def indices(self, of: Indices) -> Tensor | None:
@@ -118,15 +124,17 @@ class Empty:
 class _Derived(ABC):
     """Base of sources that are made of others."""
 
-    __slots__ = ("anchors", "depth", "is_compared", "shape")
+    __slots__ = ("anchors", "depth", "is_compared", "is_reordered", "shape")
 
     def __init__(self, sources: Sequence[Source], shape: Shape) -> None:
         self.shape, self.anchors = shape, anchors_of(sources)
         if len(sources) == 1:  # most of them, by far
             self.depth, self.is_compared = sources[0].depth + 1, sources[0].is_compared
+            self.is_reordered = sources[0].is_reordered
         else:
             self.depth = 1 + max(x.depth for x in sources)
             self.is_compared = any(x.is_compared for x in sources)
+            self.is_reordered = any(x.is_reordered for x in sources)
 
     @abstractmethod
     def indices(self, of: Indices) -> Tensor | None:

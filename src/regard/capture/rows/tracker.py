@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 from torch.nn import functional
 
-from regard.capture.axes import AxisTracker
+from regard.capture.axes import Axis, AxisTracker
 from regard.capture.functions import (
     CASTS,
     COPIES,
@@ -45,6 +45,10 @@ _REARRANGES |= {
     *("slice_scatter", "select_scatter", "index_copy", "index_put", "setitem", "copy", "scatter"),
 }
 """Functions that only arrange elements, by their plain names."""
+
+_REORDERS = {"roll": 2, "flip": 1, "gather": 1, "index_select": 1, "take_along_dim": 2}
+_REORDERS |= {"getitem": 1, **dict.fromkeys(JOINS, 1)}
+"""Those that may bring rows to another order, and the position of their axis or index."""
 
 _WRITES = {"__setitem__", "index_put_", "index_copy_", "copy_", "scatter_"}
 """Those that write elements into their first argument."""
@@ -166,10 +170,30 @@ class RowTracker:
         elif function is functional.unfold:
             function = unfold_indices
         is_single = isinstance(call.out, Tensor) or writes
+        reorders = name in _REORDERS and self._reorders_rows(call, name, sources)
         for n, result in enumerate(results):
             item = None if is_single else n
             shape = tuple(result.shape)
-            self._set([result], Rearranged(function, args, kwargs, shape, item, writes, sources))
+            source = Rearranged(function, args, kwargs, shape, item, writes, sources)
+            source.is_reordered |= reorders
+            self._set([result], source)
+
+    def _reorders_rows(self, call: FunctionCall, name: str, sources: list[Source]) -> bool:
+        """Return whether a function may bring rows to another order, rather than features."""
+        if any(x.is_compared for x in sources):
+            return False
+        dims = call.argument("dim", _REORDERS[name], call.kwargs.get("dims", 0))
+        if name == "getitem":
+            index = dims if isinstance(dims, tuple) else (dims,)
+            return any(isinstance(x, Tensor | list) for x in index)
+        if name in JOINS and len(anchors_of(sources)) == sum(
+            len(anchors_of([x])) for x in sources
+        ):
+            return False  # they are no parts of the same rows
+        axes = self._axes.axes(call.inputs[0])
+        dims = call.args[1:] if name == "flip" and len(call.args) > 2 else dims
+        dims = (dims,) if isinstance(dims, int) else dims or ()
+        return not dims or any(not _are_features(axes[n]) for n in dims)
 
     def _with_sources(self, value: Any, first: Tensor, sources: list[Source]) -> Any:
         """Return arguments with sources in the place of tensors of numbers; collect the sources.
@@ -223,6 +247,10 @@ class RowTracker:
         if any(x.is_compared for x in sources):
             return None  # a context, or scores of scores
         return Compared(sources, (left, right), result, shape)
+
+
+def _are_features(axis: Axis) -> bool:
+    return bool(axis) and all(f.origin.is_feature for f in axis)
 
 
 def _memory(tensor: Tensor) -> int:

@@ -11,9 +11,11 @@ from regard.capture.functions import Letters
 from regard.capture.layout import (
     Layout,
     Part,
+    RowOrder,
     WindowPositions,
     arrange_values,
     call_axes,
+    row_order,
     values_layout,
     weights_layout,
 )
@@ -52,36 +54,42 @@ class ProductMatcher:
         width = tuple(f for x, a in axes.values.items() if x not in product.term for f in a)
         layout, of_values = self._layouts(product, tracked, axes, width)
         arranged, to_operand = layout.arrange(product.weights), product.to_operand
-        has_windows, positions = layout.size("window") > 1, None
-        if has_windows or tracked.is_skewed or is_part:
+        has_windows, positions, order = layout.size("window") > 1, None, None
+        is_rearranged = has_windows or tracked.is_skewed or is_part
+        if is_rearranged or (not extra_keys and self._is_reordered(product, tracked, layout)):
             positions = self._positions(product, arranged, layout, of_values)
+        if positions is not None and not is_rearranged:
+            order = row_order(positions)
+            positions = positions if order is None else order.sort_positions(positions)
         if tracked.is_skewed and (positions is None or not (has_windows or positions.are_in_order)):
             return None
         same_rows, leading_keys = _same_rows(tracked, layout, positions), 0
         if same_rows and not (extra_keys or has_windows or tracked.is_skewed):
             leading_keys, extra_keys = self._learned_keys(product, layout, of_values)
-        values = product.values.detach()
+        arrange = layout.arrange if order is None else lambda x: order.sort(layout.arrange(x))
+        values = _values(product, layout, of_values, order)
         is_transposed = is_over_queries(tracked, axes) and not tracked.is_skewed
         name = f"{tracked.normaliser} over queries" if is_transposed else tracked.normaliser
+        scores = tracked.scores if order is None else None  # vectors are in the model's order
         return MatchedAttention(
             call=MaterializedWeights(
-                arranged,
-                None if of_values is None else arrange_values(values, of_values, layout),
+                arranged if order is None else order.sort(arranged),
+                values,
                 has_mask=tracked.has_mask,
                 extra_keys=extra_keys,
-                vectors=None if tracked.scores is None else vectors_of(tracked.scores, layout),
+                vectors=None if scores is None else vectors_of(scores, layout),
             ),
             axes=call_axes(layout, positions, name, tracked.applied, leading_keys),
             same_rows=same_rows,
             from_cache=tracked.from_cache,
             operand=product.operand,
-            to_weights=layout.arrange
+            to_weights=arrange
             if to_operand is None
-            else lambda gradient: layout.arrange(to_operand(gradient)),
+            else lambda gradient: arrange(to_operand(gradient)),
             roots=tracked.roots,
             part=_selected_part(tracked, softmax_origins, axes.in_order, width),
             position=product.position,
-            multiplication=product.multiplication and product.multiplication.then(layout.arrange),
+            multiplication=product.multiplication and product.multiplication.then(arrange),
         )
 
     def _product_axes(self, product: WeightProduct) -> ProductAxes:
@@ -135,6 +143,18 @@ class ProductMatcher:
         weights, values = self._rows.source(product.labelled), self._rows.source(product.values)
         return positions_of_weights(arranged, weights, layout, values, of_values)
 
+    def _is_reordered(
+        self, product: WeightProduct, tracked: TrackedWeights, layout: Layout
+    ) -> bool:
+        """Return whether queries, keys or values may have been brought to another order.
+
+        The keys of a generation step are in order, though beams reorder the items of a cache.
+        """
+        if tracked.from_cache and layout.size("query") == 1:
+            return False
+        tensors = product.labelled, product.values
+        return any(self._rows.source(x).is_reordered for x in tensors)
+
     def _learned_keys(
         self, product: WeightProduct, layout: Layout, of_values: Layout | None
     ) -> tuple[int, int]:
@@ -143,6 +163,18 @@ class ProductMatcher:
             return 0, 0
         weights, values = self._rows.source(product.labelled), self._rows.source(product.values)
         return learned_keys(weights, layout, values, of_values, layout)
+
+
+def _values(
+    product: WeightProduct, layout: Layout, of_values: Layout | None, order: RowOrder | None
+) -> Tensor | None:
+    """Return values (batch · window, key head, key, width) if they fit the weights."""
+    if of_values is None:
+        return None
+    values = arrange_values(product.values.detach(), of_values, layout)
+    if values is None or order is None:
+        return values
+    return order.sort_keys(values, layout.size("head"))
 
 
 def _with_heads_of(
