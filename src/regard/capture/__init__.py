@@ -5,7 +5,7 @@ a call from the model to the printed table::
 
     a torch function of the model
       -> attention_mode.py     AttentionMode runs it unchanged, and has the call examined
-      -> recogniser.py         AttentionRecogniser: is it attention? Of its tensors, four trackers know:
+      -> recogniser.py         AttentionRecogniser: is it attention? By what four trackers know:
            axes/                 which axis is the batch, a head, a window, a query, a key
            rows/                 where each element was before it was moved, to place windows
            lineage.py            which rows a tensor was projected from, whether a cache grew

@@ -12,7 +12,7 @@ from capture.patterns.base import PATTERNS, Attention, Pattern, Sizes
 THEMES = (
     *("layouts", "products", "heads", "sdpa", "normalisers", "after_softmax", "windows", "cross"),
     *("pooling", "assembled", "graphs", "selected", "pairs", "not_attention", "mixtures"),
-    *("unresolved", "running", "parts", "late", "doubts", "learned_keys", "reordered"),
+    *("unresolved", "running", "parts", "late", "doubts", "learned_keys", "reordered", "additive"),
 )
 
 for _theme in THEMES:

@@ -47,7 +47,7 @@ _REARRANGES |= {
 """Functions that only arrange elements, by their plain names."""
 
 _REORDERS = {"roll": 2, "flip": 1, "gather": 1, "index_select": 1, "take_along_dim": 2}
-_REORDERS |= {"getitem": 1, **dict.fromkeys(JOINS, 1)}
+_REORDERS |= {"getitem": 1, **dict.fromkeys(JOINS - {"stack"}, 1)}
 """Those that may bring rows to another order, and the position of their axis or index."""
 
 _WRITES = {"__setitem__", "index_put_", "index_copy_", "copy_", "scatter_"}
@@ -186,9 +186,7 @@ class RowTracker:
         if name == "getitem":
             index = dims if isinstance(dims, tuple) else (dims,)
             return any(isinstance(x, Tensor | list) for x in index)
-        if name in JOINS and len(anchors_of(sources)) == sum(
-            len(anchors_of([x])) for x in sources
-        ):
+        if name in JOINS and len(anchors_of(sources)) == sum(len(anchors_of([x])) for x in sources):
             return False  # they are no parts of the same rows
         axes = self._axes.axes(call.inputs[0])
         dims = call.args[1:] if name == "flip" and len(call.args) > 2 else dims

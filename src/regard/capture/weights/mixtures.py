@@ -42,6 +42,11 @@ class ProductAxes:
         return [f for letter, axis in self.values.items() if letter in self.keys for f in axis]
 
     @property
+    def own_keys(self) -> list[Axis]:
+        """Key axes of the weights as they were labelled."""
+        return [self.own[letter] for letter in self.keys]
+
+    @property
     def num_keys(self) -> int:
         """Number of keys that the product sums over."""
         return prod(f.size for f in self.weight_keys)
@@ -58,6 +63,8 @@ def is_mixture(product: WeightProduct, tracked: TrackedWeights, axes: ProductAxe
         or (not tracked.is_product and _weighs_features(product, axes))
         # a kernel times a vector, as iterations of Sinkhorn's
         or (tracked.normaliser == "exp" and not _has_width(product))
+        # numbers of pairs of rows that are summed over both, as over the positions of an image
+        or (is_element_wise and not tracked.is_product and len(origins_of(axes.own_keys)) > 1)
         # heads summed with a weight each, as scores of an indexer
         or (is_element_wise and not _has_width(product) and _are_features(axes.value_keys))
     )
@@ -65,7 +72,7 @@ def is_mixture(product: WeightProduct, tracked: TrackedWeights, axes: ProductAxe
 
 def is_over_queries(tracked: TrackedWeights, axes: ProductAxes) -> bool:
     """Return whether weights were normalised over another axis than that of the keys."""
-    own_keys = origins_of(axes.own[letter] for letter in axes.keys)
+    own_keys = origins_of(axes.own_keys)
     return bool(tracked.normalised) and not tracked.normalised & own_keys
 
 

@@ -20,6 +20,7 @@ from regard.capture.functions import (
     scatter_sum,
 )
 from regard.capture.lineage import Lineage
+from regard.capture.weights.pairs import PairedRows
 from regard.capture.weights.score_products import ScoreTracker
 from regard.capture.weights.tracked import SCATTERED, Root, TrackedWeights, WeightStore, WeightSum
 
@@ -29,6 +30,7 @@ SOFTMAX = {"softmax", "special_softmax", "softmin", "gumbel_softmax", "_masked_s
 SOFTMAX |= {"_sparse_softmax"}
 NORMALISERS = {"exp", "sigmoid", "relu", "clamp", "clamp_min", "square", "softplus", "elu"}
 NORMALISERS |= {"hardsigmoid", "relu6", "threshold", "special_expit", "expm1", "erf"}
+NORMALISERS |= {"tanh"}
 SUMS = {"sum", "cumsum", "logsumexp", *SCATTER_SUMS}
 _OVER_SUM = {"pow", "abs"}  # normalisers only if their results are divided by a sum
 # functions that leave exponentials what they are
@@ -64,10 +66,11 @@ class NormaliserTracker:
         store: WeightStore,
         lineage: Lineage,
         axes: AxisTracker,
+        pairs: PairedRows,
         find_site: Callable[[], CallSite | None],
         scores: ScoreTracker | None,
     ) -> None:
-        self._store, self._lineage, self._axes = store, lineage, axes
+        self._store, self._lineage, self._axes, self._pairs = store, lineage, axes, pairs
         self._find_site, self._scores = find_site, scores
         self._exponentials = TensorMap[Exponential]()
         self._log_weights = TensorMap[tuple[str, Any]]()  # logarithms: normaliser and its axis
@@ -196,12 +199,13 @@ class NormaliserTracker:
         return bool(known)
 
     def _start_at_product(self, call: FunctionCall) -> bool:
-        """Start a track at a function of a product of queries and keys."""
+        """Start a track at a function of a product of queries and keys, or of pairs of rows."""
         scores, out = call.inputs[0], call.out
-        if not self._may_be_scores(scores):
+        last = self._axes.axes(out)[-1]
+        axis = last if self._may_be_scores(scores) else self._pairs.last_axis(scores)
+        if axis is None:
             return False
-        axis = self._axes.axes(out)[-1]
-        if not (axis and all(f.origin.is_feature for f in axis)):
+        if not (last and all(f.origin.is_feature for f in last)):
             self._add(call.name, scores, out, axis, is_softmax=False)
         elif call.name == "exp":  # heads or features are last: which axis is divided by?
             self._exponentials[out] = Exponential(call.name, next(self._ids))

@@ -36,6 +36,7 @@ from regard.capture.weights.normalisers import (
     SOFTMAX,
     NormaliserTracker,
 )
+from regard.capture.weights.pairs import COMBINES, PairedRows
 from regard.capture.weights.pending import PendingProducts
 from regard.capture.weights.pools import FeaturePools
 from regard.capture.weights.products import ProductReader, ProductReading
@@ -71,7 +72,10 @@ class WeightTracker:
     ) -> None:
         self._scores = scores  # followed if queries and keys are to be kept
         self._axes, self._rows, self._store = axes, rows, WeightStore()
-        self._normalisers = NormaliserTracker(self._store, lineage, axes, find_site, scores)
+        self._pairs = PairedRows(axes)
+        self._normalisers = NormaliserTracker(
+            self._store, lineage, axes, self._pairs, find_site, scores
+        )
         self._propagation = WeightPropagation(self._store, axes, rows)
         self._pending = PendingProducts(self._store, axes, rows)
         self._matcher, self._edge_matcher = ProductMatcher(axes, rows), EdgeMatcher(axes)
@@ -107,6 +111,8 @@ class WeightTracker:
     def update(self, call: FunctionCall) -> MatchedAttention | None:
         """Track a function's result; return the attention that it completes, if it does."""
         name = plain_name(call.name)
+        if name in COMBINES:
+            self._pairs.update(call)
         if name not in _STARTS and self._is_idle():
             return None
         call = call.renamed(name)
