@@ -8,7 +8,7 @@ import torch
 
 import regard
 from capture.patterns import PATTERNS
-from capture.test_patterns import collect_truth, has_probe, probe
+from capture.test_patterns import collect_truth, has_probe, probe, run
 
 
 def _is_probed(pattern):
@@ -19,6 +19,7 @@ def _is_probed(pattern):
 
 
 PROBED = {name: pattern for name, pattern in PATTERNS.items() if _is_probed(pattern)}
+USUAL_SIZES = {name: pattern for name, pattern in PROBED.items() if "-" not in name}
 EVERY_PROBED_PATTERN = pytest.mark.parametrize("pattern", PROBED.values(), ids=PROBED)
 
 
@@ -55,6 +56,36 @@ def test_one_edge_of_one_head_is_removed(pattern):
     expected = truth.clone()
     expected[:, -1, 1, 0] = 0
     torch.testing.assert_close(shown, expected, atol=2e-5, rtol=0, check_dtype=False)
+
+
+def gradients(pattern, *changes):
+    """Return the gradient of an output by each parameter and input, under edits."""
+    torch.manual_seed(4)
+    model = pattern.build()
+    inputs = [x.requires_grad_() if x.is_floating_point() else x for x in pattern.inputs()]
+    leaves = [x for x in (*model.parameters(), *inputs) if x.requires_grad]
+    with regard.edit(model) as edits:
+        for change in changes:
+            edits["*"].set_weights(change)
+        output = run(pattern, model, inputs)
+        score = (output * torch.linspace(-1, 1, output.numel()).view(output.shape)).sum()
+        return torch.autograd.grad(score, leaves, allow_unused=True)
+
+
+@pytest.mark.parametrize("pattern", USUAL_SIZES.values(), ids=USUAL_SIZES)
+def test_weights_that_are_set_to_themselves_keep_all_gradients(pattern):
+    try:
+        expected = gradients(pattern)
+    except RuntimeError:
+        pytest.skip("it has no gradients")
+    found = gradients(pattern, lambda weights: weights * 1.0)
+    size = max(float(x.abs().max()) for x in expected if x is not None)
+    for one, other in zip(found, expected, strict=True):
+        if one is not None or other is not None:
+            one, other = (torch.zeros(()) if x is None else x for x in (one, other))
+            torch.testing.assert_close(
+                *torch.broadcast_tensors(one, other), atol=1e-4 * size, rtol=0
+            )
 
 
 IN_PARTS = {name: x for name, x in PATTERNS.items() if x.theme == "parts" and "-" not in name}

@@ -107,11 +107,11 @@ class LateProducts:
             return None
         product, total = found
         axes = self._axes.axes(total), self._axes.axes(product.weights)
-        divisor = _aligned(total if call.name == "div" else total.reciprocal(), *axes)
-        if divisor is None:
-            return product, []
-        self._store.sums[divisor] = self._store.sums[total]
         with torch.set_grad_enabled(call.out.requires_grad):
+            divisor = _aligned(total if call.name == "div" else total.reciprocal(), *axes)
+            if divisor is None:
+                return product, []
+            self._store.sums[divisor] = self._store.sums[total]
             weights = product.weights / divisor
             division = FunctionCall(torch.div, "div", (product.weights, divisor), {}, weights)
             calls = [division, *product.with_weights(weights)]
