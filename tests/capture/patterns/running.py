@@ -553,6 +553,33 @@ class CacheStatic(Cached):
         return keys[:, :, : t + 1], values[:, :, : t + 1], cache
 
 
+@pattern("causal", steps=True, probe=None, variants=("batch=heads", "heads=queries"))
+class CacheOfLatents(Attention):
+    """DeepSeek's latent attention: queries are mapped to the cached latents, without keys."""
+
+    def __init__(self, sizes):
+        super().__init__(sizes)
+        del self.to_k, self.to_v
+        self.to_latents = nn.Linear(sizes.width, 8)
+        self.keys_of_latents = nn.Parameter(torch.randn(sizes.heads, sizes.head_width, 8))
+        self.values_of_latents = nn.Parameter(torch.randn(sizes.heads, sizes.head_width, 8))
+
+    def forward(self, x):
+        latents, rows = x[:, :0, :8], []
+        for t in range(x.shape[1]):
+            latents = torch.cat([latents, self.to_latents(x[:, t : t + 1])], dim=1)
+            rows.append(self.attend(x[:, t : t + 1], latents))
+        return self.to_out(torch.cat(rows, dim=1))
+
+    def attend(self, row, latents):
+        q = self.to_q(row).unflatten(-1, (self.heads, -1))
+        q = torch.einsum("bshd,hdc->bshc", q, self.keys_of_latents)
+        attn = (torch.einsum("bshc,btc->bsht", q, latents) * self.scale).softmax(-1)
+        self.note(attn, "b s h t -> b h s t")
+        context = torch.einsum("bsht,btc->bshc", attn, latents)
+        return torch.einsum("bshc,hdc->bshd", context, self.values_of_latents).flatten(2)
+
+
 @pattern("causal", steps=True, probe=None)
 class CacheInLists(Cached):
     """A tutorial's cache: lists of rows, concatenated at each step."""

@@ -130,7 +130,8 @@ def _mark_compared(equation: Equation, letters: dict[Any, Axis]) -> None:
     for number, (side, factors) in enumerate(zip(rows, sides, strict=True), start=1):
         for letter in side:
             heads = [has_heads and f.origin.is_feature for f in letters[letter]]
-            if all(f.origin.is_feature for f in factors):  # there must be rows to compare
+            has_row = not all(letters[x] for x in side)  # a single one, as in a generation step
+            if not has_row and all(f.origin.is_feature for f in factors):  # rows are compared
                 heads = [has_heads and f.origin.root in roots for f in letters[letter]]
                 heads = [False] * len(heads) if len(side) == 1 and all(heads) else heads
             compared[letter] = tuple(
