@@ -151,6 +151,65 @@ def test_integrated_gradients_agree_with_captum(padding):
     np.testing.assert_allclose(signed(trace), expected, atol=1e-4)
 
 
+class NormedEmbedding(nn.Embedding):
+    """Embeddings that are normalised where they are looked up, as in some language models."""
+
+    def forward(self, ids):
+        return nn.functional.rms_norm(super().forward(ids), (12,))
+
+
+class NormedModel(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(9)
+        self.embedding, self.attention = NormedEmbedding(40, 12), SmallAttention()
+        self.out = nn.Linear(12, 4)
+        self.eval()
+
+    def forward(self, ids):
+        return self.out(self.attention(self.embedding(ids))[:, 0])
+
+
+@pytest.mark.parametrize("baseline", [None, 7])
+def test_integrated_gradients_of_a_normalised_embedding_agree_with_captum(baseline):
+    from captum.attr import IntegratedGradients
+
+    model = NormedModel()
+    trace = analysis.attribute(
+        model, TOKENS, 3, method="integrated_gradients", steps=20, baseline=baseline
+    )
+    vectors = model.embedding(TOKENS).detach()
+    method = IntegratedGradients(lambda x: model.out(model.attention(x)[:, 0]))
+    start = 0 if baseline is None else model.embedding(torch.full_like(TOKENS, baseline)).detach()
+    expected = method.attribute(vectors, start, target=3, n_steps=20).sum(-1)
+    np.testing.assert_allclose(signed(trace), expected.detach(), atol=1e-4)
+    assert not model.embedding._forward_hooks
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_masks_are_not_scaled(is_named):
+    torch.manual_seed(8)
+    model = nn.Transformer(
+        12, nhead=4, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=16,
+        batch_first=True,
+    ).eval()  # fmt: skip
+    source, target, mask = torch.randn(1, 6, 12), torch.randn(1, 4, 12), torch.rand(4, 4)
+    inputs = (source, target, None, mask)
+    if is_named:
+        inputs = {"src": source, "tgt": target, "tgt_mask": mask}
+    trace = analysis.attribute(model, inputs, first_state, method="gradient_x_input")
+    leaves = source.clone().requires_grad_(), target.clone().requires_grad_()
+    gradients = torch.autograd.grad(first_state(model(*leaves, tgt_mask=mask)), leaves)
+    for n, (leaf, gradient) in enumerate(zip(leaves, gradients, strict=True)):
+        expected = (leaf * gradient).sum(-1).detach()
+        np.testing.assert_allclose(signed(trace, 2 * n), expected, atol=1e-5)
+
+
+def test_integrated_gradients_that_have_not_converged_are_reported():
+    with pytest.warns(UserWarning, match="not converged in 1 steps: they add up to .* use more"):
+        analysis.attribute(bert(), {"input_ids": TOKENS}, 3, method="integrated_gradients", steps=1)
+
+
 def test_integrated_gradients_from_a_baseline_token_add_up_to_the_change_of_the_output():
     model = bert()
     trace = analysis.attribute(
@@ -366,6 +425,7 @@ def test_text_in_place_of_inputs_is_a_type_error():
         analysis.attribute(nn.Linear(2, 2).eval(), "the cat")
 
 
+@pytest.mark.filterwarnings("ignore:integrated gradients have not converged")
 @pytest.mark.parametrize("method", analysis.METHODS)
 def test_position_first_inputs_are_attributed_as_batch_first_ones(method):
     """torch's own layers read (position, batch, width) by default."""
@@ -504,6 +564,7 @@ class ReadInPlace(nn.Module):
         return self.layer(x)
 
 
+@pytest.mark.filterwarnings("ignore:integrated gradients have not converged")
 @pytest.mark.parametrize("method", ["gradient_x_input", "integrated_gradients", "chefer"])
 def test_model_may_change_what_it_reads_in_place(method):
     model, ids = ReadInPlace("in place").eval(), torch.tensor([[1, 4, 2, 7]])

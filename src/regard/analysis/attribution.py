@@ -8,15 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from regard.analysis.embedded_inputs import Arguments, EmbeddedInputs, to_arguments
 from regard.analysis.flow import rollout, weight_by_value_norm
-from regard.analysis.input_attribution import (
-    Arguments,
-    EmbeddedInputs,
-    build_input_trace,
-    gradient_x_input,
-    integrate,
-    to_arguments,
-)
+from regard.analysis.input_attribution import build_input_trace, gradient_x_input, integrate
 from regard.analysis.output_scores import Target, select_scores
 from regard.analysis.relevance import Layer, propagate_relevance
 from regard.capture import (
@@ -96,7 +90,9 @@ def attribute(
         tokenizer: a tokenizer of transformers, to label the tokens of `inputs` instead.
         batch_index: which item of the batch.
         steps: number of points on the way from the baseline, for integrated gradients.
-        baseline: token id that integrated gradients start from; by default vectors of zeros.
+        baseline: token id that integrated gradients start from; by default vectors of zeros. A
+            warning says if their sum is not the change of the output, so that more steps are
+            needed.
 
     Returns:
         A trace, which can be drawn as any other; its weights are attributions and do not sum to 1.
@@ -119,7 +115,7 @@ def attribute(
         raise unknown_name("attribution method", method, METHODS)
     arguments = to_arguments(inputs)
     with torch.inference_mode(False), torch.enable_grad():
-        result = _run(model, EmbeddedInputs(arguments), target, batch_index)
+        result = _run(model, EmbeddedInputs(model, arguments), target, batch_index)
         capture = result.gradient_capture.capture
         if method in ("rollout", "chefer"):
             _check_all_placed(capture, batch_index)
@@ -144,7 +140,7 @@ def attribute(
         else:
 
             def run_at(share: float) -> tuple[Tensor, EmbeddedInputs]:
-                embedded = EmbeddedInputs(arguments, share, baseline)
+                embedded = EmbeddedInputs(model, arguments, share, baseline)
                 return _run(model, embedded, target, batch_index).scores, embedded
 
             values = integrate(run_at, steps, batch_index)
@@ -163,7 +159,7 @@ def _check_model(model: nn.Module) -> None:
 
 def _run(model: nn.Module, embedded: EmbeddedInputs, target: Target, batch_index: int) -> _Pass:
     args, kwargs = embedded.arguments
-    with embedded, watch_gradients(model) as capture:
+    with embedded.applied(), watch_gradients(model) as capture:
         output = model(*args, **kwargs)
     _check_complete(capture.capture, embedded.arguments)
     embedded.batch_size = _batch_size(capture.capture)
