@@ -309,6 +309,30 @@ def test_gradients_of_weights_do_not_depend_on_how_attention_is_written(style):
     assert traces[0].maps[0].weights.max() > 1e-3
 
 
+class GroupedHeads(SmallAttention):
+    """Four heads of queries, and two of keys and values, which are repeated."""
+
+    def __init__(self, style):
+        super().__init__(style)
+        self.project = nn.Linear(12, 16)
+        self.eval()
+
+    def projected(self, x):
+        rows = self.project(x).split([8, 4, 4], -1)
+        q, k, v = (r.unflatten(-1, (-1, 2)).transpose(1, 2) for r in rows)
+        return q, k.repeat_interleave(2, 1), v.repeat_interleave(2, 1)
+
+
+@pytest.mark.parametrize("style", ["einsum", "sum"])
+@pytest.mark.parametrize("method", ["gradient_x_weight", "value_norm"])
+def test_repeated_values_are_those_of_their_head(style, method):
+    x = torch.randn(2, 5, 12)
+    models = GroupedHeads("matmul"), GroupedHeads(style)
+    models[1].load_state_dict(models[0].state_dict())
+    traces = [analysis.attribute(m, x, first_state, method=method) for m in models]
+    np.testing.assert_allclose(traces[0].maps[0].weights, traces[1].maps[0].weights, atol=1e-6)
+
+
 @pytest.mark.parametrize("method", analysis.METHODS)
 def test_every_method_works_with_torchs_transformer(method, tmp_path):
     torch.manual_seed(7)

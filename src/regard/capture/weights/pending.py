@@ -4,7 +4,7 @@ from functools import partial
 
 from torch import Tensor
 
-from regard.capture.axes import AxisTracker
+from regard.capture.axes import Axis, AxisTracker
 from regard.capture.functions import (
     RESHAPES,
     Equation,
@@ -122,7 +122,7 @@ class PendingProducts:
         return tuple(
             first + n
             for n, (size, axis) in enumerate(zip(tensor.shape, axes, strict=True))
-            if size == out.shape[first + n] and not any(f.origin.is_broadcast for f in axis)
+            if size == out.shape[first + n] and not _is_expanded(axis)
         )
 
     def read_sum(self, pending: PendingProduct, call: FunctionCall) -> WeightProduct | None:
@@ -152,6 +152,11 @@ class PendingProducts:
             to_operand=to_weights,
             multiplication=pending.multiplication,
         )
+
+
+def _is_expanded(axis: Axis) -> bool:
+    """Return whether an axis only repeats; that of repeated heads has the heads, too."""
+    return bool(axis) and all(f.origin.is_broadcast for f in axis)
 
 
 def _without_broadcast(tensor: Tensor, term: Letters, ndim: int) -> Tensor:
