@@ -24,7 +24,7 @@ class SimulatedDevice(TorchFunctionMode):
     def __torch_function__(self, function, types, args=(), kwargs=None):
         """Run a function on the CPU; raise if its result would be float64 on the device."""
         leaves = tree_leaves((args, kwargs))
-        devices = [torch.device(x) for x in leaves if isinstance(x, torch.device | str)]
+        devices = [device for x in leaves if (device := _parse_device(x)) is not None]
         inputs = {type(x) for x in leaves if isinstance(x, torch.Tensor) and x.ndim}
         if function is torch.Tensor.cpu:
             devices = [torch.device("cpu")]
@@ -35,6 +35,14 @@ class SimulatedDevice(TorchFunctionMode):
         result = function(*arguments[0], **arguments[1])
         is_plain = not is_simulated or isinstance(result, torch.Size)
         return result if is_plain else tree_map(_to_device, result)
+
+
+def _parse_device(value):
+    """Return a device or the device that a string names; None for anything else."""
+    if isinstance(value, torch.device):
+        return value
+    is_name = isinstance(value, str) and value.partition(":")[0] in ("cpu", "mps", "meta")
+    return torch.device(value) if is_name else None
 
 
 def _to_cpu(value):

@@ -3,8 +3,10 @@ import math
 import pytest
 import torch
 
-from regard.attention import Gaussian, attend, weights
+from helpers import no_float64
+from regard.attention import Cosine, Gaussian, Kernel, attend, weights
 from regard.attention.scores.gaussian import distances
+from regard.attention.scores.kernels import triangular
 from regard.errors import RegardError
 from regard.masks import lengths
 
@@ -121,4 +123,21 @@ def test_masked_outliers_do_not_reduce_precision(outlier):
     keys[1, 6:] = outlier
     expected = attend(words, words, words, score="gaussian", mask=mask)
     computed = attend(words, keys, words, score="gaussian", mask=mask)
+    torch.testing.assert_close(computed, expected)
+
+
+@pytest.mark.parametrize(
+    "score",
+    [Gaussian(0.5), Gaussian(0.5, learnable=True), Kernel(triangular, 1e4), Cosine(0.5)],
+    ids=["gaussian", "learnable", "triangular", "cosine"],
+)
+@pytest.mark.parametrize("extent", [1.0, 1e3, 1e15])
+def test_devices_without_float64_give_the_context_of_the_cpu(score, extent):
+    inputs = extent * torch.rand(QUERIES, 2), extent * torch.rand(KEYS, 2), torch.randn(KEYS, 6)
+    expected = attend(*inputs, score=score, backend="dense")
+    with no_float64.SimulatedDevice():
+        moved = [tensor.to(no_float64.DEVICE) for tensor in inputs]
+        computed = attend(*moved, score=no_float64.copy_of(score), backend="dense")
+        assert computed.device == no_float64.DEVICE
+        computed = computed.cpu()
     torch.testing.assert_close(computed, expected)

@@ -241,6 +241,14 @@ class PositiveParameter(nn.Module):
         # combines with those of any device
         return torch.tensor(self.initial, dtype=torch.float64, device="cpu")
 
+    @property
+    def operand(self) -> Tensor | float:
+        """The current value to compute with: a tensor if it is learnable, else a float.
+
+        A float combines with tensors of any device; some devices have no float64.
+        """
+        return self.value if self.learnable else self.initial
+
     def extra_repr(self) -> str:
         """Show the value and whether it is learnable."""
         return f"{self.value.item():.4g}, learnable={self.learnable}"

@@ -44,7 +44,7 @@ class Cosine(Score):
 
     def forward(self, queries: Queries, keys: Keys) -> Scores:
         """Score every query against every key."""
-        return dot_products(_normalize(queries), _normalize(keys)) / self.temperature
+        return dot_products(_normalize(queries), _normalize(keys)) / self._temperature.operand
 
     def fold(self, queries: Queries, keys: Keys) -> DotProductForm:
         """Normalise every vector to length one; the temperature becomes the scale."""

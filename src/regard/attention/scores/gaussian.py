@@ -6,7 +6,14 @@ import sys
 import torch
 from torch import Tensor
 
-from regard._support.torch_modes import can_read_values, in_functorch, max_squarable, upcast
+from regard._support.torch_modes import (
+    can_read_values,
+    has_float64,
+    in_functorch,
+    max_squarable,
+    to_float64,
+    upcast,
+)
 from regard.attention.scores.base import DotProductForm, PositiveParameter, Score
 from regard.shapes import Keys, Queries, Scores
 
@@ -20,7 +27,8 @@ class Gaussian(Score):
     So the score folds into a dot product and a key bias. The expansion subtracts large numbers
     when keys are far apart: backends shift queries and keys to a centre of the visible keys first,
     and compute the distances themselves, in float64, where points are more than 64 bandwidths
-    away from it.
+    away from it. On a device without float64 the CPU computes these distances, and they are
+    rounded to float32.
 
     Args:
         bandwidth: b, the distance at which a weight has fallen to e^-½; where learning starts,
@@ -51,8 +59,9 @@ class Gaussian(Score):
     def forward(self, queries: Queries, keys: Keys) -> Scores:
         """Score every query against every key."""
         if _needs_plain_ops():  # the square itself is smooth where a query equals a key
-            return -0.5 * _squared_distances(queries, keys, self.bandwidth)
-        return -0.5 * distances(queries, keys, self.bandwidth, MAX_FLOAT32_BANDWIDTHS) ** 2
+            return -0.5 * _squared_distances(queries, keys, self._bandwidth.operand)
+        bandwidth = self._bandwidth.operand
+        return -0.5 * distances(queries, keys, bandwidth, MAX_FLOAT32_BANDWIDTHS) ** 2
 
     def fold(self, queries: Queries, keys: Keys) -> DotProductForm:
         """Expand the square; near the origin it is the most precise."""
@@ -64,7 +73,7 @@ class Gaussian(Score):
 
 
 def distances(
-    queries: Queries, keys: Keys, unit: Tensor | None = None, max_float32: float = math.inf
+    queries: Queries, keys: Keys, unit: Tensor | float = 1.0, max_float32: float = math.inf
 ) -> Scores:
     """Return the Euclidean distance of every query and key; at distance 0 the gradient is 0.
 
@@ -73,11 +82,10 @@ def distances(
     Args:
         queries: `(*batch, query, width)`.
         keys: `(*batch, key, width)`.
-        unit: what the distances are divided by; None for 1.
+        unit: what the distances are divided by.
         max_float32: in units. Distances are float32 or more, and float64 if points may be
-            farther apart, or too far for float32.
+            farther apart, or too far for float32, and the device has it.
     """
-    unit = torch.ones((), device="cpu") if unit is None else unit
     if _needs_plain_ops():
         squares = _squared_distances(queries, keys, unit)
         is_apart = squares > 0
@@ -85,17 +93,25 @@ def distances(
     queries, keys = upcast(queries), upcast(keys)
     if not can_read_values(queries):
         return _cdist(queries, keys) / unit
-    extent, size = _extent(queries, keys), unit.item()
+    extent, size = _extent(queries, keys), unit.item() if isinstance(unit, Tensor) else unit
     limit = max_squarable(queries.dtype) * min(size, 1.0)
     if queries.dtype == torch.float32 and not extent <= min(limit, max_float32 * size):
-        queries, keys = queries.double(), keys.double()
-        limit = max_squarable(queries.dtype) * min(size, 1.0)
+        return _distances_in_float64(queries, keys, unit)
     if extent <= limit:
         return _cdist(queries, keys) / unit
     # a power of two scales without rounding; what is too far even for float64 is equally far
     shrink = 2.0 ** (480 - math.frexp(min(extent, sys.float_info.max))[1])
     scaled = _cdist(queries * shrink, keys * shrink) / unit
     return (scaled / shrink).clamp(max=max_squarable(queries.dtype))
+
+
+def _distances_in_float64(queries: Queries, keys: Keys, unit: Tensor | float) -> Scores:
+    """Return distances in float64, or rounded to float32 on a device that has no other."""
+    unit = to_float64(unit) if isinstance(unit, Tensor) else unit
+    computed = distances(to_float64(queries), to_float64(keys), unit)
+    if has_float64(queries.device):
+        return computed
+    return computed.clamp(max=max_squarable(torch.float32)).float().to(queries.device)
 
 
 def _squared_norms(vectors: Keys) -> Tensor:
@@ -128,7 +144,7 @@ def _needs_plain_ops() -> bool:
     return in_functorch() or torch.compiler.is_compiling()
 
 
-def _squared_distances(queries: Queries, keys: Keys, unit: Tensor) -> Scores:
+def _squared_distances(queries: Queries, keys: Keys, unit: Tensor | float) -> Scores:
     """Return the squared distances in units, from differences that are limited to finite squares.
 
     The values may not be read here, to choose float64 where they are large.

@@ -81,7 +81,7 @@ class Kernel(Score):
 
     def forward(self, queries: Queries, keys: Keys) -> Scores:
         """Score every query against every key."""
-        values = self.profile(distances(queries, keys, self.bandwidth))
+        values = self.profile(distances(queries, keys, self._bandwidth.operand))
         is_positive = values > 0
         # the inner where keeps the infinite slope of log at 0 out of the gradient
         return torch.where(is_positive, torch.where(is_positive, values, 1.0).log(), -math.inf)
