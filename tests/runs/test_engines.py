@@ -1,7 +1,9 @@
 """Which engine translates with a run, and its converted model in the run folder."""
 
 import json
+import pickle
 import shutil
+from copy import deepcopy
 from typing import NamedTuple
 
 import pytest
@@ -267,3 +269,14 @@ def test_scores_are_computed_when_they_are_read(path, monkeypatch):
     assert len(translation.token_log_probs) == len(translation.tokens) + 1
     assert translation.log_prob == pytest.approx(sum(translation.token_log_probs))
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("duplicate", [deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_copies_of_a_run_and_of_its_translations_agree_with_them(path, duplicate):
+    run = regard.load(path, engine="ctranslate2")
+    copy_before = duplicate(run)
+    translation = run.translate(TEXT)
+    copy_after = duplicate(run)
+    assert copy_after.engine.name == "ctranslate2"
+    for other in (copy_before.translate(TEXT), copy_after.translate(TEXT), duplicate(translation)):
+        assert other == translation

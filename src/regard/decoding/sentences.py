@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from regard.config import SearchConfig
 from regard.decoding.batching import max_target_length
@@ -85,6 +85,10 @@ class Translation:
         if not isinstance(self._scores, TranslationScores):
             self._scores = self._scores()
         return self._scores
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # scores that are not computed yet need the engine, which cannot be copied
+        return type(self), (self.text, self.tokens, *self.scores)
 
     def __str__(self) -> str:
         return self.text

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -182,6 +182,11 @@ class _ConvertedEngine:
         self.threads = available_threads()
         self._lock = Lock()  # of loading: several threads translate
         self._loaded: CTranslate2Engine | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # what CTranslate2 has loaded cannot be copied; a copy loads it again
+        arguments = (self.model, self.tokenizers, self.folder, self.quantization, self.device)
+        return type(self), arguments
 
     def __repr__(self) -> str:
         device = "" if self.device.type == "cpu" else f", device='{self.device}'"
