@@ -101,7 +101,8 @@ def test_trace_texts_must_be_neither_empty_nor_too_long(run, name):
 def test_text_longer_than_the_models_positions_is_rejected(run):
     settings = run.settings.update({"model": {"positions": "learned", "max_positions": 8}})
     model = build(settings.model, run.tokenizers.vocab_sizes).eval()
-    short_run = Run(run.folder, settings, run.tokenizers, model)
+    engine = TorchEngine(model, run.tokenizers)
+    short_run = Run(run.folder, settings, run.tokenizers, model, engine)
     assert translate_text(short_run, "dog")
     with pytest.raises(HTTPException, match="text must be at most 7 tokens long, but it has"):
         translate_text(short_run, " ".join([SOURCE] * 3))

@@ -17,6 +17,7 @@ from regard.data import (
     train_tokenizer,
     whitespace_spans,
 )
+from regard.decoding import TorchEngine
 from regard.errors import RegardError
 from regard.evaluation import corpus_alignment_error_rate
 from regard.models import build
@@ -39,7 +40,8 @@ def run(tmp_path_factory):
     torch.manual_seed(0)
     model = build(config.model, len(tokenizer)).eval()
     folder = RunFolder(tmp_path_factory.mktemp("run"))
-    return Run(folder, config, Tokenizers(tokenizer, tokenizer), model)
+    tokenizers = Tokenizers(tokenizer, tokenizer)
+    return Run(folder, config, tokenizers, model, TorchEngine(model, tokenizers))
 
 
 def tasks_of(run):
@@ -167,7 +169,8 @@ def test_alignment_error_rate_leaves_out_pairs_with_an_empty_side(run, test_set,
 def test_pairs_longer_than_the_models_positions_are_left_out_of_the_loss(run):
     config = run.settings.update({"model": {"positions": "learned", "max_positions": 9}})
     model = build(config.model, run.tokenizers.vocab_sizes).eval()
-    limited = Run(run.folder, config, run.tokenizers, model)
+    engine = TorchEngine(model, run.tokenizers)
+    limited = Run(run.folder, config, run.tokenizers, model, engine)
     assert reference_loss(tasks_of(limited), PAIRS) == reference_loss(tasks_of(limited), PAIRS[:1])
 
 

@@ -163,7 +163,7 @@ def test_page_of_a_model_that_it_cannot_compute_is_refused_by_its_part(
     model = build(
         ModelConfig(width=12, layers=1, heads=2, score="average"), run.tokenizers.vocab_sizes
     )
-    other = Run(run.folder, run.settings, run.tokenizers, model)
+    other = Run(run.folder, run.settings, run.tokenizers, model, run.engine)
     with pytest.raises(regard.RegardError, match=r"compute the score \w+; to='onnx' can"):
         other.export(tmp_path / "translator.html", "html")
     assert not any(tmp_path.iterdir())
@@ -202,6 +202,6 @@ def test_model_that_ctranslate2_cannot_represent_is_refused_by_its_part(
     run = regard.load(tiny_run, engine="torch")
     config = ModelConfig(width=12, layers=1, heads=2, positions="alibi")
     model = build(config, run.tokenizers.vocab_sizes)
-    other = Run(run.folder, run.settings, run.tokenizers, model)
+    other = Run(run.folder, run.settings, run.tokenizers, model, run.engine)
     with pytest.raises(regard.RegardError, match=r"represent ALiBi positions .* to='onnx' can"):
         export_ctranslate2(other, tmp_path / "exported")

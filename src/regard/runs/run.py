@@ -12,7 +12,7 @@ from regard._support.text import count
 from regard.config import RunConfig
 from regard.data import Tokenizers, WordSpans
 from regard.decoding import Translation, TranslationOptions, translate
-from regard.decoding.engines import Engine, TorchEngine
+from regard.decoding.engines import Engine
 from regard.errors import RegardError, wrong_type
 from regard.evaluation import EvaluationReport
 from regard.models import Seq2SeqModel
@@ -51,11 +51,7 @@ class Run:
     settings: RunConfig
     tokenizers: Tokenizers
     model: Seq2SeqModel
-    engine: Engine = None  # type: ignore[assignment]  # torch, unless another one is given
-
-    def __post_init__(self) -> None:
-        if self.engine is None:
-            object.__setattr__(self, "engine", TorchEngine(self.model, self.tokenizers))
+    engine: Engine
 
     def __repr__(self) -> str:
         """Return a line: the folder, and the kind and size of the model."""
