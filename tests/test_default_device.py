@@ -53,6 +53,12 @@ def test_dropout_is_on_the_device_of_the_states(words, meta_is_default):
     assert 0 < int((dropped == 0).sum()) < words.numel()
 
 
+def test_run_is_loaded_on_the_device_that_is_named(run, meta_is_default):
+    loaded = regard.load("demo-model", device="cpu", engine="torch")
+    for own, expected in zip(loaded.model.parameters(), run.model.parameters(), strict=True):
+        assert own.device.type == "cpu" and own.equal(expected)
+
+
 def test_batch_is_on_the_cpu(meta_is_default):
     starts, links = np.array([0, 2, 5]), np.array([[0, 1], [1, 0]], dtype=np.uint16)
     ids = np.array([5, 6, 7, 8, 9], dtype=np.uint16)

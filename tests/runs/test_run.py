@@ -274,6 +274,18 @@ def test_missing_step_is_refused_with_the_steps_there_are(folder):
         load(folder.path, checkpoint="last")
 
 
+@pytest.mark.parametrize("device", [None, 1.5])
+def test_device_of_a_wrong_type_is_a_type_error(folder, unchecked, device):
+    with pytest.raises(TypeError, match="device must be a name such as 'cpu' or 'cuda', but it is"):
+        load(folder.path, device)
+
+
+def test_loading_leaves_the_random_state_as_it_was(folder):
+    before = torch.get_rng_state()
+    load(folder.path)
+    assert torch.get_rng_state().equal(before)
+
+
 @pytest.mark.parametrize(
     ("device", "message"),
     [

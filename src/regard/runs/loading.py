@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from regard.data import Tokenizers
-from regard.errors import RegardError
+from regard.errors import RegardError, wrong_type
 from regard.models import build, min_parameters
 from regard.runs import parameters
 from regard.runs.engines import choose_engine
@@ -45,6 +45,7 @@ def load(
     Raises:
         RegardError: if the folder is not a run, has no parameters yet, or a file is damaged; if
             there is no such checkpoint, device, engine or quantization.
+        TypeError: if the path or the device is of a wrong type.
         MissingExtraError: if CTranslate2 is asked for and not installed.
 
     Example:
@@ -61,7 +62,9 @@ def load(
     file = folder.find_parameters(checkpoint)
     num_parameters = min_parameters(settings.model, tokenizers.vocab_sizes)
     parameters.check_size(file, num_parameters, min_tensors=2 * settings.model.layers)
-    model = build(settings.model, tokenizers.vocab_sizes)
+    # all parameters are replaced: they must not cost the caller random numbers
+    with torch.random.fork_rng([]), torch.device("cpu"):
+        model = build(settings.model, tokenizers.vocab_sizes)
     tensors, _ = parameters.load(file, folder.identify(file, tokenizers))
     parameters.load_into(model, tensors, file)
     model = model.to(device).eval()
@@ -75,6 +78,8 @@ def load(
 def _check_device(device: str | torch.device) -> torch.device:
     try:
         checked = torch.device(device)
+    except TypeError as error:
+        raise wrong_type("device", "a name such as 'cpu' or 'cuda'", device) from error
     except RuntimeError as error:
         raise RegardError(
             f"device must be such as 'cpu' or 'cuda', but it is {device!r}"
