@@ -3,6 +3,7 @@ import shutil
 import time
 
 import pytest
+import torch
 
 from helpers.tiny_corpus import TINY, tiny_corpus, tiny_pairs, write_tsv
 from helpers.training import are_equal, checkpoints_of, discard, load_parameters, train_tiny
@@ -339,3 +340,13 @@ def test_user_callbacks_are_called_and_change_nothing(finished, tmp_path):
     train(tiny_corpus(), tmp_path, settings=TINY, callbacks=[callback], echo=discard)
     assert callback.steps == list(range(1, 13))
     assert are_equal(load_parameters(tmp_path), load_parameters(finished))
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_modes_of_the_caller_do_not_matter_and_its_random_state_is_kept(finished, tmp_path, mode):
+    before = torch.get_rng_state()
+    with mode():
+        train_tiny(tmp_path / "run")
+        assert not torch.is_grad_enabled()
+    assert torch.get_rng_state().equal(before)
+    assert are_equal(load_parameters(tmp_path / "run"), load_parameters(finished))

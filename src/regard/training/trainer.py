@@ -157,9 +157,17 @@ def train(
             group = stack.enter_context(workers.join())
         with group.raise_together():
             data = check_data(data) if group.is_main else open_data(folder, config)
-        with limit_threads(config), keep_freed_memory():
+        with limit_threads(config), keep_freed_memory(), _own_modes(group.device):
             Trainer(folder, data, group, echo, callbacks).run()
     return load(folder.path)
+
+
+@contextmanager
+def _own_modes(device: torch.device) -> Iterator[None]:
+    """Compute with gradients whatever the caller's mode is; restore the caller's random state."""
+    gpus = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(gpus), torch.inference_mode(False), torch.enable_grad():
+        yield
 
 
 def _origin(
@@ -220,7 +228,8 @@ class Trainer:
         self.folder, self.data, self.group = folder, data, group
         self.config = data.config.train
         torch.manual_seed(self.config.seed)
-        model = build(data.config.model, data.tokenizers.vocab_sizes)
+        with torch.device("cpu"):  # where equal seeds give equal parameters on every machine
+            model = build(data.config.model, data.tokenizers.vocab_sizes)
         self.model = model.to(group.device)
         self.objective = Objective(
             self.model,
