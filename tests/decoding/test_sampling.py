@@ -94,3 +94,10 @@ def test_devices_without_float64_give_the_samples_of_the_cpu(tiny_model):
 def test_sampling_value_that_is_not_an_integer_is_refused(name, unchecked):
     with pytest.raises(TypeError, match=f"{name} must be an integer or None, but .* type float"):
         SamplingConfig(**{name: 1.5})
+
+
+@pytest.mark.parametrize("name", ["temperature", "top_p"])
+@pytest.mark.parametrize("value", ["0.5", None, True])
+def test_sampling_value_that_is_no_number_is_refused(name, value, unchecked):
+    with pytest.raises(TypeError, match=f"{name} must be a number, but it is "):
+        SamplingConfig(**{name: value})

@@ -344,3 +344,15 @@ def test_source_that_is_no_tensor_is_a_type_error(source):
     model = build(ModelConfig(width=8, layers=1, heads=2), 20).eval()
     with pytest.raises(TypeError, match="source must be a tensor of token ids or a DecoderState"):
         beam_search(model, source)
+
+
+@pytest.mark.parametrize("name", ["beam_size", "n_best"])
+def test_number_of_beams_that_is_not_an_integer_is_a_type_error(tiny_model, name, unchecked):
+    with pytest.raises(TypeError, match=f"{name} must be an integer, but it is 2.0"):
+        beam_search(*tiny_model, **{name: 2.0})
+
+
+@pytest.mark.parametrize("name", ["min_length", "max_length"])
+def test_length_limit_that_is_not_an_integer_is_a_type_error(name, unchecked):
+    with pytest.raises(TypeError, match=f"{name} must be an integer, but it is 4.5"):
+        LengthLimits(**{name: 4.5})

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from regard._support.integers import to_integer
 from regard.data import BOS, EOS, PAD
 from regard.errors import RegardError
 
@@ -41,6 +42,7 @@ class LengthLimits:
 
     Raises:
         RegardError: if the limits contradict each other, or the prefix has special tokens.
+        TypeError: if a limit is not an integer.
 
     Example:
         >>> LengthLimits(min_length=2, max_length=9, prefix=(5, 6)).max_length
@@ -52,6 +54,8 @@ class LengthLimits:
     prefix: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in ("min_length", "max_length"):
+            to_integer(name, getattr(self, name))
         if not 0 <= self.min_length <= self.max_length:
             raise RegardError(
                 f"min_length must be from 0 to max_length, but they are {self.min_length} and "

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
-from numbers import Integral
+from numbers import Integral, Real
 
 import torch
 from jaxtyping import Float, Int
@@ -35,7 +35,7 @@ class SamplingConfig:
 
     Raises:
         RegardError: if a value is out of range.
-        TypeError: if `top_k` or `seed` is not an integer.
+        TypeError: if `top_k` or `seed` is not an integer, or another value is no number.
 
     Example:
         >>> SamplingConfig(temperature=0.7, top_p=0.9, seed=1).top_k is None
@@ -48,6 +48,9 @@ class SamplingConfig:
     seed: int | None = None
 
     def __post_init__(self) -> None:
+        for name, number in (("temperature", self.temperature), ("top_p", self.top_p)):
+            if not isinstance(number, Real) or isinstance(number, bool):
+                raise wrong_type(name, "a number", number)
         if not 0 < self.temperature < inf:
             raise RegardError(
                 f"temperature must be above 0 and finite, but it is {self.temperature}"

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from regard._support.integers import to_integer
 from regard.config import MAX_LENGTH_PENALTY
 from regard.data import BOS, EOS, PAD
 from regard.decoding.hypothesis import DEFAULT_LIMITS, DecodingCancelled, Hypothesis, LengthLimits
@@ -57,6 +58,7 @@ def beam_search(
 
     Raises:
         RegardError: if an argument is out of range, or no hypothesis can be completed.
+        TypeError: if `beam_size` or `n_best` is not an integer.
         DecodingCancelled: if `should_stop` returned True.
 
     Example:
@@ -69,6 +71,7 @@ def beam_search(
         >>> [len(best_first) for best_first in hypotheses]
         [2, 2]
     """
+    beam_size, n_best = to_integer("beam_size", beam_size), to_integer("n_best", n_best)
     if beam_size < 1:
         raise RegardError(f"beam_size must be 1 or more, but it is {beam_size}; 1 is greedy")
     if not 1 <= n_best <= beam_size:
