@@ -128,6 +128,8 @@ def test_length_penalty_that_is_no_number_is_refused_by_the_name_of_the_argument
     [
         (SENTENCES, None, "^source must be a string, but it is of type list"),
         ("the cat", 5, "^target must be a string, token ids or a Translation, but it is of type"),
+        ("the cat", ["le", "chat"], "^each target token must be an integer, but it is 'le'"),
+        ("the cat", [270, 271.5], "^each target token must be an integer, but it is 271.5"),
     ],
 )
 def test_trace_of_another_type_is_a_type_error(run, unchecked, source, target, message):

@@ -6,6 +6,7 @@ from dataclasses import replace
 import torch
 
 from regard import analysis
+from regard._support.integers import to_integer
 from regard.data import (
     BOS,
     EOS,
@@ -133,12 +134,13 @@ def _target_ids(tokenizer: Tokenizer, target: str | Sequence[int]) -> list[int]:
     """Return the token ids of a target; raise unless given ids are of the vocabulary."""
     if isinstance(target, str):
         return tokenizer.encode(target)
-    for token in target:
+    ids = [to_integer("each target token", token) for token in target]
+    for token in ids:
         if not 0 <= token < len(tokenizer):
             raise RegardError(
                 f"target must be token ids from 0 to {len(tokenizer) - 1}, but one is {token}"
             )
-    return list(target)
+    return ids
 
 
 @torch.inference_mode()
