@@ -117,7 +117,7 @@ def test_lists_of_sentences_are_evaluated_as_files_are(run, test_set, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((["a", "b"], ["c"]), "must be equally many, but there are 2 and 1"),
+        ((["a", "b"], ["c"]), "^sources and translations must be equally many.* are 2 and 1"),
         (([], []), "source must have sentences, but it is empty"),
         ((["a"], ["b"], ["0-1"]), "alignment 1: links must be .* from 0-0 to 0-0, but .*'0-1'"),
         ((["a"], ["b"], []), "equally many, but there are 1, 1 and 0"),

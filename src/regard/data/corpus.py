@@ -159,8 +159,11 @@ def pair_lines(
     """
     counts = [len(sources), len(targets), *([] if alignments is None else [len(alignments)])]
     if len({*counts}) > 1:
+        names = "sources and translations"
+        if alignments is not None:
+            names = "sources, translations and alignments"
         raise RegardError(
-            "sources, translations and alignments must be equally many, but there are "
+            f"{names} must be equally many, but there are "
             f"{', '.join(map(str, counts[:-1]))} and {counts[-1]}"
         )
     for number, (source, target) in enumerate(zip(sources, targets, strict=True), 1):
