@@ -3,6 +3,7 @@
 from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from helpers.tiny_corpus import TINY, tiny_pairs, write_tsv
@@ -33,8 +34,10 @@ def stack():
         dict(PAIRS).items(),
         (pair for pair in PAIRS),
         iter(PAIRS),
+        np.array(PAIRS),
+        np.array(PAIRS, dtype=object),  # as tables of pandas give them
     ],
-    ids=["list", "tuple", "lists", "Pair", "view", "generator", "iterator"],
+    ids=["list", "tuple", "lists", "Pair", "view", "generator", "iterator", "array", "objects"],
 )
 def test_pairs_in_any_form_can_be_read_repeatedly(stack, corpus):
     made = to_corpus(corpus, stack)

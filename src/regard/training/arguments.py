@@ -8,8 +8,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from regard import presets
 from regard._support.files import wrap_os_errors
+from regard._support.text import shorten
 from regard.config import RunConfig
 from regard.data import Corpus, FilePath, Pair
 from regard.errors import RegardError, wrong_type
@@ -17,7 +21,10 @@ from regard.training.callbacks import Callback
 
 ALIGNMENT_LOSS_WEIGHT = 0.05  # of guided alignment, when a file of alignments is given
 
-CorpusLike = Corpus | FilePath | Iterable[FilePath] | Iterable[Sequence[str]] | Iterable[Pair]
+Row = Sequence[str] | Pair | NDArray[Any]
+"""A source and its target; further columns are ignored."""
+
+CorpusLike = Corpus | FilePath | Sequence[FilePath] | Iterable[Row]
 """A TSV file, two parallel files, sentence pairs, or a `Corpus`."""
 
 SettingsLike = RunConfig | Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -68,10 +75,12 @@ def _check_pairs(pairs: Iterable[Any]) -> Iterator[Pair]:
         if isinstance(pair, Pair) and pair.links:
             yield pair  # the links are character spans
             continue
-        is_pair = isinstance(pair, Sequence) and not isinstance(pair, str) and len(pair) >= 2
-        if not is_pair or not all(isinstance(text, str) for text in pair[:2]):
+        # a row of a table of numpy or pandas is no Sequence
+        is_row = isinstance(pair, Sequence | np.ndarray) and not isinstance(pair, str)
+        if not is_row or len(pair) < 2 or not all(isinstance(text, str) for text in pair[:2]):
             raise TypeError(
-                f"corpus must be pairs of strings (source, target), but pair {number} is {pair!r}"
+                "corpus must be pairs of strings (source, target), but pair "
+                f"{number} is {shorten(pair)}"
             )
         yield Pair(pair[0].strip(), pair[1].strip())
 
