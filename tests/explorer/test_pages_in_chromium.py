@@ -35,7 +35,7 @@ def translation_cards(window):
 
 
 def status_line(window):
-    return window.locator(".results .status")
+    return window.locator(".translate-page .status")
 
 
 def trace_view(window):
@@ -142,9 +142,37 @@ def test_rejected_request_shows_the_servers_message(open_page, explorer_url):
     window = open_page(explorer_url)
     window.get_by_label("Sentence").evaluate("area => area.removeAttribute('maxlength')")
     enter_sentence(window, "the cat " * 500)
-    error = window.locator(".results .status.error")
+    error = window.locator(".translate-page .status.error")
     expect(error).to_be_visible()
     assert error.inner_text().endswith(".")
+
+
+def test_attention_is_on_the_first_screen_of_a_laptop(open_page, explorer_url):
+    window = open_page(explorer_url, viewport={"width": 1280, "height": 800})
+    enter_sentence(window, TEXT)
+    frame = trace_view(window).locator(".canvas-frame").bounding_box()
+    side = window.locator(".translate-input").bounding_box()
+    assert frame["y"] + frame["height"] <= 800
+    assert side["x"] + side["width"] <= frame["x"]
+
+
+def test_run_is_chosen_by_its_name_and_its_size_is_below(open_page, explorer_url, run):
+    window = open_page(explorer_url, viewport={"width": 390, "height": 844})
+    menu = window.get_by_label("Run")
+    assert menu.locator("option").all_inner_texts() == ["tiny", "tiny-2"]
+    details = window.locator(".select-details small")
+    count = sum(parameter.numel() for parameter in run.model.parameters())
+    expect(details).to_have_text(f"Transformer · {count:,} parameters")
+    box = details.evaluate("element => [element.scrollWidth, element.clientWidth]")
+    assert box[0] <= box[1]
+
+
+def test_commands_in_texts_are_marked_and_not_broken(open_page, explorer_url):
+    window = open_page(f"{explorer_url}#traces", viewport={"width": 390, "height": 844})
+    command = window.locator(".drop-zone code")
+    expect(command).to_have_text("regard translate --traces")
+    assert command.evaluate("element => element.getClientRects().length") == 1
+    assert "`" not in window.locator(".drop-zone").inner_text()
 
 
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])

@@ -1,7 +1,7 @@
 /** Checkpoint panel: the same head on the same sentence at each checkpoint of a training, with a slider. */
 import { createElement } from "../viz/dom.js";
 import { isAbortError } from "./api.js";
-import { createField, createStatus, errorMessage } from "./components.js";
+import { createField, createStatus, errorMessage, markCode } from "./components.js";
 import { debounce, latestOnly } from "./debounce.js";
 import { createHeadMatrix } from "./headMatrix.js";
 import { createHeadSelect, createRowsSwitch, parseHeads, selectHead } from "./headSelect.js";
@@ -64,7 +64,7 @@ export function createCheckpointPanel(context, run, params) {
     slider.max = String(Math.max(0, checkpoints.length - 1));
     slider.value = String(index);
     slider.disabled = playButton.disabled = checkpoints.length < 2;
-    lead.textContent = checkpoints.length === 1 ? texts.training.oneCheckpoint : texts.training.checkpointLead;
+    lead.replaceChildren(...markCode(checkpoints.length === 1 ? texts.training.oneCheckpoint : texts.training.checkpointLead));
     if (!checkpoints.length) status.show(texts.training.noCheckpoints);
     else await showSentence();
   }

@@ -1,5 +1,6 @@
 /** Compare page: two heads of any runs and sentences side by side, and their difference. */
 import { createElement } from "../viz/dom.js";
+import { markCode } from "./components.js";
 import { createComparisonSide } from "./comparisonSide.js";
 import { differenceScale, incompatibility, subtractHeads } from "./difference.js";
 import { formatPercent } from "./format.js";
@@ -11,7 +12,7 @@ const MIN_SCALE_MAXIMUM = 0.05; // so that tiny differences do not look large
 /** @type {import("./app.js").CreatePage} */
 export function createComparePage(context, params) {
   const { server, texts } = context;
-  if (!server.runs.length) return { element: createElement("p", { className: "hint" }, texts.noRuns) };
+  if (!server.runs.length) return { element: createElement("p", { className: "hint" }, ...markCode(texts.noRuns)) };
   const heads = /** @type {(import("./headSelect.js").SelectedHead|null)[]} */ ([null, null]);
 
   /** @type {(query: number|null, key: number|null) => void} */

@@ -2,7 +2,7 @@
 import { createElement } from "../viz/dom.js";
 import { createState } from "../viz/state.js";
 import { isAbortError } from "./api.js";
-import { createField, createRunSelect, createStatus, errorMessage, findRun } from "./components.js";
+import { createField, createRunField, createStatus, errorMessage, findRun } from "./components.js";
 import { debounce } from "./debounce.js";
 import { createHeadMatrix } from "./headMatrix.js";
 import { createHeadSelect, parseHeads, selectHead } from "./headSelect.js";
@@ -125,14 +125,14 @@ export function createComparisonSide(context, index, params, { onHover, onHead }
     target = targetInput.value;
     loadSoon.schedule();
   };
-  const runSelect = createRunSelect(context, run.name, (name) => {
+  const runField = createRunField(context, run.name, (name) => {
     run = findRun(server, name);
     loadSoon.runNow();
   });
   loadSoon.runNow();
   const element = createElement("section", { className: "panel compare-panel" },
     createElement("h2", {}, texts.compare.sides[index]),
-    createField(texts.run, runSelect), createField(texts.sentence, sentenceInput), createField(texts.target, targetInput),
+    runField, createField(texts.sentence, sentenceInput), createField(texts.target, targetInput),
     headSelect, status.element, matrix.element);
   return {
     element,

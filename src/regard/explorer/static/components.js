@@ -50,20 +50,37 @@ export function createSelect(names, selected, onSelect, labels = {}) {
 }
 
 /**
- * Create a select of the runs.
+ * Create a field with a select of the runs, and the size of the selected one.
  * @param {Context} context
  * @param {string} selected
  * @param {(name: string) => void} onSelect
  */
-export function createRunSelect({ server, texts }, selected, onSelect) {
-  const labels = Object.fromEntries(server.runs.map((run) => [run.name, runLabel(run, texts)]));
-  return createSelect(server.runs.map((run) => run.name), selected, onSelect, labels);
+export function createRunField({ server, texts }, selected, onSelect) {
+  const details = createElement("small");
+  const select = createSelect(server.runs.map((run) => run.name), selected, (name) => {
+    showDetails(name);
+    onSelect(name);
+  });
+
+  /** @param {string} name */
+  function showDetails(name) {
+    const run = server.runs.find((other) => other.name === name);
+    details.textContent = run ? describeRun(run, texts) : "";
+  }
+
+  showDetails(selected);
+  return createField(texts.run, select, "run-field", createElement("span", { className: "select-details" }, select, details));
 }
 
 /** @param {Run} run @param {Texts} texts */
-function runLabel(run, texts) {
-  const size = run.parameters ? ` · ${texts.parameters(formatCount(run.parameters))}` : "";
-  return `${run.name} · ${texts.architectures[run.kind] ?? run.kind}${size}${run.ready ? "" : ` · ${texts.notTrained}`}`;
+function describeRun(run, texts) {
+  const size = run.parameters ? texts.parameters(formatCount(run.parameters)) : "";
+  return [texts.architectures[run.kind] ?? run.kind, size, run.ready ? "" : texts.notTrained].filter(Boolean).join(" · ");
+}
+
+/** Split a text into strings and, between backticks, `code`. @param {string} text @returns {(Node|string)[]} */
+export function markCode(text) {
+  return text.split("`").map((part, n) => (n % 2 ? createElement("code", {}, part) : part));
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Traces page: traces given at start, and those of files that are opened or dropped. */
 import { createElement } from "../viz/dom.js";
 import { isAbortError } from "./api.js";
-import { createStatus, errorMessage } from "./components.js";
+import { createStatus, errorMessage, markCode } from "./components.js";
 import { formatCount } from "./format.js";
 import { createTraceList } from "./traceList.js";
 import { createTraceView } from "./traceView.js";
@@ -119,7 +119,7 @@ export function createTracesPage(context, params) {
   }
 
   load();
-  const dropZone = createElement("div", { className: "panel drop-zone" }, createElement("p", {}, texts.traces.drop), openButton, input);
+  const dropZone = createElement("div", { className: "panel drop-zone" }, createElement("p", {}, ...markCode(texts.traces.drop)), openButton, input);
   return {
     element: createElement("div", { className: "traces-page" }, serverList.element, dropZone, fileList.element, status.element, view.element),
     redraw: view.redraw,

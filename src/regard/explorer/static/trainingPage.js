@@ -2,7 +2,7 @@
 import { createElement } from "../viz/dom.js";
 import { isAbortError } from "./api.js";
 import { createCheckpointPanel } from "./checkpointPanel.js";
-import { createField, createRunSelect, createStatus, errorMessage, findRun } from "./components.js";
+import { createRunField, createStatus, errorMessage, findRun, markCode } from "./components.js";
 import { createLineChart } from "./lineChart.js";
 import { appendRecords, toCharts } from "./logSeries.js";
 
@@ -18,7 +18,7 @@ const POLL_MILLISECONDS = { running: 1500, finished: 8000 }; // a finished train
 /** @type {import("./app.js").CreatePage} */
 export function createTrainingPage(context, params) {
   const { server, texts } = context;
-  if (!server.runs.length) return { element: createElement("p", { className: "hint" }, texts.noRuns) };
+  if (!server.runs.length) return { element: createElement("p", { className: "hint" }, ...markCode(texts.noRuns)) };
   let run = findRun(server, params.run);
   let leaveRun = new AbortController();
   let checkpointPanel = /** @type {ReturnType<typeof createCheckpointPanel>|null} */ (null);
@@ -77,12 +77,12 @@ export function createTrainingPage(context, params) {
     }
   }
 
-  const runSelect = createRunSelect(context, run.name, (name) => {
+  const runField = createRunField(context, run.name, (name) => {
     run = findRun(server, name);
     showRun({});
   });
   const header = createElement("div", { className: "panel" },
-    createElement("div", { className: "row" }, createField(texts.run, runSelect, "run-field"),
+    createElement("div", { className: "row" }, runField,
       createElement("div", { className: "run-status" }, liveIndicator, status.element)));
   showRun(params);
   return {

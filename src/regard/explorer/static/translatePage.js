@@ -1,7 +1,7 @@
 /** Translate page: a sentence, its translations, and the attention of the selected one. */
 import { createElement } from "../viz/dom.js";
 import { isAbortError } from "./api.js";
-import { createField, createRunSelect, createStatus, errorMessage, findRun } from "./components.js";
+import { createField, createRunField, createStatus, errorMessage, findRun, markCode } from "./components.js";
 import { debounce } from "./debounce.js";
 import { createTraceView } from "./traceView.js";
 import { createForcedTarget, createTranslationCard } from "./translationCards.js";
@@ -22,7 +22,7 @@ export const EXAMPLES = [
 /** @type {import("./app.js").CreatePage} */
 export function createTranslatePage(context, params) {
   const { server, texts } = context;
-  if (!server.runs.length) return { element: createElement("p", { className: "hint" }, texts.noRuns) };
+  if (!server.runs.length) return { element: createElement("p", { className: "hint" }, ...markCode(texts.noRuns)) };
   let run = findRun(server, params.run);
   let sentence = params.text ?? (run.phrasebook ? EXAMPLES[0] : "");
   let customTarget = params.target ?? "";
@@ -42,13 +42,13 @@ export function createTranslatePage(context, params) {
     sentence = sentenceInput.value;
     translateSoon.schedule();
   };
-  const targetInput = createElement("textarea", { ...limits, rows: 2, value: customTarget, placeholder: texts.customTargetPlaceholder });
+  const targetInput = createElement("textarea", { ...limits, rows: 3, value: customTarget, placeholder: texts.customTargetPlaceholder });
   const traceSoon = debounce(() => showTrace());
   targetInput.oninput = () => {
     customTarget = targetInput.value;
     select(customTarget.trim() ? CUSTOM : 0, traceSoon.schedule);
   };
-  const runSelect = createRunSelect(context, run.name, (name) => {
+  const runField = createRunField(context, run.name, (name) => {
     run = findRun(server, name);
     examples.hidden = !run.phrasebook;
     translateSoon.runNow();
@@ -152,14 +152,16 @@ export function createTranslatePage(context, params) {
   }
 
   const inputPanel = createElement("div", { className: "panel" },
-    createField(texts.sentence, sentenceInput), createField(texts.run, runSelect), examples);
+    createField(texts.sentence, sentenceInput), runField, examples);
   const legend = createElement("p", { className: "legend" },
     createElement("span", { className: "word uncertain" }, texts.uncertainWords), texts.uncertainHelp);
   const targetPanel = createElement("div", { className: "panel custom-target" }, createField(texts.customTarget, targetInput), forcedTarget);
-  const results = createElement("div", { className: "results" }, unseenWords, cards, legend, targetPanel, status.element);
+  const results = createElement("div", { className: "results" }, unseenWords, cards, legend);
   translateSoon.runNow();
   return {
-    element: createElement("div", {}, createElement("div", { className: "translate-columns" }, inputPanel, results), view.element),
+    element: createElement("div", { className: "translate-page" },
+      createElement("div", { className: "translate-input" }, inputPanel, targetPanel),
+      createElement("div", { className: "translate-output" }, results, status.element, view.element)),
     redraw: view.redraw,
   };
 }

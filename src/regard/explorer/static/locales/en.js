@@ -129,7 +129,7 @@ export const EN = {
     checkpointTitle: "Attention during training",
     checkpointLead: "The same head on the same sentence and translation, at every saved checkpoint.",
     oneCheckpoint:
-      "This run kept one checkpoint. Trained with --set train.snapshots=true, or by regard demo, a run shows the same head at steps 0, 25, 50, 100 …",
+      "This run kept one checkpoint. Trained with `--set train.snapshots=true`, or by `regard demo`, a run shows the same head at steps 0, 25, 50, 100 …",
     checkpoint: "Checkpoint",
     play: "Play",
     pause: "Pause",
@@ -155,7 +155,7 @@ export const EN = {
     onServer: "Traces loaded at start",
     open: "Open file …",
     inFile: "Traces in this file",
-    drop: "Drop trace files anywhere on this page, or open one: a single trace, as the JSON button of every view saves it, or one trace per line, as regard translate --traces writes it; gzip is fine. Files are read and shown, never stored.",
+    drop: "Drop trace files anywhere on this page, or open one: a single trace, as the JSON button of every view saves it, or one trace per line, as `regard translate --traces` writes it; gzip is fine. Files are read and shown, never stored.",
     tooLarge: (size, limit) => `This file has ${size} bytes; the limit is ${limit}.`,
     fromFile: (name) => `From the file ${name}. A link cannot restore it, because files are not stored.`,
   },

@@ -105,7 +105,7 @@ export const ZH = {
     checkpointTitle: "训练过程中的注意力",
     checkpointLead: "同一个注意力头，同一个句子和译文，在每个保存的检查点。",
     oneCheckpoint:
-      "这个模型只保存了一个检查点。用 --set train.snapshots=true 训练的模型，或 regard demo 训练的模型，可以显示同一个头在第 0、25、50、100……步的样子。",
+      "这个模型只保存了一个检查点。用 `--set train.snapshots=true` 训练的模型，或 `regard demo` 训练的模型，可以显示同一个头在第 0、25、50、100……步的样子。",
     checkpoint: "检查点",
     play: "播放",
     pause: "暂停",
@@ -131,7 +131,7 @@ export const ZH = {
     onServer: "启动时指定的记录",
     open: "打开文件……",
     inFile: "此文件中的记录",
-    drop: "把记录文件拖到页面任意位置，或打开一个文件：任意视图的 JSON 按钮保存的单条记录，或 regard translate --traces 写出的每行一条的记录；可以用 gzip 压缩。文件只用于显示，不会被保存。",
+    drop: "把记录文件拖到页面任意位置，或打开一个文件：任意视图的 JSON 按钮保存的单条记录，或 `regard translate --traces` 写出的每行一条的记录；可以用 gzip 压缩。文件只用于显示，不会被保存。",
     tooLarge: (size, limit) => `此文件有 ${size} 字节，上限为 ${limit} 字节。`,
     fromFile: (name) => `来自文件 ${name}。文件不会被保存，因此无法通过链接恢复。`,
   },
