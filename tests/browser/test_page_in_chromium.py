@@ -73,6 +73,15 @@ def test_typed_sentence_has_the_translation_of_torch(open_translator, run):
     assert {url.split(":")[0] for url in window.requests} == {"file", "blob"}
 
 
+def test_words_that_the_model_was_not_trained_with_are_named(open_translator):
+    window = open_translator()
+    note = window.get_by_text("Not among the words")
+    type_text(window, "The old keyboard sees the <b>dog</b>.")
+    expect(note).to_have_text("Not among the words that the model was trained with: keyboard, b")
+    type_text(window)
+    expect(note).to_have_count(0)
+
+
 def test_page_cannot_connect(open_translator):
     window = open_translator()
     blocked = window.evaluate(

@@ -12,7 +12,8 @@ import pytest
 import regard
 from helpers.browser_fixtures import MODELS, TEXTS, model_fixture, tokenizer_fixture
 from regard.browser import STATIC_FOLDER
-from regard.data.phrasebook import load_phrasebook
+from regard.data import unseen_words
+from regard.data.phrasebook import load_phrasebook, load_source_words
 
 TESTS = Path(__file__).parent / "static"
 MODULES = sorted(STATIC_FOLDER.rglob("*.js"))
@@ -53,6 +54,21 @@ def test_the_shipped_model_translates_as_torch_does(node, tmp_path, unchecked):
     )
     (tmp_path / "models.json").write_text(json.dumps({"demo-model": fixture}))
     run_tests(node, ["translator"], tmp_path)
+
+
+def test_unseen_words_are_those_that_python_finds(node, tmp_path, unchecked):
+    words = sorted(load_source_words("fr"))
+    texts = [
+        *TEXTS,
+        "The dog's keyboard, the Keyboard",
+        "don’t I'm 3½ ２ ①",
+        "İstanbul ÉTÉ _a 猫坐 é",
+    ]
+    expected = [unseen_words([text], words) for text in texts]
+    assert sum(map(bool, expected)) > 3
+    fixture = {"words": words, "texts": texts, "expected": expected}
+    (tmp_path / "unseen_words.json").write_text(json.dumps(fixture))
+    run_tests(node, ["unseenWords"], tmp_path)
 
 
 def test_kernels_search_and_alignments(node, tmp_path):

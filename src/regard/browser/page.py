@@ -1,6 +1,7 @@
 """The page: architecture, parameters, tokenizers, modules and styles in one HTML document."""
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +44,7 @@ def describe_translator(
     quantization: str = "float16",
     alignment_head: tuple[int, int] | None = None,
     examples: tuple[str, ...] = (),
+    training_words: Collection[str] | None = None,
 ) -> TranslatorData:
     """Return a translator as the data that the page's modules read.
 
@@ -56,6 +58,8 @@ def describe_translator(
             together, and at which the viewer opens; by default the mean over the last layer's heads
             and the viewer's own choice.
         examples: sentences that the page offers.
+        training_words: all source words of the training data in lower case, if they are known: the
+            page names other words of a text.
 
     Raises:
         RegardError: if the page cannot compute a part of the model, or there is no such
@@ -70,6 +74,7 @@ def describe_translator(
         "search": {"beam_size": search.beam_size, "length_penalty": search.length_penalty},
         "alignment_head": alignment_head,
         "examples": examples,
+        "training_words": None if training_words is None else sorted(training_words),
         "source_tokenizer": _describe_tokenizer(tokenizers.source),
         # a joint one is stored once
         "target_tokenizer": None

@@ -16,6 +16,7 @@ from regard.errors import RegardError, unknown_name
 from regard.models import Transformer
 from regard.runs.engines import check_engine_names
 from regard.runs.run import Run
+from regard.runs.training_words import load_training_words
 
 FORMATS = ("ctranslate2", "onnx", "html")
 """Names of the formats that `export_run` writes."""
@@ -203,6 +204,7 @@ def export_html(run: Run, out: Path, quantization: str = "float16") -> str:
         name=run.name,
         quantization=quantization,
         examples=_examples(run),
+        training_words=load_training_words(run.folder),
     )
     # last, since it takes longest: what the page cannot compute is refused before
     head = {"alignment_head": alignment_head(run)}

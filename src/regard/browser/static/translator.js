@@ -16,7 +16,7 @@ import { findWords } from "./words.js";
  * @import { TransformerRecord } from "./transformer.js"
  * @typedef {{name: string, architecture: TransformerRecord|RecurrentRecord, tensors: TensorRecord[], max_positions: number|null,
  *   search: {beam_size: number, length_penalty: number}, alignment_head: [layer: number, head: number]|null,
- *   examples: string[], source_tokenizer: TokenizerRecord, target_tokenizer: TokenizerRecord|null}} ModelRecord
+ *   examples: string[], training_words: string[]|null, source_tokenizer: TokenizerRecord, target_tokenizer: TokenizerRecord|null}} ModelRecord
  * @typedef {{text: string, words: Span[]}} TextWords
  * @typedef {{source: TextWords, target: TextWords, tokens: number[], score: number, trace: TraceRecord|null}} Translation
  * There is no trace if nothing was read or written.

@@ -6,6 +6,7 @@ import { openViewer } from "../../viz/static/viewer.js";
 import { alignWords } from "./alignment.js";
 import { createAlignmentView } from "./alignmentView.js";
 import { TEXTS } from "./i18n.js";
+import { unseenWords } from "./unseenWords.js";
 import { createClient } from "./worker.js";
 
 /**
@@ -52,6 +53,8 @@ function createPage(root, { record, client, language, input, viewState }) {
   const alignment = createAlignmentView(texts);
   const attention = createElement("div", { className: "attention-view" });
   const headNote = createElement("p", { className: "head-note" });
+  const unseenNote = createElement("p", { className: "head-note" });
+  const trainingWords = record.training_words && new Set(record.training_words);
 
   async function translate() {
     status.classList.remove("error");
@@ -73,6 +76,8 @@ function createPage(root, { record, client, language, input, viewState }) {
     const aligned = translation.trace && alignWords(translation.trace, record.alignment_head);
     alignment.show(translation, aligned);
     announcement.textContent = translation.target.text;
+    const unseen = trainingWords ? unseenWords(translation.source.text, trainingWords) : [];
+    unseenNote.textContent = unseen.length ? texts.unseenWords(unseen) : "";
     headNote.textContent = aligned ? texts.headNote(aligned.layer, aligned.head) : "";
     showTrace(translation.trace);
   }
@@ -119,7 +124,7 @@ function createPage(root, { record, client, language, input, viewState }) {
     createElement("label", { htmlFor: "text" }, texts.text), textArea,
     ...(examples.length ? [createElement("div", { className: "examples", role: "group", "aria-label": texts.examples }, ...examples)] : []));
   const outputPanel = createElement("section", { className: "translator-panel" },
-    createElement("h2", {}, texts.translation), alignment.element, headNote, status, announcement);
+    createElement("h2", {}, texts.translation), alignment.element, unseenNote, headNote, status, announcement);
   document.documentElement.lang = language === "zh" ? "zh-Hans" : "en";
   root.replaceChildren(header, createElement("main", {},
     createElement("div", { className: "translator-columns" }, inputPanel, outputPanel),

@@ -4,7 +4,7 @@
  * @typedef {(one: string) => string} Format1
  * @typedef {(one: string, two: string) => string} Format2
  * @typedef {{translatedIn: Format1, link: Format2, looksAt: Format2, isReadFor: Format2, looksAtNothing: Format1,
- *   list: (items: string[]) => string, headNote: (layer: number, head: number|null) => string}} Formats
+ *   list: (items: string[]) => string, unseenWords: (words: string[]) => string, headNote: (layer: number, head: number|null) => string}} Formats
  * @typedef {Formats & typeof EN} Texts
  */
 
@@ -28,6 +28,7 @@ export const EN = {
   looksAtNothing: (word) => `No word has a weight of 0.1 or more with “${word}”.`,
   link: (word, weight) => `“${word}” (${weight})`,
   list: (items) => (items.length < 2 ? items.join("") : `${items.slice(0, -1).join(", ")} and ${items[items.length - 1]}`),
+  unseenWords: (words) => `Not among the words that the model was trained with: ${words.join(", ")}`,
   headNote: (layer, head) =>
     head === null
       ? `Weights: mean over the heads of cross-attention, layer ${layer}.`

@@ -20,6 +20,7 @@ export const ZH = {
   looksAtNothing: (word) => `没有词与“${word}”之间的权重达到 0.1。`,
   link: (word, weight) => `“${word}”（${weight}）`,
   list: (items) => items.join("、"),
+  unseenWords: (words) => `模型的训练数据中没有这些词：${words.join("、")}`,
   headNote: (layer, head) =>
     head === null
       ? `权重：第 ${layer} 层交叉注意力各头的平均值。`
