@@ -4,17 +4,17 @@
 a call from the model to the printed table::
 
     a torch function of the model
-      -> attention_mode.py     AttentionMode runs it unchanged, and has the call examined
-      -> recogniser.py         AttentionRecogniser: is it attention? By what four trackers know:
-           axes/                 which axis is the batch, a head, a window, a query, a key
-           rows/                 where each element was before it was moved, to place windows
-           lineage.py            which rows a tensor was projected from, whether a cache grew
-           weights/              which tensors are weights on their way to the values
-      -> recognised_attention.py  RecognisedAttention: the call (calls/), its axes (layout/), and
-                               the module and line (call_site/)
-      -> capture_mode.py       CaptureMode passes it on
-      -> recorder.py           Recorder makes a record of it (records/), or extends one
-      -> capture.py            Capture: the records, printed by capture_table.py, and to_trace.py
+      -> attention_mode.py    AttentionMode runs it unchanged, and has the call examined
+      -> recogniser.py        AttentionRecogniser: is it attention? Four trackers know its tensors:
+           axes/                which axis is the batch, a head, a window, a query, a key
+           rows/                where each element was before it was moved, to place windows
+           lineage.py           which rows a tensor was projected from, whether a cache grew
+           weights/             which tensors are weights on their way to the values
+      -> recognised_attention.py    RecognisedAttention: the call (calls/), its axes (layout/),
+                                    and the module and line (call_site/)
+      -> capture_mode.py      CaptureMode passes it on
+      -> recorder.py          Recorder makes a record of it (records/), or extends one
+      -> capture.py           Capture: the records, printed by capture_table.py, and to_trace.py
 
 1. **Modes**. A `TorchFunctionMode` (`attention_mode.py`) sees every torch function, also those
    imported by name. It runs the function unchanged and then examines arguments and result, isolated

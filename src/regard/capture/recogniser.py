@@ -57,7 +57,7 @@ class AttentionRecogniser:
         """Return the attention that a function completes, or follow what may become part of it."""
         if call.name in _FILLED and self._names.find_call_site() is not None:
             self._axes.add_filled(call.results)  # elsewhere it may be an input of the model
-        self._axes.update(call, self.weights.find(call.args))
+        self._axes.update(call, self.weights.find(call.inputs))
         self._rows.update(call)
         self.retracted = []
         if call.name in FUSED_FUNCTIONS:

@@ -22,7 +22,6 @@ from regard.capture.functions import (
     FunctionCall,
     plain_name,
     scatter_sum,
-    tensors_in,
 )
 from regard.capture.lineage import Lineage
 from regard.capture.rows import RowTracker
@@ -82,13 +81,14 @@ class WeightTracker:
         self._pools, self._products = FeaturePools(axes), ProductReader(self._store, axes)
         self._late, self._rescaled = LateProducts(self._store, axes), RescaledContexts(axes)
         self._retracted: list[frozenset[int]] = []
+        self._is_idle = scores is None  # nothing was followed at the latest function
 
-    def find(self, args: tuple[Any, ...]) -> Tensor | None:
-        """Return the first of the arguments that are weights."""
-        tracked, pending = self._store.tracked, self._pending
-        if not tracked and not pending:
+    def find(self, tensors: list[Tensor]) -> Tensor | None:
+        """Return the first of some tensors that are weights."""
+        if self._is_idle:
             return None
-        return next((x for x in tensors_in(args) if x in tracked or x in pending), None)
+        tracked, pending = self._store.tracked, self._pending
+        return next((x for x in tensors if x in tracked or x in pending), None)
 
     def unresolved(self) -> Iterator[Root]:
         """Yield the softmaxes that did not become attention."""
@@ -113,9 +113,10 @@ class WeightTracker:
         name = plain_name(call.name)
         if name in COMBINES:
             self._pairs.update(call)
-        if name not in _STARTS and self._is_idle():
+        if name not in _STARTS and (self._is_idle or self._follows_nothing()):
+            self._is_idle = True
             return None
-        call = call.renamed(name)
+        self._is_idle, call = False, call.renamed(name)
         if self._scores is not None:
             self._scores.update(call)
         inputs, out = call.inputs, call.out
@@ -149,8 +150,8 @@ class WeightTracker:
         self._propagation.propagate(call, position)
         return None
 
-    def _is_idle(self) -> bool:
-        """Return whether nothing is tracked that a function could lead on."""
+    def _follows_nothing(self) -> bool:
+        """Return whether nothing is followed that a function could lead on."""
         store, others = self._store, (self._pending, self._pools, self._normalisers, self._late)
         return not (store.tracked or store.sums or any(others) or self._scores is not None)
 
