@@ -57,7 +57,7 @@ class AttentionMode(TorchFunctionMode):
     def on_function(self) -> None:
         """Note that a torch function runs, or regard's own attention."""
 
-    def on_retraction(self, roots: frozenset[int]) -> None:
+    def on_retraction(self, softmaxes: frozenset[int]) -> None:
         """Note that what was recognised of some softmaxes is no attention after all."""
 
     @abstractmethod
@@ -88,8 +88,8 @@ class AttentionMode(TorchFunctionMode):
             try:  # as `_never_fail`, which takes longer
                 call = FunctionCall(func, name, positional, rest, out)
                 attention = self._recogniser.examine(call)
-                for roots in self._recogniser.retracted:
-                    self.on_retraction(roots)
+                for softmaxes in self._recogniser.retracted:
+                    self.on_retraction(softmaxes)
             except Exception as error:
                 self.on_failure(error, positional)
         if attention is None:

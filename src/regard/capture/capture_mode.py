@@ -121,9 +121,9 @@ class CaptureMode(AttentionMode):
         """Count the functions, to distinguish a model without attention from one that never ran."""
         self._diagnostics.num_functions += 1
 
-    def on_retraction(self, roots: frozenset[int]) -> None:
+    def on_retraction(self, softmaxes: frozenset[int]) -> None:
         """Remove the record of a pool of features that queries were multiplied with."""
-        self._recorder.remove(roots)
+        self._recorder.remove(softmaxes)
 
     def on_failure(self, error: Exception, args: tuple[Any, ...]) -> None:
         """Note an error of capturing.
@@ -140,10 +140,10 @@ class CaptureMode(AttentionMode):
         """List what was seen but is not attention or was not captured; close the capture."""
         for name in self._names.scripted():
             self._diagnostics.add_module(name, _SCRIPTED)
-        for root in self._recogniser.weights.unresolved():
-            if root.site is not None:
-                is_mixture = root.is_feature or root.state == "not attention"
-                self._recorder.note_softmax(root.site, is_over_positions=not is_mixture)
+        for softmax in self._recogniser.weights.unresolved():
+            if softmax.site is not None:
+                is_mixture = softmax.is_feature or softmax.state == "not attention"
+                self._recorder.note_softmax(softmax.site, is_over_positions=not is_mixture)
         self._recorder.close()
 
     @contextmanager

@@ -114,9 +114,9 @@ class _GradientMode(CaptureMode):
             self._gradient_capture.add(record, _part_of(attention))
         return record
 
-    def on_retraction(self, roots: frozenset[int]) -> None:
+    def on_retraction(self, softmaxes: frozenset[int]) -> None:
         """Remove the records of some softmaxes, and what was kept for them."""
-        self._gradient_capture.remove(self._recorder.remove(roots))
+        self._gradient_capture.remove(self._recorder.remove(softmaxes))
 
 
 def _part_of(attention: RecognisedAttention) -> _Part:

@@ -142,7 +142,7 @@ class AttentionRecogniser:
             site,
             capture_again=lambda: match.call,
             by_head=to_four_axes,
-            axes=replace(match.axes, roots=match.roots, part=match.part),
+            axes=replace(match.axes, softmaxes=match.softmaxes, part=match.part),
             function=function,
             match=match,
         )

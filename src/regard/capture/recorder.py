@@ -76,8 +76,8 @@ class Recorder:
         if not self._selects(name):
             self.diagnostics.excluded[name] = None
             return None
-        if axes.roots:
-            known = self._multiplied.setdefault((name, axes.roots), [])
+        if axes.softmaxes:
+            known = self._multiplied.setdefault((name, axes.softmaxes), [])
             if any(axes.are_within(others) for others in known):
                 return None  # the module multiplied these very weights with other values before
             record = self._append_part(attention) if known else None
@@ -92,7 +92,7 @@ class Recorder:
         same_rows = attention.same_rows is not False
         for builder in reversed(self._builders):
             record = builder.record
-            if record.name != name or record.axes.roots != axes.roots:
+            if record.name != name or record.axes.softmaxes != axes.softmaxes:
                 continue
             if builder.append_part(call, axes, same_rows) or builder.append_window_part(call, axes):
                 return record
@@ -143,10 +143,12 @@ class Recorder:
         self._num_calls[site] = record.call + 1
         return record
 
-    def remove(self, roots: frozenset[int]) -> list[CapturedAttention]:
+    def remove(self, softmaxes: frozenset[int]) -> list[CapturedAttention]:
         """Remove and return the records of some softmaxes."""
-        found = [builder for builder in self._builders if builder.record.axes.roots == roots]
-        self._multiplied = {key: x for key, x in self._multiplied.items() if key[1] != roots}
+        found = [
+            builder for builder in self._builders if builder.record.axes.softmaxes == softmaxes
+        ]
+        self._multiplied = {key: x for key, x in self._multiplied.items() if key[1] != softmaxes}
         for builder in found:
             site = builder.record.name, builder.record.call_site
             self._num_calls[site] -= 1

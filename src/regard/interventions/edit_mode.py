@@ -132,9 +132,9 @@ class EditMode(AttentionMode):
                 return editable.context, _replace_weights(attention.result[1], editable)
             return attention.with_context(editable.context)
 
-    def on_retraction(self, roots: frozenset[int]) -> None:
+    def on_retraction(self, softmaxes: frozenset[int]) -> None:
         """Forget a product whose weights are normalised after it: they are edited there."""
-        if self._latest_product is not None and self._latest_product.roots == roots:
+        if self._latest_product is not None and self._latest_product.softmaxes == softmaxes:
             self._latest_product = None
 
     def on_failure(self, error: Exception, args: tuple[Any, ...]) -> None:
@@ -185,7 +185,7 @@ class EditMode(AttentionMode):
         axes = attention.axes
         if axes.part is None:
             return 0
-        key = attention.site.module_name, axes.roots
+        key = attention.site.module_name, axes.softmaxes
         first = self._parts.get(key, 0)
         self._parts = {key: first + attention.call.shape[1 if axes.part == "head" else 0]}
         return first
@@ -225,7 +225,7 @@ class EditMode(AttentionMode):
         name, latest = attention.site.module_name, self._latest_product
         multiplication = match.multiplication
         weights = match.operand if multiplication is None else multiplication.weights
-        is_again = latest is not None and (name, match.roots) == (latest.name, latest.roots)
+        is_again = latest is not None and (name, match.softmaxes) == (latest.name, latest.softmaxes)
         is_mixed = is_again and latest is not None and latest.part != match.part
         if match.part in ("query", "key") or is_mixed:
             raise _in_parts(name)
@@ -233,7 +233,7 @@ class EditMode(AttentionMode):
             arrange = match.to_weights if multiplication is None else multiplication.arrange
             elements = arrange(_elements(weights))
             self._latest_product = _FirstProduct(
-                name, match.roots, attention.call, weights, elements, attention.axes, match.part
+                name, match.softmaxes, attention.call, weights, elements, attention.axes, match.part
             )
             return attention.call, elements
         if latest.weights is not weights:
@@ -255,7 +255,7 @@ class _FirstProduct(NamedTuple):
     """The first product of the weights of a softmax."""
 
     name: str
-    roots: frozenset[int]
+    softmaxes: frozenset[int]
     call: CapturedCall
     weights: Tensor
     elements: Tensor

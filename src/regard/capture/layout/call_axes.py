@@ -1,4 +1,4 @@
-"""What is known about the axes of one call besides its weights: windows, positions, doubts."""
+"""What is known about the axes of one call besides its weights: windows, positions, what is uncertain."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -63,7 +63,7 @@ class CallAxes:
         normaliser: the function that made weights of scores.
         applied: names of what was applied to the weights after it.
         region: which part of the axes of the softmax these weights are; empty for all of it.
-        roots: the softmaxes that the weights come from, by number.
+        softmaxes: numbers of the softmaxes that the weights come from.
         part: the axis of the softmax that these weights are a single item of, if they are.
     """
 
@@ -76,7 +76,7 @@ class CallAxes:
     normaliser: str = "softmax"
     applied: tuple[str, ...] = ()
     region: frozenset[tuple[int, int, int, int]] = frozenset()
-    roots: frozenset[int] = frozenset()
+    softmaxes: frozenset[int] = frozenset()
     part: Part | None = None
 
     @property

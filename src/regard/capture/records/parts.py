@@ -20,7 +20,11 @@ def continued_axis(
     Returns:
         The axis, or None if the weights are not of the same softmax or leave a gap.
     """
-    if not before.roots or before.roots != after.roots or before.applied != after.applied:
+    if (
+        not before.softmaxes
+        or before.softmaxes != after.softmaxes
+        or before.applied != after.applied
+    ):
         return None
     if before.num_windows > 1 or after.num_windows > 1:
         return None

@@ -1,14 +1,22 @@
 """Attention written out in the model: normalised scores, followed until they multiply values.
 
-`tracker.py` follows weights from where they are normalised (`normalisers.py`; `pairs.py` has scores
-of pairs of rows that are no products) through what is done to them (`propagation.py`) to a product
-(`products.py`), at once or element by element (`pending.py`), that sums them over the keys;
-`tracked.py` has what is known of them on the way. `matching.py` reads a product as attention,
-unless it is a mixture of something else than positions (`mixtures.py`); `doubts.py` has what cannot
-be known of it, and `edges.py` whether a sum by index is attention over the edges of a graph;
-`pools.py` finds linear attention, and `score_products.py` the queries and keys. After the product,
-`late.py` reads a division by the sum of the weights, and `rescaling.py` finds contexts of blocks of
-keys that are added up.
+`tracker.py` decides what each function does with weights, and calls one of these:
+
+    normalisers.py            a softmax, or exponentials divided by their sum: weights start here
+    pairs.py                  scores of pairs of rows that are no products, as additive ones
+    propagation.py            masks, dropout, layouts, mixing of heads: still weights
+    products.py               a product: of weights with values, or something else?
+    elementwise_products.py   weights times values, summed over the keys by a later function
+    edges.py                  the same, summed by index: attention over the edges of a graph
+    unnormalised_products.py  exponentials times values, divided by their sum by a later function
+    matching.py               a product with values as attention: which axis is which
+    ambiguity.py              what the labels of axes leave open
+    mixtures.py               sums over experts, features or layers: no attention
+    linear_attention.py       softmaxes over features whose contexts are multiplied with queries
+    rescaled_contexts.py      softmaxes over blocks of keys whose contexts are added up
+
+`tracked.py` has what is known of weights on the way, and of the softmaxes that they come from.
+`score_products.py` follows queries and keys from their product to the softmax, if they are kept.
 """
 
 from regard.capture.weights.score_products import ScoreTracker

@@ -7,7 +7,7 @@ from regard.capture.axes import Axis, AxisTracker, Gather, origins_of
 from regard.capture.calls import EdgeWeights
 from regard.capture.functions import ScatterSum
 from regard.capture.layout import CallAxes, Layout, weights_layout
-from regard.capture.weights.tracked import SCATTERED, MatchedAttention, PendingProduct
+from regard.capture.weights.tracked import SCATTERED, ElementwiseProduct, MatchedAttention
 
 
 class EdgeMatcher:
@@ -16,7 +16,7 @@ class EdgeMatcher:
     def __init__(self, axes: AxisTracker) -> None:
         self._axes = axes
 
-    def match(self, product: PendingProduct, summed: ScatterSum) -> MatchedAttention | None:
+    def match(self, product: ElementwiseProduct, summed: ScatterSum) -> MatchedAttention | None:
         """Return the attention that a sum completes; None if it is not over edges."""
         tracked = product.tracked
         axes, values_axes = self._axes.axes(product.weights), self._axes.axes(product.values)
@@ -44,7 +44,7 @@ class EdgeMatcher:
             from_cache=False,
             operand=summed.source,
             to_weights=lambda gradient: _to_weights(gradient, product, layout, call),
-            roots=tracked.roots,
+            softmaxes=tracked.softmaxes,
             part=None,
             position=0,
             multiplication=product.multiplication.then(lambda x: layout.arrange(x)[:, :, 0]),
@@ -75,7 +75,7 @@ def _is_same_graph(edges: Axis, keys: Gather, summed: ScatterSum) -> bool:
 
 
 def _to_weights(
-    gradient: Tensor, product: PendingProduct, layout: Layout, call: EdgeWeights
+    gradient: Tensor, product: ElementwiseProduct, layout: Layout, call: EdgeWeights
 ) -> Tensor:
     """Bring the gradient of what was summed to that of the weights (batch, head, query, key)."""
     per_weight = gradient.reshape(product.shape) * product.expanded_values()

@@ -20,7 +20,7 @@ from regard.capture.layout import (
     weights_layout,
 )
 from regard.capture.rows import RowTracker, learned_keys, positions_of_weights
-from regard.capture.weights.doubts import with_doubts
+from regard.capture.weights.ambiguity import with_uncertain_roles
 from regard.capture.weights.mixtures import ProductAxes, is_mixture, is_over_queries
 from regard.capture.weights.score_products import vectors_of
 from regard.capture.weights.tracked import MatchedAttention, TrackedWeights, WeightProduct
@@ -86,7 +86,7 @@ class ProductMatcher:
             to_weights=arrange
             if to_operand is None
             else lambda gradient: arrange(to_operand(gradient)),
-            roots=tracked.roots,
+            softmaxes=tracked.softmaxes,
             part=_selected_part(tracked, softmax_origins, axes.in_order, width),
             position=product.position,
             multiplication=product.multiplication and product.multiplication.then(arrange),
@@ -119,8 +119,10 @@ class ProductMatcher:
             product.values_term, tuple(axes.values.values()), product.values, layout
         )
         is_bare = tracked.is_product and tracked.same_rows is None and not is_known
-        doubtful = with_doubts(layout, product.term, axes.in_order, axes.values, is_bare=is_bare)
-        return doubtful, of_values
+        of_weights = with_uncertain_roles(
+            layout, product.term, axes.in_order, axes.values, is_bare=is_bare
+        )
+        return of_weights, of_values
 
     def _is_attention(
         self, product: WeightProduct, tracked: TrackedWeights, axes: ProductAxes, *, is_part: bool

@@ -22,7 +22,13 @@ from regard.capture.functions import (
 from regard.capture.lineage import Lineage
 from regard.capture.weights.pairs import PairedRows
 from regard.capture.weights.score_products import ScoreTracker
-from regard.capture.weights.tracked import SCATTERED, Root, TrackedWeights, WeightStore, WeightSum
+from regard.capture.weights.tracked import (
+    SCATTERED,
+    SoftmaxCall,
+    TrackedWeights,
+    WeightStore,
+    WeightSum,
+)
 
 MASKED_BELOW = -9e3  # scores below are masked: some models add no more than -10000
 
@@ -87,7 +93,9 @@ class NormaliserTracker:
         Sparse weights are not followed, but noted.
         """
         if out.layout != torch.strided:
-            self._store.roots[next(self._ids)] = Root(self._find_site(), False, True, frozenset())
+            self._store.softmaxes[next(self._ids)] = SoftmaxCall(
+                self._find_site(), False, True, frozenset()
+            )
             return
         axis = self._axes.axes(out)[dim if isinstance(dim, int) else -1] if out.ndim else ()
         self._add(normaliser, scores, out, axis, is_softmax=True)
@@ -104,10 +112,10 @@ class NormaliserTracker:
         """Return what is known of exponentials that no sum has divided yet."""
         return self._exponentials.get(tensor)
 
-    def note_unfollowed(self, roots: frozenset[int]) -> None:
+    def note_unfollowed(self, softmaxes: frozenset[int]) -> None:
         """Note exponentials whose sum divides something in which they were not followed."""
-        for number in roots - self._store.roots.keys():
-            self._store.roots[number] = Root(self._find_site(), False, True, frozenset())
+        for number in softmaxes - self._store.softmaxes.keys():
+            self._store.softmaxes[number] = SoftmaxCall(self._find_site(), False, True, frozenset())
 
     @staticmethod
     def is_over_features(tracked: TrackedWeights) -> bool:
@@ -192,8 +200,8 @@ class NormaliserTracker:
     def _sum_exponentials(self, call: FunctionCall) -> bool:
         known = [self._exponentials[x] for x in call.inputs if x in self._exponentials]
         if known:
-            roots = frozenset(x.number for x in known)
-            self._store.sums[call.out] = WeightSum(roots, summed_origins(call, self._axes))
+            softmaxes = frozenset(x.number for x in known)
+            self._store.sums[call.out] = WeightSum(softmaxes, summed_origins(call, self._axes))
         if len(known) == 1 and call.name == "sum":  # of a mixture, each of which is not normalised
             self._exponentials[call.out] = known[0]
         return bool(known)
@@ -215,9 +223,9 @@ class NormaliserTracker:
         """Follow what is computed of sums of weights."""
         sums = [self._store.sums[x] for x in call.inputs if x in self._store.sums]
         if sums and call.out not in self._store.sums:
-            roots, scattered = zip(*sums, strict=True)
+            softmaxes, scattered = zip(*sums, strict=True)
             self._store.sums[call.out] = WeightSum(
-                frozenset().union(*roots), frozenset().union(*scattered)
+                frozenset().union(*softmaxes), frozenset().union(*scattered)
             )
 
     def _add(
@@ -231,7 +239,7 @@ class NormaliserTracker:
         is_feature = is_feature or is_single or self._axes.is_constant(out)
         site = self._find_site() if is_softmax or normaliser == "exp" else None
         origins = origins_of(self._axes.axes(out))
-        self._store.roots[number] = Root(site, is_feature, is_softmax, origins)
+        self._store.softmaxes[number] = SoftmaxCall(site, is_feature, is_softmax, origins)
         self._store.tracked[out] = TrackedWeights(
             normaliser,
             frozenset([number]),

@@ -107,9 +107,9 @@ class ProductReader:
         tracked = self._store.tracked.get(tensor)
         if tracked is None:
             return tensor in self._matrices
-        roots = [self._store.roots[number] for number in tracked.roots]
+        softmaxes = [self._store.softmaxes[number] for number in tracked.softmaxes]
         is_activation = tracked.normaliser in NORMALISERS
-        return not is_activation and not any(root.is_feature for root in roots)
+        return not is_activation and not any(x.is_feature for x in softmaxes)
 
     def is_of_ones(self, tensor: Tensor) -> bool:
         """Return whether a tensor is a constant that adds up what it multiplies."""

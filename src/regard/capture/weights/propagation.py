@@ -59,11 +59,11 @@ class WeightPropagation:
         if _ends(tracked, call, position):
             return
         known = (store.tracked.get(x) for x in inputs)
-        roots = frozenset().union(*(x.roots for x in known if x is not None))
-        tracked = replace(tracked, roots=roots)
+        softmaxes = frozenset().union(*(x.softmaxes for x in known if x is not None))
+        tracked = replace(tracked, softmaxes=softmaxes)
         if name in SUMS:
             for result in results:
-                store.sums[result] = WeightSum(roots, summed_origins(call, self._axes))
+                store.sums[result] = WeightSum(softmaxes, summed_origins(call, self._axes))
         if name == "scatter" and position:
             store.tracked[results[0]] = self._scattered(tracked, call)
             return
@@ -166,8 +166,8 @@ class WeightPropagation:
             normalised = scattered
         tracked = replace(tracked, normalised=normalised)
         if tracked.normaliser == "exp" and not tracked.applied:
-            for number in tracked.roots:  # a softmax by hand
-                self._store.roots[number].is_softmax = True
+            for number in tracked.softmaxes:  # a softmax by hand
+                self._store.softmaxes[number].is_softmax = True
         if tracked.normaliser == "exp" and scattered and not tracked.applied:
             return replace(tracked, normaliser=SCATTERED)
         if tracked.normaliser in NORMALISERS and not tracked.applied:

@@ -17,8 +17,8 @@ SCATTERED = "scatter softmax"  # a normaliser: exponentials are divided by their
 
 
 @dataclass(slots=True)
-class Root:
-    """A softmax that was seen, and what became of it."""
+class SoftmaxCall:
+    """A softmax, or another normaliser, that the model called, and what became of it."""
 
     site: CallSite | None
     is_feature: bool  # over features, classes or experts rather than positions
@@ -32,7 +32,7 @@ class TrackedWeights:
     """Normalised scores on their way to the values."""
 
     normaliser: str
-    roots: frozenset[int]
+    softmaxes: frozenset[int]
     normalised: frozenset[Origin]  # of the axis that sums to 1
     same_rows: bool | None  # whether queries and keys come from the same rows; None if unknown
     from_cache: bool = False  # whether keys came from a KV cache
@@ -74,7 +74,7 @@ class Multiplication:
 
 
 @dataclass(frozen=True, slots=True)
-class PendingProduct:
+class ElementwiseProduct:
     """Weights times values, element by element, that are yet to be summed over the keys."""
 
     tracked: TrackedWeights
@@ -100,7 +100,7 @@ class PendingProduct:
 class WeightSum(NamedTuple):
     """A sum of weights, that they may be divided by."""
 
-    roots: frozenset[int] = frozenset()
+    softmaxes: frozenset[int] = frozenset()
     scattered: frozenset[Origin] = frozenset()  # of the axis that was summed by index, if it was
 
 
@@ -134,7 +134,7 @@ class MatchedAttention:
     from_cache: bool
     operand: Tensor  # of the product, in the model's layout and autograd graph
     to_weights: Callable[[Tensor], Tensor]  # brings the operand's gradient to that of the weights
-    roots: frozenset[int]  # the softmaxes that the weights come from
+    softmaxes: frozenset[int]  # the softmaxes that the weights come from
     part: Part | None  # of the softmax, that the weights are
     position: int  # of the operand among the tensors of the function's arguments
     site: CallSite | None = None  # of the softmax, where another module sums the products
@@ -149,16 +149,18 @@ class WeightStore:
     Attributes:
         tracked: weights by tensor.
         sums: sums of weights, or of exponentials, by tensor.
-        roots: softmaxes and other normalisers by number.
+        softmaxes: softmaxes and other normalisers by number.
     """
 
     def __init__(self) -> None:
         self.tracked = TensorMap[TrackedWeights]()
         self.sums = TensorMap[WeightSum]()
-        self.roots: dict[int, Root] = {}
+        self.softmaxes: dict[int, SoftmaxCall] = {}
 
-    def settle(self, roots: Iterable[int], state: Literal["attention", "not attention"]) -> None:
+    def settle(
+        self, softmaxes: Iterable[int], state: Literal["attention", "not attention"]
+    ) -> None:
         """Note what became of some softmaxes; one that became attention stays that."""
-        for number in roots:
-            if self.roots[number].state != "attention":
-                self.roots[number].state = state
+        for number in softmaxes:
+            if self.softmaxes[number].state != "attention":
+                self.softmaxes[number].state = state

@@ -25,9 +25,10 @@ from regard.capture.functions import (
 )
 from regard.capture.lineage import Lineage
 from regard.capture.rows import RowTracker
-from regard.capture.weights.doubts import is_unclear
+from regard.capture.weights.ambiguity import is_ambiguous
 from regard.capture.weights.edges import EdgeMatcher
-from regard.capture.weights.late import LateProducts, of_divided
+from regard.capture.weights.elementwise_products import ElementwiseProducts
+from regard.capture.weights.linear_attention import FeaturePools
 from regard.capture.weights.matching import ProductMatcher
 from regard.capture.weights.normalisers import (
     MAY_START,
@@ -36,20 +37,19 @@ from regard.capture.weights.normalisers import (
     NormaliserTracker,
 )
 from regard.capture.weights.pairs import COMBINES, PairedRows
-from regard.capture.weights.pending import PendingProducts
-from regard.capture.weights.pools import FeaturePools
 from regard.capture.weights.products import ProductReader, ProductReading
 from regard.capture.weights.propagation import WeightPropagation
-from regard.capture.weights.rescaling import RescaledContexts
+from regard.capture.weights.rescaled_contexts import RescaledContexts
 from regard.capture.weights.score_products import ScoreTracker
 from regard.capture.weights.tracked import (
     MatchedAttention,
-    Root,
+    SoftmaxCall,
     TrackedWeights,
     WeightProduct,
     WeightStore,
     WeightSum,
 )
+from regard.capture.weights.unnormalised_products import UnnormalisedProducts, match_of_division
 
 appended_keys: ContextVar[int] = ContextVar("appended_keys", default=0)
 """Number of keys that nn.MultiheadAttention appends: `bias_k` and `add_zero_attn`."""
@@ -76,10 +76,13 @@ class WeightTracker:
             self._store, lineage, axes, self._pairs, find_site, scores
         )
         self._propagation = WeightPropagation(self._store, axes, rows)
-        self._pending = PendingProducts(self._store, axes, rows)
+        self._elementwise = ElementwiseProducts(self._store, axes, rows)
         self._matcher, self._edge_matcher = ProductMatcher(axes, rows), EdgeMatcher(axes)
         self._pools, self._products = FeaturePools(axes), ProductReader(self._store, axes)
-        self._late, self._rescaled = LateProducts(self._store, axes), RescaledContexts(axes)
+        self._unnormalised, self._rescaled = (
+            UnnormalisedProducts(self._store, axes),
+            RescaledContexts(axes),
+        )
         self._retracted: list[frozenset[int]] = []
         self._is_idle = scores is None  # nothing was followed at the latest function
 
@@ -87,22 +90,22 @@ class WeightTracker:
         """Return the first of some tensors that are weights."""
         if self._is_idle:
             return None
-        tracked, pending = self._store.tracked, self._pending
-        return next((x for x in tensors if x in tracked or x in pending), None)
+        tracked, products = self._store.tracked, self._elementwise
+        return next((x for x in tensors if x in tracked or x in products), None)
 
-    def unresolved(self) -> Iterator[Root]:
+    def unresolved(self) -> Iterator[SoftmaxCall]:
         """Yield the softmaxes that did not become attention."""
-        roots = self._store.roots.values()
-        yield from (x for x in roots if x.is_softmax and x.state != "attention")
+        softmaxes = self._store.softmaxes.values()
+        yield from (x for x in softmaxes if x.is_softmax and x.state != "attention")
 
     def take_retracted(self) -> list[frozenset[int]]:
-        """Return, once, the roots of matches that turned out to be no attention."""
+        """Return, once, the softmaxes whose matches turned out to be no attention."""
         retracted, self._retracted = self._retracted, []
         return retracted
 
     def replace(self, context: Tensor, edited: Tensor) -> None:
         """Note that the model gets an edited context instead of the one that was computed."""
-        self._late.replace(context, edited)
+        self._unnormalised.replace(context, edited)
 
     def before_dropout(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Copy tracked weights that dropout is about to overwrite in place."""
@@ -120,10 +123,10 @@ class WeightTracker:
         if self._scores is not None:
             self._scores.update(call)
         inputs, out = call.inputs, call.out
-        if self._late:
+        if self._unnormalised:
             if (match := self._match_divided(call)) is not None:
                 return match
-            self._late.follow(call)
+            self._unnormalised.follow(call)
         if rescaled := self._rescaled.update(call):
             self._retract_parts(rescaled)
             return None
@@ -132,7 +135,7 @@ class WeightTracker:
             dim = call.argument("dim", 2 if name == "_masked_softmax" else 1, -1)
             self._normalisers.start(normaliser, inputs[0], dim, out)
             return None
-        if name == "sum" and inputs and inputs[0] in self._pending:
+        if name == "sum" and inputs and inputs[0] in self._elementwise:
             return self._match_sum(call)
         if (match := self._match_scattered(call)) is not None:
             return match
@@ -145,14 +148,17 @@ class WeightTracker:
                 self._retract_pools(call, inputs[position])
             return self._multiplied(call, equation, position)
         is_single = self._store.tracked[inputs[position]].is_single
-        if name == "mul" and (is_single or self._add_pending(call, position)):
+        if name == "mul" and (is_single or self._add_elementwise(call, position)):
             return None
         self._propagation.propagate(call, position)
         return None
 
     def _follows_nothing(self) -> bool:
         """Return whether nothing is followed that a function could lead on."""
-        store, others = self._store, (self._pending, self._pools, self._normalisers, self._late)
+        store, others = (
+            self._store,
+            (self._elementwise, self._pools, self._normalisers, self._unnormalised),
+        )
         return not (store.tracked or store.sums or any(others) or self._scores is not None)
 
     def _position(self, inputs: list[Tensor]) -> int | None:
@@ -174,7 +180,7 @@ class WeightTracker:
     def _follow_others(self, call: FunctionCall) -> None:
         """Follow what may become weights, or show that weights were no attention."""
         self._retract_pools(call)
-        self._pending.follow(call)
+        self._elementwise.follow(call)
         if self._products:
             self._products.follow(call)
         if self._normalisers.may_concern(call.name):
@@ -186,33 +192,33 @@ class WeightTracker:
 
         Its queries may have been normalised over their features, too.
         """
-        for roots in self._pools.multiplied(call, queries):
-            self._retracted.append(roots)
-            for number in roots:
-                self._store.roots[number].state = "not attention"
+        for softmaxes in self._pools.multiplied(call, queries):
+            self._retracted.append(softmaxes)
+            for number in softmaxes:
+                self._store.softmaxes[number].state = "not attention"
 
-    def _retract_parts(self, roots: frozenset[int]) -> None:
+    def _retract_parts(self, softmaxes: frozenset[int]) -> None:
         """Retract softmaxes over parts of the keys, whose contexts are rescaled and added up."""
-        for number in roots:
+        for number in softmaxes:
             self._retracted.append(frozenset([number]))
-            self._store.roots[number].state = "open"
-            self._store.roots[number].is_softmax = True
+            self._store.softmaxes[number].state = "open"
+            self._store.softmaxes[number].is_softmax = True
 
     def _match_scattered(self, call: FunctionCall) -> MatchedAttention | None:
         """Read index_add(weights * values): attention over edges."""
         if call.name not in SCATTER_SUMS or (summed := scatter_sum(call)) is None:
             return None
-        pending = self._pending.summed_by_index(summed)
-        if pending is None or (match := self._edge_matcher.match(pending, summed)) is None:
+        product = self._elementwise.summed_by_index(summed)
+        if product is None or (match := self._edge_matcher.match(product, summed)) is None:
             return None
-        self._store.settle(match.roots, "attention")
-        return replace(match, site=self._store.roots[min(match.roots)].site)
+        self._store.settle(match.softmaxes, "attention")
+        return replace(match, site=self._store.softmaxes[min(match.softmaxes)].site)
 
     def _match_sum(self, call: FunctionCall) -> MatchedAttention | None:
         """Read a sum of weights times values."""
-        pending = self._pending[call.inputs[0]]
-        product = self._pending.read_sum(pending, call)
-        match = None if product is None else self._match(pending.tracked, product)
+        known = self._elementwise[call.inputs[0]]
+        product = self._elementwise.read_sum(known, call)
+        match = None if product is None else self._match(known.tracked, product)
         self._note_context(match, call)
         return match
 
@@ -226,10 +232,10 @@ class WeightTracker:
         elif reading.kind == "matrix":
             self._products.mark_matrix(call.out)
         elif reading.kind == "elementwise":
-            self._pending.add_equation(call, equation, reading.own, position)
+            self._elementwise.add_equation(call, equation, reading.own, position)
         elif reading.kind == "sum":
             tracked = self._store.tracked[call.inputs[position]]
-            self._store.sums[call.out] = WeightSum(tracked.roots)
+            self._store.sums[call.out] = WeightSum(tracked.softmaxes)
         elif reading.kind == "values":
             return self._multiplied_with_values(call, equation, reading, position)
         return None
@@ -250,26 +256,26 @@ class WeightTracker:
         )
         match = self._match(tracked, product)
         if isinstance(call.out, Tensor):
-            self._pools.mark(equation, reading.own, reading.values, tracked.roots, call.out)
+            self._pools.mark(equation, reading.own, reading.values, tracked.softmaxes, call.out)
         self._note_context(match, call)
         if match is not None or tracked.normaliser == "exp":
-            self._add_late(call, position, tracked, is_matched=match is not None)
+            self._add_unnormalised(call, position, tracked, is_matched=match is not None)
         return match
 
-    def _add_pending(self, call: FunctionCall, position: int) -> bool:
+    def _add_elementwise(self, call: FunctionCall, position: int) -> bool:
         """Note weights times values that are yet to be summed; False if they are not."""
-        is_pending = self._pending.add(call, position)
-        if is_pending:
+        is_elementwise = self._elementwise.add(call, position)
+        if is_elementwise:
             tracked = self._store.tracked[call.inputs[position]]
-            self._add_late(call, position, tracked, is_matched=True)
-        return is_pending
+            self._add_unnormalised(call, position, tracked, is_matched=True)
+        return is_elementwise
 
-    def _add_late(
+    def _add_unnormalised(
         self, call: FunctionCall, position: int, tracked: TrackedWeights, *, is_matched: bool
     ) -> None:
         """Note a product whose weights may be normalised later."""
         if tracked.normaliser in NORMALISERS or tracked.has_mask:
-            self._late.add(call, position, tracked.roots, is_matched=is_matched)
+            self._unnormalised.add(call, position, tracked.softmaxes, is_matched=is_matched)
 
     def _note_exponentials(self, call: FunctionCall) -> None:
         """Note a product of exponentials, which are weights if their sum divides it."""
@@ -285,16 +291,16 @@ class WeightTracker:
             self._store.sums[call.out] = WeightSum(frozenset(x.number for x in known.values()))
             return
         position, first = next(iter(known.items()))
-        self._late.add(call, position, frozenset([first.number]), is_matched=False)
+        self._unnormalised.add(call, position, frozenset([first.number]), is_matched=False)
 
     def _match_divided(self, call: FunctionCall) -> MatchedAttention | None:
         """Read a division of a context by the sum of its weights, as one of the weights."""
-        if (divided := self._late.divided(call)) is None:
+        if (divided := self._unnormalised.divided(call)) is None:
             return None
         product, calls = divided
         if not calls:
-            self._retract_parts(product.roots if product.is_matched else frozenset())
-            self._normalisers.note_unfollowed(product.roots)
+            self._retract_parts(product.softmaxes if product.is_matched else frozenset())
+            self._normalisers.note_unfollowed(product.softmaxes)
         match = None
         for each in calls:
             weights = each.inputs[product.position] if each is calls[1] else each.inputs[0]
@@ -304,8 +310,8 @@ class WeightTracker:
         if match is None:
             return None
         if product.is_matched:
-            self._retracted.append(product.roots)
-        return of_divided(match, product, calls, call)
+            self._retracted.append(product.softmaxes)
+        return match_of_division(match, product, calls, call)
 
     def _match(self, tracked: TrackedWeights, product: WeightProduct) -> MatchedAttention | None:
         """Return the attention that a product completes; None if it is not over positions.
@@ -313,21 +319,21 @@ class WeightTracker:
         Exponentials have yet to be divided by their sum: without it they are no weights.
         """
         if tracked.normaliser == "exp" and not _sum_to_one(product):
-            for number in tracked.roots:
-                self._store.roots[number].is_softmax = True
+            for number in tracked.softmaxes:
+                self._store.softmaxes[number].is_softmax = True
             return None
-        roots = [self._store.roots[number] for number in tracked.roots]
-        if is_unclear(product, tracked, self._axes):
+        softmaxes = [self._store.softmaxes[number] for number in tracked.softmaxes]
+        if is_ambiguous(product, tracked, self._axes):
             return None
-        origins = roots[0].origins if len(roots) == 1 else frozenset()
+        origins = softmaxes[0].origins if len(softmaxes) == 1 else frozenset()
         match = self._matcher.match(product, tracked, origins, appended_keys.get())
         if match is not None or not tracked.is_skewed:
-            self._store.settle(tracked.roots, "not attention" if match is None else "attention")
+            self._store.settle(tracked.softmaxes, "not attention" if match is None else "attention")
         return match
 
     def _note_context(self, match: MatchedAttention | None, call: FunctionCall) -> None:
         if match is not None and isinstance(call.out, Tensor):
-            self._rescaled.add(call.out, match.roots)
+            self._rescaled.add(call.out, match.softmaxes)
 
 
 def _sum_to_one(product: WeightProduct) -> bool:

@@ -15,13 +15,13 @@ class FeaturePools:
 
     def __init__(self, axes: AxisTracker) -> None:
         self._axes = axes
-        self._roots: dict[Origin, frozenset[int]] = {}
+        self._softmaxes: dict[Origin, frozenset[int]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._roots)
+        return bool(self._softmaxes)
 
     def mark(
-        self, equation: Equation, weights: int, values: int, roots: frozenset[int], out: Tensor
+        self, equation: Equation, weights: int, values: int, softmaxes: frozenset[int], out: Tensor
     ) -> None:
         """Mark the axes of a context that are features of the weights alone.
 
@@ -29,7 +29,7 @@ class FeaturePools:
             equation: the product of weights with values.
             weights: index of its operand.
             values: index of its operand.
-            roots: the softmaxes that the weights come from.
+            softmaxes: numbers of those that the weights come from.
             out: the context.
         """
         axes = self._axes.axes(out)
@@ -42,23 +42,23 @@ class FeaturePools:
         if pools:
             marked = tuple(aliased(x) if n in pools else x for n, x in enumerate(axes))
             self._axes.relabel(out, marked, is_constant=self._axes.is_constant(out))
-            self._roots |= {f.origin: roots for n in pools for f in marked[n]}
+            self._softmaxes |= {f.origin: softmaxes for n in pools for f in marked[n]}
 
     def multiplied(self, call: FunctionCall, queries: Tensor | None = None) -> list[frozenset[int]]:
         """Return, once, the softmaxes whose pools a call multiplies with computed vectors.
 
         `queries` are vectors among the arguments whose features were normalised: no parameters.
         """
-        if not self._roots or (equation := call.equation()) is None:
+        if not self._softmaxes or (equation := call.equation()) is None:
             return []
         found = {
-            roots
+            softmaxes
             for n, (tensor, term) in enumerate(zip(equation.operands, equation.terms, strict=True))
             for letter, axis in zip(term, self._axes.axes(tensor), strict=True)
             if letter not in equation.result and letter in self._computed(equation, n, queries)
-            for roots in self._roots_of(axis)
+            for softmaxes in self._softmaxes_of(axis)
         }
-        self._roots = {origin: x for origin, x in self._roots.items() if x not in found}
+        self._softmaxes = {origin: x for origin, x in self._softmaxes.items() if x not in found}
         return list(found)
 
     def _computed(self, equation: Equation, operand: int, queries: Tensor | None) -> set[object]:
@@ -71,5 +71,5 @@ class FeaturePools:
         ]
         return {letter for term in others for letter in term}
 
-    def _roots_of(self, axis: Axis) -> list[frozenset[int]]:
-        return [self._roots[f.origin] for f in axis if f.origin in self._roots]
+    def _softmaxes_of(self, axis: Axis) -> list[frozenset[int]]:
+        return [self._softmaxes[f.origin] for f in axis if f.origin in self._softmaxes]

@@ -33,14 +33,14 @@ _DIVISIONS = {"div", "mul", "einsum"}  # by a sum, or with its reciprocal
 
 
 @dataclass(frozen=True, slots=True)
-class LateProduct:
+class UnnormalisedProduct:
     """A product of values with weights that a sum may divide later.
 
     Attributes:
         calls: the product, and what was computed of it since: a sum, and changes of its layout.
         weights: among the tensors of the product.
         position: of the weights among these tensors.
-        roots: the normalisers that the weights come from.
+        softmaxes: the normalisers that the weights come from.
         is_matched: whether the product was recognised as attention.
         is_edited: whether what the model has of it is not what the product returned.
     """
@@ -48,7 +48,7 @@ class LateProduct:
     calls: tuple[FunctionCall, ...]
     weights: Tensor
     position: int
-    roots: frozenset[int]
+    softmaxes: frozenset[int]
     is_matched: bool
     is_edited: bool = False
 
@@ -63,24 +63,26 @@ class LateProduct:
         return found
 
 
-class LateProducts:
+class UnnormalisedProducts:
     """The products with weights that are not normalised yet, and sums that divide them."""
 
     def __init__(self, store: WeightStore, axes: AxisTracker) -> None:
         self._store, self._axes = store, axes
-        self._products = TensorMap[LateProduct]()
+        self._products = TensorMap[UnnormalisedProduct]()
 
     def __bool__(self) -> bool:
         return bool(self._products)
 
     def add(
-        self, call: FunctionCall, position: int, roots: frozenset[int], *, is_matched: bool
+        self, call: FunctionCall, position: int, softmaxes: frozenset[int], *, is_matched: bool
     ) -> None:
         """Note a product of weights with values."""
         out = call.out
         if isinstance(out, Tensor) and all(x is not out for x in call.inputs):
             calls, weights = (call.without_result(),), call.inputs[position]
-            self._products[out] = LateProduct(calls, weights, position, roots, is_matched)
+            self._products[out] = UnnormalisedProduct(
+                calls, weights, position, softmaxes, is_matched
+            )
 
     def replace(self, context: Tensor, edited: Tensor) -> None:
         """Note that the model gets an edited context instead of the one that was computed."""
@@ -95,7 +97,7 @@ class LateProducts:
         if known is not None and isinstance(out, Tensor) and out is not call.inputs[0]:
             self._products[out] = replace(known, calls=(*known.calls, call.without_result()))
 
-    def divided(self, call: FunctionCall) -> tuple[LateProduct, list[FunctionCall]] | None:
+    def divided(self, call: FunctionCall) -> tuple[UnnormalisedProduct, list[FunctionCall]] | None:
         """Return a product that a call divides by the sum of its weights.
 
         Also the division of the weights, and all that follows it, computed in this order; nothing
@@ -118,18 +120,21 @@ class LateProducts:
         is_known = product.is_edited or bool(edited_weights(call.out))
         return product, calls if is_known or _is_close(calls[-1].out, call.out) else []
 
-    def _operands(self, call: FunctionCall) -> tuple[LateProduct, Tensor] | None:
+    def _operands(self, call: FunctionCall) -> tuple[UnnormalisedProduct, Tensor] | None:
         """Return a product and the sum of its weights, or its reciprocal, if a call has both."""
         pairs = [call.inputs, call.inputs[::-1]]
         for context, total in pairs[: 1 if call.name == "div" else 2]:
             product, known = self._products.get(context), self._store.sums.get(total)
-            if product is not None and known is not None and known.roots & product.roots:
+            if product is not None and known is not None and known.softmaxes & product.softmaxes:
                 return product, total
         return None
 
 
-def of_divided(
-    match: MatchedAttention, product: LateProduct, calls: list[FunctionCall], call: FunctionCall
+def match_of_division(
+    match: MatchedAttention,
+    product: UnnormalisedProduct,
+    calls: list[FunctionCall],
+    call: FunctionCall,
 ) -> MatchedAttention:
     """Return the match of a product that was computed again, as one of the model's division.
 

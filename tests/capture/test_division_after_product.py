@@ -1,4 +1,4 @@
-"""Weights that are normalised after the product with values: gradients, buffers, and doubts."""
+"""Weights that are normalised after the product with values: gradients, buffers, edits."""
 
 import pytest
 import torch

@@ -15,21 +15,21 @@ from regard.capture.functions import (
 )
 from regard.capture.rows import RowTracker
 from regard.capture.weights.tracked import (
+    ElementwiseProduct,
     Multiplication,
-    PendingProduct,
     TrackedWeights,
     WeightProduct,
     WeightStore,
 )
 
 
-class PendingProducts:
+class ElementwiseProducts:
     """The products that are yet to be summed."""
 
     def __init__(self, store: WeightStore, axes: AxisTracker, rows: RowTracker) -> None:
         self._store, self._axes, self._rows = store, axes, rows
-        self._products = TensorMap[PendingProduct]()
-        self._reshaped = TensorMap[PendingProduct]()  # in another shape
+        self._products = TensorMap[ElementwiseProduct]()
+        self._reshaped = TensorMap[ElementwiseProduct]()  # in another shape
 
     def __contains__(self, tensor: Tensor) -> bool:
         return tensor in self._products
@@ -37,10 +37,10 @@ class PendingProducts:
     def __bool__(self) -> bool:
         return bool(self._products)
 
-    def __getitem__(self, tensor: Tensor) -> PendingProduct:
+    def __getitem__(self, tensor: Tensor) -> ElementwiseProduct:
         return self._products[tensor]
 
-    def summed_by_index(self, summed: ScatterSum) -> PendingProduct | None:
+    def summed_by_index(self, summed: ScatterSum) -> ElementwiseProduct | None:
         """Return the product that is summed by index, perhaps in another shape."""
         return self._products.get(summed.source) or self._reshaped.get(summed.source)
 
@@ -70,7 +70,7 @@ class PendingProducts:
         kept = self._without_broadcast(values.detach(), values, values_term, out.ndim)
         arrange = partial(_without_broadcast, term=weights_term, ndim=out.ndim)
         multiplication = Multiplication(call.without_result(), position, arrange)
-        self._products[out] = PendingProduct(
+        self._products[out] = ElementwiseProduct(
             tracked, own, kept, weights_term, values_term, multiplication
         )
         return True
@@ -99,7 +99,7 @@ class PendingProducts:
             multiplication = Multiplication(
                 call.without_result(), position, lambda x: x.permute(orders[0])
             )
-            self._products[out] = PendingProduct(
+            self._products[out] = ElementwiseProduct(
                 tracked, kept[0], kept[1], terms[0], terms[1], multiplication
             )
 
@@ -125,32 +125,32 @@ class PendingProducts:
             if size == out.shape[first + n] and not _is_expanded(axis)
         )
 
-    def read_sum(self, pending: PendingProduct, call: FunctionCall) -> WeightProduct | None:
+    def read_sum(self, known: ElementwiseProduct, call: FunctionCall) -> WeightProduct | None:
         """Read (weights * values).sum(keys); None if it does not sum the weights."""
         product, dim = call.inputs[0], call.argument("dim", 1)
         if dim is None:
             return None
         dims = {n % product.ndim for n in ([dim] if isinstance(dim, int) else dim)}
         result = set(range(product.ndim)) - dims
-        if not dims & set(pending.weights_term):
+        if not dims & set(known.weights_term):
             return None
 
         def to_weights(gradient: Tensor) -> Tensor:
-            expanded = _expand_to(pending.values, pending.values_term, gradient.ndim)
+            expanded = _expand_to(known.values, known.values_term, gradient.ndim)
             per_weight = gradient * expanded
-            extra = [n for n in range(gradient.ndim) if n not in pending.weights_term]
+            extra = [n for n in range(gradient.ndim) if n not in known.weights_term]
             return per_weight.sum(extra) if extra else per_weight
 
         return WeightProduct(
             operand=product,
-            weights=pending.weights,
-            term=pending.weights_term,
-            values=pending.values,
-            values_term=pending.values_term,
+            weights=known.weights,
+            term=known.weights_term,
+            values=known.values,
+            values_term=known.values_term,
             result=frozenset(result),
             position=0,
             to_operand=to_weights,
-            multiplication=pending.multiplication,
+            multiplication=known.multiplication,
         )
 
 

@@ -9,7 +9,7 @@ from regard.capture.layout import Layout
 from regard.capture.weights.tracked import TrackedWeights, WeightProduct
 
 
-def is_unclear(product: WeightProduct, tracked: TrackedWeights, labels: AxisTracker) -> bool:
+def is_ambiguous(product: WeightProduct, tracked: TrackedWeights, labels: AxisTracker) -> bool:
     """Return whether it cannot be known if weights are over positions or over features.
 
     They were not compared with anything, and the axes of an input have no names.
@@ -31,28 +31,28 @@ def is_unclear(product: WeightProduct, tracked: TrackedWeights, labels: AxisTrac
     return others == tracked.normalised and any(x.root.is_input for x in others)
 
 
-def with_doubts(
+def with_uncertain_roles(
     layout: Layout, term: Letters, axes: Axes, values_axes: dict[Any, Axis], *, is_bare: bool
 ) -> Layout:
-    """Add the doubts about queries that may be items of a batch, and about heads.
+    """Add roles that are uncertain: queries that may be items of a batch, and heads.
 
     `is_bare` is whether nothing was projected. Three bare inputs may have heads in their batch.
     """
-    doubts = layout.uncertain
+    uncertain = layout.uncertain
     roles = {piece.role for piece in layout.pieces if piece.factor}
     shared = [
         (axis, values_axes[x]) for x, axis in zip(term, axes, strict=True) if x in values_axes
     ]
     if "query" not in roles and any(map(_is_of_copies, shared)):
-        doubts += ("batch", "query")  # all of them attend to the same keys
+        uncertain += ("batch", "query")  # all of them attend to the same keys
     are_others = all(
         f.origin.root.is_input and f.origin.root not in {g.origin.root for g in other}
         for axis, other in shared
         for f in axis
     )
     if is_bare and are_others and {"batch", "query"} <= roles and "head" not in roles:
-        doubts += ("head",)
-    return replace(layout, uncertain=tuple(dict.fromkeys(doubts)))
+        uncertain += ("head",)
+    return replace(layout, uncertain=tuple(dict.fromkeys(uncertain)))
 
 
 def _is_repeated(axis: Axis) -> bool:

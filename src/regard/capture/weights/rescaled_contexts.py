@@ -33,26 +33,26 @@ class RescaledContexts:
         self._contexts = TensorMap[frozenset[int]]()
         self._factors = TensorMap[bool]()
 
-    def add(self, context: Tensor, roots: frozenset[int]) -> None:
+    def add(self, context: Tensor, softmaxes: frozenset[int]) -> None:
         """Note the context of some softmaxes."""
-        self._contexts[context] = roots
+        self._contexts[context] = softmaxes
 
     def update(self, call: FunctionCall) -> frozenset[int]:
         """Follow contexts and factors; return the softmaxes whose contexts a call rescales."""
-        roots = self._roots_of(call)
-        if roots and call.name in _SAME_ELEMENTS:
+        softmaxes = self._softmaxes_of(call)
+        if softmaxes and call.name in _SAME_ELEMENTS:
             for result in call.results:
-                self._contexts[result] = roots
-        elif roots and (call.name == "mul" or call.name in PRODUCTS):
-            return roots if any(x in self._factors for x in call.inputs) else frozenset()
+                self._contexts[result] = softmaxes
+        elif softmaxes and (call.name == "mul" or call.name in PRODUCTS):
+            return softmaxes if any(x in self._factors for x in call.inputs) else frozenset()
         elif call.name == "logsumexp" or self._is_of_factors(call):
             for result in call.results:
                 self._factors[result] = True
         return frozenset()
 
-    def _roots_of(self, call: FunctionCall) -> frozenset[int]:
+    def _softmaxes_of(self, call: FunctionCall) -> frozenset[int]:
         known = [self._contexts.get(x) for x in call.inputs] if self._contexts else []
-        return frozenset().union(*(roots for roots in known if roots is not None))
+        return frozenset().union(*(softmaxes for softmaxes in known if softmaxes is not None))
 
     def _is_of_factors(self, call: FunctionCall) -> bool:
         """Return whether a function combines factors with each other, or with constants."""
