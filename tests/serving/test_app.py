@@ -106,6 +106,23 @@ def test_forms_are_equal_to_json(client):
     assert several["translatedText"][0] == from_json["translatedText"]
 
 
+@pytest.mark.parametrize("form", [{}, {"target": "fr"}], ids=["no body", "a form"])
+def test_parameters_of_the_url_are_fields_of_a_form(make_client, form):
+    with make_client(token=TOKEN) as client:
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        expected = client.post("/translate", json=REQUEST, headers=headers).json()
+        fields = {name: value for name, value in REQUEST.items() if name not in form}
+        with_key = {**fields, "api_key": TOKEN}
+        assert client.post("/translate", params=with_key, data=form).json() == expected
+        error_message(client.post("/translate", params=fields, data=form), 401)
+
+
+def test_parameters_of_the_url_do_not_change_a_json_request(client):
+    expected = client.post("/translate", json=REQUEST).json()
+    response = client.post("/translate", json=REQUEST, params={"q": "a dog", "target": "de"})
+    assert response.json() == expected
+
+
 def test_languages_list_targets(client, make_client, tiny_run):
     english = {"code": "en", "name": "English", "targets": ["fr"]}
     french = {"code": "fr", "name": "French", "targets": []}

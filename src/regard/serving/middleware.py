@@ -74,17 +74,22 @@ class HeadMiddleware(RequestMiddleware):
 
 
 class FormMiddleware(RequestMiddleware):
-    """Turns HTML forms, which many clients of LibreTranslate send, into JSON.
+    """Turns HTML forms and URL parameters, which many clients of LibreTranslate send, into JSON.
 
-    A field that is repeated becomes a list.
+    URL parameters count if a form is posted, or a request without a content type. A field that is
+    repeated becomes a list.
     """
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, with a form as JSON."""
-        if Headers(scope=scope).get("content-type", "").partition(";")[0].strip().lower() != FORM:
+        """Pass the request on, with its fields as JSON."""
+        content_type = Headers(scope=scope).get("content-type", "").partition(";")[0].strip()
+        is_form = content_type.lower() == FORM
+        query = scope["query_string"] if scope["method"] == "POST" else b""
+        if not is_form and (content_type or not query):
             await self.app(scope, receive, send)
             return
-        body = _form_to_json(await Request(scope, receive).body())
+        form = await Request(scope, receive).body() if is_form else b""
+        body = _form_to_json(b"&".join(filter(None, (query, form))))
         scope = {**scope, "headers": list(scope["headers"])}
         headers = MutableHeaders(scope=scope)
         headers["content-type"] = "application/json"
@@ -107,10 +112,10 @@ class ApiKeyMiddleware(TokenAuthMiddleware):
             await self.refuse(scope, receive, send)
 
 
-def _form_to_json(body: bytes) -> bytes:
+def _form_to_json(form: bytes) -> bytes:
     try:
         fields = parse_qsl(
-            body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS
+            form.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS
         )
     except ValueError:  # too many fields
         return b"{}"
