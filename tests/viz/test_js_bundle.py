@@ -91,3 +91,8 @@ def test_escaped_json_cannot_end_a_script_element():
     escaped = escape_json(data)
     assert "<" not in escaped and "\u2028" not in escaped
     assert json.loads(escaped) == data
+
+
+@pytest.mark.parametrize("text", ["\ud800", "\udfff\ud800", "a\udcffé\U0001f408"])
+def test_escaped_json_with_lone_surrogates_is_utf_8(text):
+    assert json.loads(escape_json({text: text}).encode("utf-8")) == {text: text}

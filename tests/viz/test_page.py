@@ -111,6 +111,13 @@ def test_page_is_saved_as_one_file(trace, tmp_path):
         save_page(trace, tmp_path / "nowhere" / "a.html")
 
 
+def test_page_of_tokens_with_lone_surrogates_is_saved(tmp_path):
+    trace = build_translation_trace(["\ud800", "cat"], ["\udfff"], cross=[[[[0.25, 0.75]]]])
+    save_page(trace, tmp_path / "look.html")
+    html = (tmp_path / "look.html").read_text(encoding="utf-8")
+    assert "\\ud800" in html and "\\udfff" in html
+
+
 def test_javascript_tests_pass():
     node = shutil.which("node")
     if node is None:

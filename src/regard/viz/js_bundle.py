@@ -17,6 +17,7 @@ from regard.errors import RegardError
 _IMPORT = re.compile(
     r'^import (\{[^}]*\}|\* as \w+) from "(\.{1,2}/(?:\.\./)*[\w/]+)\.js";\n', re.MULTILINE
 )
+_UNSAFE_IN_SCRIPT = re.compile("[<\u2028\u2029\ud800-\udfff]")
 _EXPORT = re.compile(r"^export (?:async )?(?:function|class|const|let) (\w+)", re.MULTILINE)
 
 
@@ -43,14 +44,17 @@ def module_variable(module: str) -> str:
 
 
 def escape_json(data: object) -> str:
-    r"""Return JSON for a script element: `<` becomes \u003c, so that nothing can end the element.
+    r"""Return JSON for a script element of a page.
+
+    `<` becomes \u003c, so that nothing can end the element, and lone surrogates, which UTF-8 cannot
+    encode, become escape sequences.
 
     Example:
         >>> print(escape_json("</script>"))
         "\u003c/script>"
     """
     text = json.dumps(data, ensure_ascii=False)
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    return _UNSAFE_IN_SCRIPT.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _bundle(folder: Path, module: str, bundled: dict[str, str], parents: tuple[str, ...]) -> None:
