@@ -41,6 +41,27 @@ def test_end_of_a_dotted_name_is_enough_for_a_suggestion():
     assert "Did you mean" not in str(unknown_name("module", "", known))
 
 
+SETTINGS = ("train.learning_rate", "train.steps", "train.shard", "data.vocab_size", "model.width")
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("train.lr", "train.learning_rate"),
+        ("data.vs", "data.vocab_size"),
+        ("train.step", "train.steps"),
+        ("trian.steps", "train.steps"),
+    ],
+)
+def test_setting_is_suggested_by_its_last_part_or_initials(name, nearest):
+    assert f"Did you mean {nearest!r}?" in str(unknown_name("setting", name, SETTINGS))
+
+
+@pytest.mark.parametrize("name", ["train.x", "train.epochs", "data.dropout"])
+def test_equal_sections_alone_are_no_likeness(name):
+    assert "Did you mean" not in str(unknown_name("setting", name, SETTINGS))
+
+
 def test_regard_error_is_a_value_error():
     assert isinstance(unknown_name("score", "x", KNOWN), RegardError)
     assert issubclass(RegardError, ValueError)

@@ -1,13 +1,14 @@
 """The exception for what a user can fix, and a hint for misspelled names."""
 
 from collections.abc import Collection
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 
 from regard._support.text import escape_control, shorten, shorten_middle
 
 __all__ = ["RegardError", "SharedError", "unknown_name", "wrong_type"]
 
 MAX_MESSAGE_CHARACTERS = 1000
+MIN_LIKENESS = 0.6  # of a name that is suggested instead of another: difflib's default
 MAX_CHOICES = 20  # all named in a message: there are 13 scores
 NEAREST_CHOICES = 12  # named of more; a model may have hundreds of modules
 
@@ -80,9 +81,35 @@ def unknown_name(kind: str, name: object, known: Collection[str]) -> RegardError
 
 
 def _nearest(name: str, known: Collection[str]) -> str | None:
-    """Return the known name that is most like another, or that ends with it; None if none is.
+    """Return the known name that is most like another, or that it abbreviates; None if none is.
 
-    A part of a dotted name, "h.3" of "transformer.h.3", has too few letters to be like it.
+    A part of a dotted name, "h.3" of "transformer.h.3", has too few letters to be like it, and so
+    have the initials of its last word, "train.lr" of "train.learning_rate".
     """
     ends = sorted((x for x in known if name and x.endswith(f".{name}")), key=len)
-    return next(iter(ends or get_close_matches(name, known, n=1)), None)
+    abbreviated = ends or [x for x in known if name and _initials(x) == name]
+    alike = [(_likeness(name, x), x) for x in known]
+    likeness, nearest = max(alike, default=(0.0, ""))
+    if abbreviated:
+        return abbreviated[0]
+    return nearest if likeness >= MIN_LIKENESS else None
+
+
+def _initials(name: str) -> str:
+    """Return a dotted name with the initials of its last part, if that has several words.
+
+    Example:
+        >>> _initials("train.learning_rate")
+        'train.lr'
+    """
+    section, dot, last = name.rpartition(".")
+    words = last.split("_")
+    return f"{section}{dot}{''.join(word[:1] for word in words)}" if len(words) > 1 else ""
+
+
+def _likeness(name: str, known: str) -> float:
+    """Compare two names from 0 to 1, without the first parts of a dotted name if they are equal."""
+    (first, _, rest), (known_first, _, known_rest) = name.partition("."), known.partition(".")
+    if rest and known_rest and first == known_first:
+        return _likeness(rest, known_rest)
+    return SequenceMatcher(None, known, name).ratio()
