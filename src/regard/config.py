@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 MAX_SEED = 2**63 - 1  # the largest that torch accepts
+MAX_BEAM_SIZE = 10**6
 MAX_MINUTES = 10**6  # two years
 MAX_LENGTH_PENALTY = 10  # a length to the power of hundreds overflows
 
@@ -214,7 +215,7 @@ class SearchConfig:
 
     def __post_init__(self) -> None:
         coerce_fields("search", self)
-        check_range("search", self, beam_size=(1, 10**6))
+        check_range("search", self, beam_size=(1, MAX_BEAM_SIZE))
         if not abs(self.length_penalty) <= MAX_LENGTH_PENALTY:
             raise RegardError(
                 f"search.length_penalty must be from -{MAX_LENGTH_PENALTY} to "
@@ -228,6 +229,8 @@ class SearchConfig:
             >>> SearchConfig(beam_size=5).with_n_best(8).beam_size
             8
         """
+        if n_best > MAX_BEAM_SIZE:
+            raise RegardError(f"n_best must be at most {MAX_BEAM_SIZE}, but it is {n_best}")
         return replace(self, beam_size=max(self.beam_size, n_best))
 
 

@@ -116,7 +116,7 @@ def test_lengths_are_limited(tiny_run):
     assert len(expected.tokens) == 9
     assert result.stdout == f"{expected}\n"
     line = error_line("translate", tiny_run, TEXT, "--min-length", "9", "--max-length", "8")
-    assert line == "regard: --min-length must be at most max_length, 8, but it is 9\n"
+    assert line == "regard: --min-length must be at most --max-length 8, but it is 9\n"
 
 
 def test_export_writes_a_ctranslate2_model(arguments_of, tmp_path):

@@ -82,6 +82,11 @@ def test_n_best_translations_are_distinct_and_best_first(translator):
     assert [each.score for each in results] == sorted((t.score for t in results), reverse=True)
 
 
+def test_n_best_beyond_the_largest_beam_is_refused_by_name():
+    with pytest.raises(RegardError, match="^n_best must be at most 1000000, but it is 1000001$"):
+        SearchConfig().with_n_best(1_000_001)
+
+
 def test_n_best_above_the_default_beam_size_enlarges_the_beam(translator):
     (default,) = translate(*translator, SENTENCES[:1], n_best=7)
     (given,) = translate(*translator, SENTENCES[:1], SearchConfig(beam_size=7), n_best=7)

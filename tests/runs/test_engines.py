@@ -130,8 +130,8 @@ def test_lengths_of_translations_are_limited(path):
     [
         ({"min_length": -1}, "min_length must be 0 or more, but it is -1"),
         ({"max_length": 0}, "max_length must be 1 or more, but it is 0"),
-        ({"min_length": 5, "max_length": 4}, "min_length must be at most max_length, 4, but it is"),
-        ({"prefix": "le chat", "max_length": 1}, "prefix must have at most 1 tokens, which is max"),
+        ({"min_length": 5, "max_length": 4}, "min_length must be at most max_length=4, but it is"),
+        ({"prefix": "le chat", "max_length": 1}, "prefix must have at most max_length=1 tokens"),
     ],
 )
 def test_lengths_out_of_range_are_refused(path, lengths, message):

@@ -63,8 +63,8 @@ class LengthLimits:
             )
         if len(self.prefix) > self.max_length:
             raise RegardError(
-                f"prefix must have at most {self.max_length} tokens, which is max_length, "
-                f"but it has {len(self.prefix)}"
+                f"prefix must have at most max_length={self.max_length} tokens, but it has "
+                f"{len(self.prefix)}"
             )
         for token in self.prefix:
             if token < 0 or token in (PAD, BOS, EOS):

@@ -143,7 +143,7 @@ class TranslationOptions:
             raise RegardError(f"min_length must be 0 or more, but it is {self.min_length}")
         if self.max_length is not None and self.min_length > self.max_length:
             raise RegardError(
-                f"min_length must be at most max_length, {self.max_length}, but it is "
+                f"min_length must be at most max_length={self.max_length}, but it is "
                 f"{self.min_length}"
             )
         if self.sampling is not None and self.n_best > 1:
@@ -174,19 +174,14 @@ class TranslationOptions:
             max_length = max(max_target_length(source_length), self.min_length, prefix_length)
         else:
             max_length = self.max_length
-        reason = "which is max_length"
+        limit = f"max_length={max_length} tokens"
         if max_positions is not None and max_length > max_positions - 1:  # BOS takes one position
-            max_length, reason = max_positions - 1, "as many as the model has positions"
+            max_length = max_positions - 1
+            limit = f"{max_length} tokens, as many as the model has positions"
         if prefix_length > max_length:
-            raise RegardError(
-                f"prefix must have at most {max_length} tokens, {reason}, but it may take "
-                f"{prefix_length}"
-            )
+            raise RegardError(f"prefix must have at most {limit}, but it may take {prefix_length}")
         if self.min_length > max_length:
-            raise RegardError(
-                f"min_length must be at most {max_length} tokens, {reason}, but it is "
-                f"{self.min_length}"
-            )
+            raise RegardError(f"min_length must be at most {limit}, but it is {self.min_length}")
         return LengthLimits(min_length=self.min_length, max_length=max_length)
 
 
