@@ -256,6 +256,8 @@ def test_worker_that_dies_is_replaced_and_its_gauges_forgotten(start_command, ti
     ("arguments", "message"),
     [
         (["missing"], "missing is not a run"),
+        (["RUN", "--allow-host", "https://a.example"], "--allow-host must be names such as"),
+        (["RUN", "--allow-host", "a.example:443"], "--allow-host must be names such as"),
         (["RUN", "--host", "0.0.0.0", "--no-token"], "--host 0.0.0.0 needs a token"),
         (["RUN", "--token", "short"], "token must have at least 16 ASCII characters, but it has 5"),
         (

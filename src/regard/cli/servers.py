@@ -86,10 +86,12 @@ def serve(
     ] = None,
     no_token: NoToken = False,
     workers: Annotated[int, typer.Option(min=1, help="Processes, each with its own models.")] = 1,
-    allow_host: Annotated[
+    allowed_hosts: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="Host name under which a proxy passes requests; repeatable."
+            "--allow-host",
+            metavar="NAME",
+            help="Host name under which a proxy passes requests; repeatable.",
         ),
     ] = None,
     engine: EngineOption = "auto",
@@ -114,7 +116,7 @@ def serve(
             token=token,
             needs_token=not no_token,
             workers=workers,
-            allowed_hosts=allow_host or (),
+            allowed_hosts=allowed_hosts or (),
             engine=engine,
             quantization=quantization,
             beam_size=beam_size,

@@ -133,6 +133,7 @@ def serve(
     if not 1 <= workers <= MAX_WORKERS:
         raise RegardError(f"workers must be from 1 to {MAX_WORKERS}, but it is {workers}")
     check_engine(engine, quantization)
+    names = tuple(map(_check_host_name, allowed_hosts))
     config = ServingConfig(
         tuple(parse_run(run) for run in runs),
         _choose_token(host, token, needs_token),
@@ -145,7 +146,6 @@ def serve(
         verbose=verbose,
     )
     with bind_socket(host, port) as listener:
-        names = tuple(name.lower() for name in allowed_hosts)
         address = ServerAddress(host, listener.getsockname()[1], names)
 
         def announce() -> None:
@@ -205,6 +205,16 @@ def build_server(
     return HTTPServer(
         uvicorn_config(app, shutdown_seconds=shutdown_seconds, has_lifespan=True), on_started
     )
+
+
+def _check_host_name(name: str) -> str:
+    """Return a name that Host headers are compared with, in lower case."""
+    if not re.fullmatch(r"[\w.-]+|\[[0-9A-Fa-f:.]+\]", name, re.ASCII):
+        raise RegardError(
+            "allowed_hosts must be names such as translate.example.org, without scheme, port and "
+            f"path, but one is {name!r}"
+        )
+    return name.lower()
 
 
 def _choose_token(host: str, token: str | None, needs_token: bool) -> str | None:
