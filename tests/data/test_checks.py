@@ -77,6 +77,26 @@ def test_troublesome_character_is_reported_with_its_line(tmp_path, character, si
 
 
 @pytest.mark.parametrize(
+    ("text", "finding"),
+    [
+        ("\x1b[31mword", "a control character, as in terminal output"),
+        ("word\x9f", "a control character, as in terminal output"),
+        ("\u202eword", "a control of text direction, which is not displayed"),
+        ("\u2066word\u2069", "a control of text direction, which is not displayed"),
+    ],
+)
+@pytest.mark.parametrize("side", [0, 1])
+def test_characters_that_are_not_displayed_are_reported(tmp_path, text, finding, side):
+    pair = ["one", "eins"]
+    pair[side] = text
+    assert findings(tmp_path, "two\tzwei\n" + "\t".join(pair) + "\n") == [f"1 × {finding} (line 2)"]
+
+
+def test_characters_that_shape_words_and_emoji_are_not_reported(tmp_path):
+    assert findings(tmp_path, "می\u200cروم 👩\u200d👧\t\u200eword\u200f soft\u00adhyphen\n") == []
+
+
+@pytest.mark.parametrize(
     ("line", "finding"),
     [
         ("\tleer", "empty source: dropped in training"),

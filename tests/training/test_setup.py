@@ -183,6 +183,13 @@ def test_dropped_duplicates_of_held_out_sources_are_counted(make_data, tmp_path)
         make_data({}, same, folder=tmp_path / "same")
 
 
+def test_empty_sources_are_dropped_as_empty_also_if_one_is_held_out(make_data):
+    pairs = [*tiny_pairs(), *[Pair("", "")] * 225]
+    data = make_data({"data": {"validation_pairs": 15}}, Corpus.from_pairs("empty lines", pairs))
+    assert len(data.train) + len(data.valid) == 225
+    assert data.train.dropped.keys() == data.valid.dropped.keys() == {"empty source"}
+
+
 def test_given_validation_corpus_is_used_and_nothing_is_held_out(make_data):
     valid = Corpus.from_pairs("valid", [Pair("the old boat", "le vieux bateau")])
     data = make_data({}, valid=valid)

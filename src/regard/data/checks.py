@@ -35,6 +35,14 @@ TROUBLESOME_CHARACTERS = {
     "\ufeff": "a byte order mark within the text",
     "\ufffd": "U+FFFD: text that was damaged when it was converted",
 }
+TROUBLESOME_RANGES = {
+    re.compile(
+        "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]"
+    ): "a control character, as in terminal output",
+    re.compile(
+        "[\u202a-\u202e\u2066-\u2069]"
+    ): "a control of text direction, which is not displayed",
+}
 
 MAX_UNKNOWN_SHARE = 0.5  # of the characters of a sentence
 EXAMPLE_CHARACTERS = 20
@@ -122,6 +130,9 @@ def _findings(pair: Pair, known_pairs: set[bytes], test_sources: set[bytes]) -> 
         yield "source and target are equal"
     for character, description in TROUBLESOME_CHARACTERS.items():
         if character in pair.source or character in pair.target:
+            yield description
+    for characters, description in TROUBLESOME_RANGES.items():
+        if characters.search(pair.source) or characters.search(pair.target):
             yield description
     if any(unicodedata.normalize("NFC", text) != text for text in (pair.source, pair.target)):
         yield "accents as separate characters (not NFC)"

@@ -210,7 +210,7 @@ class HoldoutSplit:
     """Training and validation pairs; without a validation corpus, some are held out at random.
 
     A source sentence that is validated must not be trained on: pairs with the source of a held-out
-    pair are left out of the training pairs.
+    pair are left out of the training pairs. Empty sources are dropped later, for that reason.
     """
 
     def __init__(
@@ -221,14 +221,17 @@ class HoldoutSplit:
         if valid is None:
             indices = _sample_indices(num_pairs, config)
             self._held_out = {i: pair for i, pair in enumerate(corpus.read()) if i in indices}
-        self._held_out_sources = {pair.source for pair in self._held_out.values()}
+        sources = (pair.source for pair in self._held_out.values())
+        self._held_out_sources = {source for source in sources if source.strip()}
 
     def train_pairs(self, dropped: dict[str, int] | None = None) -> Iterator[Pair]:
         """Yield the training pairs; count those with a held-out source in `dropped`."""
         for index, pair in enumerate(self._corpus.read()):
+            if index in self._held_out:
+                continue
             if pair.source not in self._held_out_sources:
                 yield pair
-            elif dropped is not None and index not in self._held_out:
+            elif dropped is not None:
                 dropped[DUPLICATE_SOURCE] = dropped.get(DUPLICATE_SOURCE, 0) + 1
 
     def validation_pairs(self) -> Iterator[Pair]:
