@@ -189,6 +189,12 @@ def test_tensor_mask_is_aligned_with_the_scores(batch, shape, index):
         assert allowed[at] == pairs[index(at)], at
 
 
+@pytest.mark.usefixtures("unchecked")
+def test_number_as_batch_axes_is_refused_by_name():
+    with pytest.raises(TypeError, match=r"batch must be the sizes of the batch axes, such as \(2,"):
+        causal().to_tensor(QUERIES, batch=2)
+
+
 def test_tensor_may_be_either_operand():
     pairs = torch.rand(KEYS, KEYS) > 0.5
     behind = torch.ones(KEYS, KEYS).tril().bool()

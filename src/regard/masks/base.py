@@ -1,6 +1,6 @@
 """The `Mask` base class: an expression that is materialized where it is needed, with & | ~."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,6 +63,7 @@ class Mask:
 
         Raises:
             RegardError: if the mask does not fit these sizes.
+            TypeError: if `batch` is a number.
 
         Example:
             >>> from regard.masks import causal
@@ -70,7 +71,9 @@ class Mask:
             tensor([[ True, False],
                     [ True,  True]])
         """
-        shape = AttentionShape(queries, queries if keys is None else keys, batch)
+        if not isinstance(batch, Sequence):
+            raise wrong_type("batch", "the sizes of the batch axes, such as (2,)", batch)
+        shape = AttentionShape(queries, queries if keys is None else keys, tuple(batch))
         self.check(shape)
         return self.materialize(shape).expand(shape.score_shape)
 
