@@ -217,7 +217,7 @@ def test_settings_file_is_toml(tmp_path):
 
 def test_unreadable_settings_file_is_reported_in_one_line(tmp_path):
     path = tmp_path / "some.toml"
-    with pytest.raises(RegardError, match=r"cannot read the settings in .*some\.toml"):
+    with pytest.raises(RegardError, match=r"in \S*some\.toml: No such file or directory$"):
         read_toml(path)
     path.write_text("steps 3")
     with pytest.raises(RegardError, match=r"some\.toml must be TOML, but it is not: .*line 1"):

@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from regard._support.files import describe_os_error
 from regard._support.reading import decode_utf8, read_bounded, strip_byte_order_mark
 from regard.errors import RegardError
 
@@ -20,7 +21,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         data = strip_byte_order_mark(read_bounded(path, MAX_BYTES), path)
     except OSError as problem:
-        raise RegardError(f"cannot read the settings in {path}: {problem}") from problem
+        reason = describe_os_error(problem)
+        raise RegardError(f"cannot read the settings in {path}: {reason}") from problem
     return parse_toml(decode_utf8(data, path), path)
 
 
