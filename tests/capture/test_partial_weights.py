@@ -112,13 +112,80 @@ class LearnedTokens(nn.Module):
         return out + self.weights[..., 3:] @ v
 
 
-def test_weights_of_learned_tokens_are_recorded():
+@torch.no_grad()
+def test_learned_tokens_are_keys_after_those_of_the_blocks():
     torch.manual_seed(0)
     model = LearnedTokens()
     with watch(model) as capture:
         model(torch.randn(2, 20, 8))
-    weights = model.weights.transpose(1, 2)
-    assert [record.kind for record in capture] == ["cross", "self"]
-    torch.testing.assert_close(capture[0].weights, weights[..., :3])
-    torch.testing.assert_close(capture[1].weights, weights[..., 3:])
-    assert all(record.is_partial for record in capture)
+    (record,) = capture
+    assert record.kind == "self"
+    assert not record.is_partial
+    learned, own = model.weights.transpose(1, 2).split([3, 5], dim=-1)
+    torch.testing.assert_close(record.weights, torch.cat([own, learned], dim=-1))
+    whole = torch.zeros(2, 20, 23)
+    for window, (blocks, tokens) in enumerate(zip(own[1], learned[1], strict=True)):
+        rows = slice(5 * window, 5 * window + 5)
+        whole[:, rows, rows], whole[:, rows, 20:] = blocks, tokens
+    shown = capture.trace(batch_index=1).maps[0].weights
+    torch.testing.assert_close(torch.from_numpy(shown).float(), whole)
+
+
+class Gated(Memory):
+    """The same weights, of which a gate is applied to those that meet values."""
+
+    def forward(self, x):
+        scores = torch.cat([self.to_q(x) @ self.to_k(x).mT, self.to_q(x) @ self.others.T], dim=-1)
+        weights = scores.softmax(dim=-1) * scores.sigmoid()
+        own, others = weights[..., : x.shape[1]], weights[..., x.shape[1] :]
+        return own @ self.to_v(x) + self.values_of_others(others)
+
+
+def test_record_without_some_keys_says_so_after_a_gate():
+    torch.manual_seed(0)
+    model = Gated(lost)
+    with watch(model) as capture:
+        model(torch.randn(2, 5, 8))
+    assert capture[0].applied
+    assert capture[0].is_partial
+    assert "some keys of the softmax missing" in str(capture)
+
+
+class TransientGlobal(nn.Module):
+    """LongT5's encoder: blocks, and the sums of other blocks as further keys."""
+
+    def __init__(self):
+        super().__init__()
+        self.to_q, self.to_k, self.to_v = (nn.Linear(8, 8) for _ in range(3))
+
+    def forward(self, x):
+        blocks = nn.functional.one_hot(torch.arange(20) // 4, 5).to(x)
+        sums = torch.einsum("bnd,ng->bgd", x, blocks)
+        q, k, v, sums_k, sums_v = (
+            layer(rows).unflatten(-1, (2, 4))
+            for layer, rows in (
+                *((layer, x) for layer in (self.to_q, self.to_k, self.to_v)),
+                *((layer, sums) for layer in (self.to_k, self.to_v)),
+            )
+        )
+        q, k, v = (t.unflatten(1, (-1, 5)) for t in (q, k, v))
+        sums_k, sums_v = (t[:, None].repeat(1, 4, 1, 1, 1) for t in (sums_k, sums_v))
+        k, v = torch.cat([k, sums_k], dim=2), torch.cat([v, sums_v], dim=2)
+        self.weights = torch.einsum("...qhd,...khd->...hqk", q, k).softmax(dim=-1)
+        return torch.einsum("...hqk,...khd->...qhd", self.weights, v).flatten(1, 2).flatten(2)
+
+
+@torch.no_grad()
+def test_sums_of_blocks_are_keys_after_the_text_in_a_trace():
+    torch.manual_seed(0)
+    model = TransientGlobal()
+    with watch(model) as capture:
+        model(torch.randn(2, 20, 8))
+    torch.testing.assert_close(capture[0].weights, model.weights)
+    whole = torch.zeros(2, 20, 25)
+    for window, weights in enumerate(model.weights[1]):
+        rows = slice(5 * window, 5 * window + 5)
+        whole[:, rows, rows], whole[:, rows, 20:] = weights.split([5, 5], dim=-1)
+    shown = capture.trace(batch_index=1).maps[0]
+    assert shown.kind == "self"
+    torch.testing.assert_close(torch.from_numpy(shown.weights).float(), whole)

@@ -43,7 +43,8 @@ def _notes(record: CapturedAttention) -> str:
     notes += [f"applied: {', '.join(record.applied)}"] if record.applied else []
     notes += [f"uncertain axis: {', '.join(record.uncertain)}"] if record.uncertain else []
     if record.is_partial:
-        notes.append(f"some keys of the softmax missing: rows sum to {_format_sums(record)}")
+        sums = "" if record.applied else f": rows sum to {_format_sums(record)}"
+        notes.append(f"some keys of the softmax missing{sums}")
     if record.num_windows == 1 and record.axes.needs_positions:
         notes.append("rows differ by head; a trace puts them at their positions")
     is_placed = record.num_windows == 1 or record.axes.positions is not None

@@ -65,6 +65,7 @@ class CallAxes:
         region: which part of the axes of the softmax these weights are; empty for all of it.
         softmaxes: numbers of the softmaxes that the weights come from.
         part: the axis of the softmax that these weights are a single item of, if they are.
+        num_normalised_keys: number of keys that the softmax was over; 0 if it is not known.
     """
 
     num_windows: int = 1
@@ -78,6 +79,7 @@ class CallAxes:
     region: frozenset[tuple[int, int, int, int]] = frozenset()
     softmaxes: frozenset[int] = frozenset()
     part: Part | None = None
+    num_normalised_keys: int = 0
 
     @property
     def needs_positions(self) -> bool:

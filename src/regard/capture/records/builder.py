@@ -150,7 +150,12 @@ class RecordBuilder:
         other = _window_part(other_weights, axes, other_norms, masked_keys(call))
         if own is None or other is None or len(own.weights) != len(other.weights):
             return False
-        base, added = (own, other) if num_windows >= axes.num_windows else (other, own)
+        # the windows, and of two parts within windows the one over the rows of the text
+        ranks = [
+            (windows, x.positions.is_over_same_rows)
+            for x, windows in ((own, num_windows), (other, axes.num_windows))
+        ]
+        base, added = (own, other) if ranks[0] >= ranks[1] else (other, own)
         if (joined := joined_windows(base, added)) is None:
             return False
         self._set_windows(joined, record.axes if base is own else axes)

@@ -130,11 +130,14 @@ class CapturedAttention:
         """Whether some keys of the softmax are missing, so that rows sum to less than 1.
 
         Their weights are those of another record, of a sink, or were not followed. Rows of zeros
-        are those of queries that are masked. What was applied to weights may change their sum, and
-        then nothing is known.
+        are those of queries that are masked. What was applied to weights may change their sum: then
+        it is known from the number of keys of the softmax, unless those that are there were
+        normalised again.
         """
-        if self.normaliser != "softmax" or self.applied:
+        if self.normaliser != "softmax" or "renormalise" in self.applied:
             return False
+        if self.applied:
+            return self.num_keys < self.axes.num_normalised_keys
         sums = self.row_sums
         return bool(((sums > _ROUNDING) & (sums < 1 - _ROUNDING)).any())
 

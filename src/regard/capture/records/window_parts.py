@@ -33,13 +33,18 @@ class WindowPart:
 def joined_windows(part: WindowPart, other: WindowPart) -> WindowPart | None:
     """Return the part with the keys of another one appended; None if they do not fit.
 
+    Keys that are rows of another tensor, such as global tokens beside a text, are no positions of
+    the text, and come after these.
+
     Args:
         part: with windows.
         other: with the same windows, or without any.
     """
     own, theirs = part.positions, other.positions
-    counts = [(x.num_queries, x.num_keys, x.num_extra) for x in (own, theirs)]
-    if counts[0] != counts[1] or own.num_extra or own.key_rows is not theirs.key_rows:
+    if own.num_queries != theirs.num_queries or own.num_extra or theirs.num_extra:
+        return None
+    num_extra = 0 if own.key_rows is theirs.key_rows else theirs.num_keys
+    if not num_extra and own.num_keys != theirs.num_keys:
         return None
     weights = _rows_in_windows(part, other)
     if weights is None:
@@ -50,7 +55,9 @@ def joined_windows(part: WindowPart, other: WindowPart) -> WindowPart | None:
         norms = torch.cat([part.norms, other.norms.expand(-1, windows, -1, -1)], dim=3)
     return WindowPart(
         torch.cat([part.weights, weights], dim=4),
-        replace(own, keys=_joined_keys(part, other)),
+        replace(
+            own, keys=_joined_keys(part, other, num_extra and own.num_keys), num_extra=num_extra
+        ),
         norms,
         torch.cat([part.masked, other.masked.expand(-1, windows, -1)], dim=2),
     )
@@ -78,8 +85,10 @@ def _rows_in_windows(part: WindowPart, other: WindowPart) -> Tensor | None:
     return in_windows
 
 
-def _joined_keys(part: WindowPart, other: WindowPart) -> Tensor:
+def _joined_keys(part: WindowPart, other: WindowPart, shift: int) -> Tensor:
+    """Return the positions of all keys, those of the other part shifted unless they are padding."""
     own, theirs = part.positions.keys, other.positions.keys
+    theirs = torch.where(theirs < 0, theirs, theirs + shift)
     batch, windows, heads, *_ = part.weights.shape
     if own.ndim == theirs.ndim == 2:
         return torch.cat([own, theirs.expand(windows, -1)], dim=1)

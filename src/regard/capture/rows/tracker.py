@@ -18,6 +18,7 @@ from regard.capture.functions import (
     SPLITS,
     TRANSPOSES,
     FunctionCall,
+    Letters,
     TensorMap,
     plain_name,
 )
@@ -178,6 +179,12 @@ class RowTracker:
             source.is_reordered |= reorders
             self._set([result], source)
 
+    def _sums_rows(self, tensor: Tensor, term: Letters, result: Letters) -> bool:
+        """Return whether a product sums over an axis of rows, rather than over features."""
+        axes = zip(term, self._axes.axes(tensor), strict=True)
+        summed = [f.origin for letter, axis in axes if letter not in result for f in axis]
+        return any(not (x.is_feature or x.root.may_be_feature) for x in summed)
+
     def _reorders_rows(self, call: FunctionCall, name: str, sources: list[Source]) -> bool:
         """Return whether a function may bring rows to another order, rather than features."""
         if any(x.is_compared for x in sources):
@@ -242,8 +249,8 @@ class RowTracker:
         if self._axes.is_parameter(first):
             return None
         sources = self.source(first), self.source(second)
-        if any(x.is_compared for x in sources):
-            return None  # a context, or scores of scores
+        if any(x.is_compared for x in sources) or self._sums_rows(first, left, result):
+            return None  # a context, scores of scores, or summaries of rows
         return Compared(sources, (left, right), result, shape)
 
 

@@ -1,6 +1,7 @@
 """Whether a product of weights is attention over positions, and which axis of it is which."""
 
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
@@ -79,7 +80,10 @@ class ProductMatcher:
                 extra_keys=extra_keys,
                 vectors=None if scores is None else vectors_of(scores, layout),
             ),
-            axes=call_axes(layout, positions, name, tracked.applied, leading_keys),
+            axes=replace(
+                call_axes(layout, positions, name, tracked.applied, leading_keys),
+                num_normalised_keys=tracked.num_keys,
+            ),
             same_rows=same_rows,
             from_cache=tracked.from_cache,
             operand=product.operand,
