@@ -100,7 +100,7 @@ def _frame(weights: Array, pair: AlignedPair, step: int, last_step: int) -> Imag
     progress = Rectangle((0.13, 0.025), 0.85 * step / last_step, 0.012, facecolor="dimgray")
     figure.add_artist(progress)
     buffer = BytesIO()
-    figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
+    figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH, bbox_inches=None)  # all of one size
     return Image.open(buffer).convert("RGB")
 
 

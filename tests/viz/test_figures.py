@@ -54,6 +54,20 @@ def test_rows_named_by_input_words_have_their_own_gold_outlines(trace):
         assert labels(drawn.yaxis) == ["<s>", "猫", "坐", "着"]
 
 
+@pytest.mark.parametrize("plot", [plot_head, plot_layer, plot_translation])
+def test_column_labels_are_between_their_title_and_the_map(trace, plot):
+    drawn = plot(trace)
+    drawn.canvas.draw()
+    for axes in map_axes(drawn):
+        map_top = axes.get_window_extent().y1
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+        assert boxes and min(box.y0 for box in boxes) >= map_top
+        title = axes.xaxis.label.get_window_extent()
+        assert title.y0 >= max(box.y0 for box in boxes)
+        if axes.get_title():
+            assert axes.title.get_window_extent().y0 >= title.y0
+
+
 def test_maps_of_small_weights_have_their_own_scale_in_the_title():
     flat, peaked = np.full((3, 4), 0.25), np.eye(3, 4)
     trace = build_translation_trace(list("abcd"), list("xyz"), cross=[np.stack([flat, peaked])])

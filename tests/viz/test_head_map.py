@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from matplotlib import image
 
 from regard.errors import RegardError
 from regard.viz import font_families, plot_head_map, plot_head_map_difference
@@ -10,14 +11,23 @@ from regard.viz import font_families, plot_head_map, plot_head_map_difference
 
 def test_positive_values_are_coloured_from_zero_to_the_largest():
     figure = plot_head_map(torch.tensor([[0.2, 0.4, 0.0]]), label="BLEU")
-    image = figure.axes[0].images[0]
-    assert image.get_clim() == pytest.approx((0, 0.4))
+    drawn = figure.axes[0].images[0]
+    assert drawn.get_clim() == pytest.approx((0, 0.4))
     assert figure.axes[1].get_ylabel() == "BLEU"
 
 
 def test_values_of_both_signs_are_coloured_alike_on_both_sides_of_zero():
-    image = plot_head_map([[-0.5, 0.25]]).axes[0].images[0]
-    assert image.get_clim() == (-0.5, 0.5)
+    drawn = plot_head_map([[-0.5, 0.25]]).axes[0].images[0]
+    assert drawn.get_clim() == (-0.5, 0.5)
+
+
+@pytest.mark.parametrize("shape", [(6, 8), (1, 1), (24, 16)])
+def test_saved_figure_has_all_of_its_labels(shape, tmp_path):
+    values = np.random.default_rng(0).random(shape)
+    plot_head_map_difference(values, values[::-1]).savefig(tmp_path / "map.png")
+    pixels = image.imread(tmp_path / "map.png")[..., :3]
+    for edge in (pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]):
+        assert (edge == 1).all()  # a label that is cut off reaches an edge
 
 
 def test_layers_are_rows_and_heads_columns():

@@ -173,7 +173,7 @@ def _encode_gif(animation: Animation) -> bytes:
     images, gif = [], BytesIO()
     for frame in animation.frames:
         content = BytesIO()
-        frame.savefig(content, format="png", dpi=110)
+        frame.savefig(content, format="png", dpi=110, bbox_inches=None)  # all of one size
         images.append(Image.open(content).convert("RGB"))
     first, *others = images
     durations = list(animation.durations_ms)

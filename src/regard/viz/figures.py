@@ -295,6 +295,7 @@ def _add_labels(axes: "matplotlib.axes.Axes", matrix: LabelledMatrix, side: floa
     keys = [truncate(label, MAX_LABEL_COLUMNS) for label in matrix.keys[::step]]
     axes.set_yticks(range(0, len(matrix.queries), step), queries, **style)
     axes.set_xticks(range(0, len(matrix.keys), step), keys, rotation=90, **style)
+    axes.xaxis.tick_top()  # below their title, as in a figure of one head
     add_axis_titles(axes, matrix.axis_titles, fontsize=8)
     if step == 1:
         outline_cells(axes, matrix, matrix.outlined)

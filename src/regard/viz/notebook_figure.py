@@ -5,6 +5,7 @@ was called before. Importing this module needs matplotlib, so figures import it 
 """
 
 from io import BytesIO
+from typing import Any
 from warnings import catch_warnings, filterwarnings
 
 from regard._support.extras import needs_extra
@@ -23,9 +24,13 @@ class NotebookFigure(Figure):
         super().__init__(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(self)
 
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """Save the figure with all of its labels: unless told otherwise, its size follows them."""
+        super().savefig(fname, **({"bbox_inches": "tight"} | options))
+
     def _repr_png_(self) -> bytes:
         picture = BytesIO()
         with catch_warnings():
             filterwarnings("ignore", "Glyph .* missing from", UserWarning)
-            self.savefig(picture, format="png", dpi=DOTS_PER_INCH, bbox_inches="tight")
+            self.savefig(picture, format="png", dpi=DOTS_PER_INCH)
         return picture.getvalue()
