@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard._support.integers import check_positive
+from regard._support.arguments import check_positive
 from regard._support.torch_modes import has_float64, in_functorch, is_traced
 from regard.errors import RegardError
 

@@ -115,3 +115,21 @@ def test_layer_with_cross_attention_refuses_to_run_without_a_source():
         layer(inputs, causal())
     with pytest.raises(RegardError, match="needs a source, but source is None"):
         layer.step(inputs[:, :1], KVCache(), BeamTree.begin(2, inputs.device).grow(1))
+
+
+@pytest.mark.parametrize(
+    "make", [lambda rate: Embedding(9, 12, None, rate), lambda rate: FeedForward(12, 8, rate)]
+)
+@pytest.mark.parametrize("rate", [-0.1, 1.5, float("nan")])
+def test_dropout_that_is_no_probability_is_refused(make, rate):
+    with pytest.raises(RegardError, match="dropout must be a probability from 0 to 1, but it is"):
+        make(rate)
+    with pytest.raises(RegardError, match="dropout must be a probability from 0 to 1, but it is"):
+        Residual(12, dropout=rate)
+
+
+def test_sizes_below_one_are_refused():
+    with pytest.raises(RegardError, match="vocab_size must be 1 or more, but it is 0"):
+        Embedding(0, 12)
+    with pytest.raises(RegardError, match="ffn_width must be 1 or more, but it is 0"):
+        FeedForward(12, 0)

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from regard._support.arguments import check_dropout
 from regard._support.torch_modes import in_transform_beyond_kernels
 from regard.attention.backends import BACKENDS, BackendName, blockwise, dense
 from regard.attention.backends.visibility import zero_large_hidden_keys
@@ -180,9 +181,3 @@ def _choose_backend(call: AttentionCall, name: BackendName | None) -> BackendNam
             "cannot be used; backend=None chooses another"
         )
     return name
-
-
-def check_dropout(dropout: float) -> None:
-    """Raise RegardError unless this is a probability."""
-    if not 0 <= dropout <= 1:
-        raise RegardError(f"dropout must be a probability from 0 to 1, but it is {dropout}")

@@ -6,11 +6,11 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 
-from regard._support.integers import check_positive
+from regard._support.arguments import check_dropout, check_positive
 from regard._support.linear import Linear
 from regard.attention.beam_cache import BeamTree
 from regard.attention.call import prepare_bias
-from regard.attention.functional import AttentionOutput, attend, check_dropout, look
+from regard.attention.functional import AttentionOutput, attend, look
 from regard.attention.kv_cache import KeyValues, KVCache
 from regard.attention.scores import Score, ScoreFunction, as_score, make_score
 from regard.errors import RegardError, wrong_type

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from regard._support.integers import to_integer
+from regard._support.arguments import to_integer
 from regard.data import BOS, EOS, PAD
 from regard.errors import RegardError
 

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard._support.integers import to_integer
+from regard._support.arguments import to_integer
 from regard.config import MAX_LENGTH_PENALTY
 from regard.data import BOS, EOS, PAD
 from regard.decoding.hypothesis import DEFAULT_LIMITS, DecodingCancelled, Hypothesis, LengthLimits

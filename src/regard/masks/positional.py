@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from regard._support.integers import to_integer
+from regard._support.arguments import to_integer
 from regard.errors import RegardError
 from regard.masks.base import Mask, format_values, to_tensor
 from regard.masks.shape import AttentionShape

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.nn.functional import embedding, gelu, relu
 
+from regard._support.arguments import check_dropout, check_positive
 from regard._support.linear import Linear
 from regard._support.torch_modes import in_functorch
 from regard.attention import BeamTree, KeyValues, KVCache, MultiHeadAttention
@@ -33,6 +34,9 @@ class Embedding(nn.Module):
         positions: module that adds positions, `Sinusoidal` or `Learned`.
         dropout: rate, applied to the sum.
 
+    Raises:
+        RegardError: if a size is below 1, or `dropout` is not a probability.
+
     Example:
         >>> embedding = Embedding(100, width=12)
         >>> embedding(torch.tensor([[4, 5, 6]])).shape
@@ -47,6 +51,8 @@ class Embedding(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        check_positive(vocab_size=vocab_size, width=width)
+        check_dropout(dropout)
         self.vocab_size, self.width = vocab_size, width
         self.weight = nn.Parameter(torch.empty(vocab_size, width))
         nn.init.normal_(self.weight, std=width**-0.5)
@@ -84,7 +90,8 @@ class FeedForward(nn.Module):
         activation: "relu" or "gelu".
 
     Raises:
-        RegardError: if there is no such activation.
+        RegardError: if a width is below 1, `dropout` is not a probability, or there is no such
+            activation.
 
     Example:
         >>> FeedForward(width=12, ffn_width=48, activation="gelu")(torch.randn(2, 5, 12)).shape
@@ -99,6 +106,8 @@ class FeedForward(nn.Module):
         activation: Activation = "relu",
     ) -> None:
         super().__init__()
+        check_positive(width=width, ffn_width=ffn_width)
+        check_dropout(dropout)
         if activation not in ACTIVATIONS:
             raise unknown_name("activation", activation, ACTIVATIONS)
         self.up = Linear(width, ffn_width)
@@ -127,6 +136,9 @@ class Residual(nn.Module):
         dropout: rate, applied to the sublayer's output.
         pre_norm: whether the norm comes before the sublayer.
 
+    Raises:
+        RegardError: if `width` is below 1, or `dropout` is not a probability.
+
     Example:
         >>> residual = Residual(12, pre_norm=True)
         >>> residual(torch.randn(2, 5, 12), nn.Linear(12, 12)).shape
@@ -135,6 +147,8 @@ class Residual(nn.Module):
 
     def __init__(self, width: int, dropout: float = 0.0, pre_norm: bool = False) -> None:
         super().__init__()
+        check_positive(width=width)
+        check_dropout(dropout)
         self.norm = nn.LayerNorm(width)
         self.dropout = dropout
         self.pre_norm = pre_norm
@@ -170,6 +184,9 @@ class TransformerLayer(nn.Module):
         cross: attention to the encoded source; None for an encoder or a language model.
         dropout: rate of the residuals.
         pre_norm: whether layer norm comes before the sublayers.
+
+    Raises:
+        RegardError: if `dropout` is not a probability.
 
     Example:
         >>> layer = TransformerLayer(MultiHeadAttention(12, heads=3), FeedForward(12, 48))

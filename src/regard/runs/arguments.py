@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypedDict
 
-from regard._support.integers import to_integer
+from regard._support.arguments import to_integer
 from regard._support.text import count
 from regard.config import SearchConfig
 from regard.decoding import SamplingConfig

@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal, Unpack, overload
 
-from regard._support.integers import to_integer
+from regard._support.arguments import to_integer
 from regard._support.resources import parallel_map
 from regard._support.text import count
 from regard.config import RunConfig

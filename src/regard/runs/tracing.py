@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 
 from regard import analysis
-from regard._support.integers import to_integer
+from regard._support.arguments import to_integer
 from regard.data import (
     BOS,
     EOS,

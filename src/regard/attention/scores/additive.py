@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard._support.integers import check_positive
+from regard._support.arguments import check_positive
 from regard._support.torch_modes import can_read_values, no_autocast, upcast
 from regard.attention.scores.base import Score
 from regard.shapes import Keys, Queries, Scores

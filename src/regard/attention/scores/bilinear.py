@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard._support.integers import check_positive
+from regard._support.arguments import check_positive
 from regard._support.torch_modes import no_autocast, upcast
 from regard.attention.scores.base import DotProductForm, Score
 from regard.attention.scores.dot import dot_products

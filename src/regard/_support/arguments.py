@@ -1,4 +1,4 @@
-"""Integers that callers pass: numpy's too, but neither floats nor booleans."""
+"""Checks of arguments that several packages take: integers, sizes and probabilities."""
 
 from numbers import Integral
 
@@ -31,3 +31,15 @@ def check_positive(**sizes: int | None) -> None:
     for name, size in sizes.items():
         if size is not None and size < 1:
             raise RegardError(f"{name} must be 1 or more, but it is {size}")
+
+
+def check_dropout(dropout: float) -> None:
+    """Raise RegardError unless this is a probability.
+
+    Example:
+        >>> check_dropout(1.5)
+        Traceback (most recent call last):
+        regard.errors.RegardError: dropout must be a probability from 0 to 1, but it is 1.5
+    """
+    if not 0 <= dropout <= 1:
+        raise RegardError(f"dropout must be a probability from 0 to 1, but it is {dropout}")
