@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -293,3 +294,27 @@ def test_bandwidth_can_be_learned_in_inference_mode():
         x = torch.linspace(0, 3, 20)
         model.fit(x, x.sin())
     assert model.bandwidth != 1.0
+
+
+@pytest.mark.parametrize("x", [[[0.0], [1.0, 2.0]], ["a", "b"], "ab", None])
+def test_points_that_are_no_table_of_numbers_are_refused(x, unchecked):
+    with pytest.raises(RegardError, match="^x must be numbers, .point,. or rows of equal lengths"):
+        NadarayaWatson().fit(x, [1.0, 2.0])
+    with pytest.raises(RegardError, match="^y must be numbers, .point,. or rows of equal lengths"):
+        NadarayaWatson().fit([1.0, 2.0], x)
+
+
+def test_arrays_of_numpy_are_points():
+    x, y = np.array([0.0, 1.0, 5.0]), np.array([2.0, 4.0, 9.0])
+    model = NadarayaWatson("boxcar").fit(x, y)
+    assert model.predict(np.array([0.5, 5.0])).tolist() == [3, 9]
+
+
+def test_repr_shows_the_present_bandwidth():
+    model = NadarayaWatson("gaussian", bandwidth=0.5, learnable=True)
+    assert repr(model) == "NadarayaWatson('gaussian', bandwidth=0.5, learnable=True)"
+    model.fit(*wave())
+    assert (
+        repr(model)
+        == f"NadarayaWatson('gaussian', bandwidth={model.bandwidth:.4g}, learnable=True)"
+    )

@@ -7,8 +7,10 @@ leave-one-out prediction of each training point from all the others.
 
 from collections.abc import Sequence
 from math import isfinite
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import mse_loss
 
@@ -17,7 +19,7 @@ from regard.attention.scores import KERNEL_PROFILES, Gaussian, Kernel, uniform
 from regard.errors import RegardError, unknown_name
 from regard.masks import window
 
-Points = Tensor | Sequence[float] | Sequence[Sequence[float]]
+Points = Tensor | NDArray[Any] | Sequence[float] | Sequence[Sequence[float]]
 
 KERNELS = ("average", "gaussian", *KERNEL_PROFILES)
 """The kernels of `NadarayaWatson`, by name."""
@@ -37,6 +39,8 @@ class NadarayaWatson:
 
     Example:
         >>> model = NadarayaWatson("boxcar", bandwidth=1.0).fit([0.0, 1.0, 5.0], [2.0, 4.0, 9.0])
+        >>> model
+        NadarayaWatson('boxcar', bandwidth=1)
         >>> model.predict([0.5, 5.0])
         tensor([3., 9.])
     """
@@ -58,6 +62,10 @@ class NadarayaWatson:
         self._points: tuple[Tensor, Tensor] | None = None
         self._is_scalar = False  # y had one axis, so predictions have one
 
+    def __repr__(self) -> str:
+        learnable = ", learnable=True" if self.learnable else ""
+        return f"{type(self).__name__}({self.kernel!r}, bandwidth={self.bandwidth:.4g}{learnable})"
+
     @property
     def bandwidth(self) -> float:
         """How far a point's influence reaches, at present."""
@@ -74,7 +82,7 @@ class NadarayaWatson:
             The model itself.
 
         Raises:
-            RegardError: if there are no points, not equally many, or some are not finite.
+            RegardError: if there are no points, not equally many, or some are not finite numbers.
         """
         keys = _as_rows("x", x)
         values = _as_rows("y", y).to(keys.dtype)
@@ -84,7 +92,7 @@ class NadarayaWatson:
             )
         if not len(keys):
             raise RegardError("x and y must have one point or more, but there is none")
-        self._is_scalar = _to_tensor(y).ndim == 1
+        self._is_scalar = _to_tensor("y", y).ndim == 1
         with torch.inference_mode(False), torch.enable_grad():
             keys, values = keys.clone(), values.clone()  # the caller may change theirs
             self._points = keys, values
@@ -184,14 +192,21 @@ def _extent(rows: Tensor) -> Tensor:
     return diagonal
 
 
-def _to_tensor(points: Points) -> Tensor:
+def _to_tensor(name: str, points: Points) -> Tensor:
     """Return a tensor as it is; sequences follow the default device."""
-    return points if isinstance(points, Tensor) else torch.as_tensor(points)
+    if isinstance(points, Tensor):
+        return points
+    try:
+        return torch.as_tensor(points)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise RegardError(
+            f"{name} must be numbers, (point,) or rows of equal lengths (point, width): {error}"
+        ) from error
 
 
 def _as_rows(name: str, points: Points) -> Tensor:
     """Return (point,) or (point, width) as (point, width)."""
-    rows = _to_tensor(points)
+    rows = _to_tensor(name, points)
     rows = rows if rows.is_floating_point() else rows.to(torch.get_default_dtype())
     if rows.ndim not in (1, 2):
         raise RegardError(
