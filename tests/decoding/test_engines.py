@@ -13,7 +13,9 @@ from regard.decoding.engines import (
     save_ctranslate2,
     unsupported_part,
 )
+from regard.errors import RegardError
 from regard.models import build
+from regard.positions import Rotary
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra fast is not installed")
 
@@ -292,6 +294,34 @@ def test_part_that_cannot_be_represented_is_named(tokenizers, tmp_path, config, 
     model = make_model(tokenizers, **config)
     assert unsupported_part(model) == part
     with pytest.raises(ValueError, match=f"CTranslate2 cannot represent {part}"):
+        save_ctranslate2(model, tokenizers, tmp_path)
+
+
+def change_activation(model):
+    model.decoder.layers[1].feed_forward.activation = "gelu"
+
+
+def change_rotation(model):
+    model.encoder.layers[1].attention.positions = Rotary(8, base=100.0)
+
+
+def change_epsilon(model):
+    model.encoder.layers[0].feed_forward_residual.norm.eps = 1e-3
+
+
+@pytest.mark.parametrize("change", [change_activation, change_rotation, change_epsilon])
+def test_layers_that_differ_are_not_converted(tokenizers, tmp_path, change):
+    model = make_model(tokenizers, positions="rotary")
+    assert unsupported_part(model) is None
+    change(model)
+    with pytest.raises(RegardError, match="cannot represent layers with different norms, activ"):
+        save_ctranslate2(model, tokenizers, tmp_path)
+
+
+def test_final_norm_of_one_side_is_not_converted(tokenizers, tmp_path):
+    model = make_model(tokenizers, norm="pre")
+    model.decoder.norm = None
+    with pytest.raises(RegardError, match="cannot represent a final norm of the encoder or the"):
         save_ctranslate2(model, tokenizers, tmp_path)
 
 

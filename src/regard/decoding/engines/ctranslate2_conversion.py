@@ -31,15 +31,30 @@ def unsupported_part(model: Seq2SeqModel) -> str | None:
     if model.output_weight.device.type not in ("cpu", "cuda"):
         return f"a model on {model.output_weight.device}"
     layers = _layers(model)
-    if len(norms := {layer.feed_forward_residual.pre_norm for layer in layers}) > 1:
-        return f"layers with different norms ({norms})"
     for layer in layers:
         for attention in (layer.attention, layer.cross):
             if attention is not None and (part := _unsupported_attention(attention)):
                 return part
     if not all(layer.cross for layer in _decoder_layers(model)):
         return "decoder layers without cross-attention"
+    # a converted model has each of these once
+    if len({_layer_settings(layer) for layer in layers}) > 1:
+        return "layers with different norms, activations, heads or rotary positions"
+    if (model.encoder.norm is None) != (model.decoder.norm is None):
+        return "a final norm of the encoder or the decoder alone"
     return None
+
+
+def _layer_settings(layer: TransformerLayer) -> tuple[Any, ...]:
+    """Return what must be the same in all layers of a converted model."""
+    rotary = layer.attention.positions
+    return (
+        layer.feed_forward_residual.pre_norm,
+        layer.feed_forward_residual.norm.eps,
+        layer.feed_forward.activation,
+        layer.attention.heads,
+        (rotary.width, rotary.base, rotary.interleaved) if isinstance(rotary, Rotary) else None,
+    )
 
 
 def _unsupported_attention(attention: MultiHeadAttention) -> str | None:
