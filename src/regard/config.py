@@ -7,8 +7,9 @@ the two.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from math import inf
+from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 from regard._support.settings import (
@@ -38,8 +39,6 @@ MAX_SEED = 2**63 - 1  # the largest that torch accepts
 MAX_BEAM_SIZE = 10**6
 MAX_MINUTES = 10**6  # two years
 MAX_LENGTH_PENALTY = 10  # a length to the power of hundreds overflows
-
-Section = TypeVar("Section")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -234,6 +233,14 @@ class SearchConfig:
         return replace(self, beam_size=max(self.beam_size, n_best))
 
 
+SECTIONS: Mapping[str, type] = MappingProxyType(
+    {"data": DataConfig, "model": ModelConfig, "train": TrainConfig, "search": SearchConfig}
+)
+"""The class of each section of a `RunConfig`."""
+
+Section = TypeVar("Section", DataConfig, ModelConfig, TrainConfig, SearchConfig)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunConfig:
     """All settings of a run, section by section.
@@ -256,10 +263,10 @@ class RunConfig:
     search: SearchConfig = field(default_factory=SearchConfig)
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            section, kind = getattr(self, one.name), one.type
-            if not isinstance(section, kind):  # type: ignore[arg-type]  # a class, not a string
-                error = wrong_type(one.name, f"a {kind.__name__}", section)  # type: ignore[union-attr]
+        for name, kind in SECTIONS.items():
+            section = getattr(self, name)
+            if not isinstance(section, kind):
+                error = wrong_type(name, f"a {kind.__name__}", section)
                 raise TypeError(f"{error}; RunConfig.from_dict takes a dict of settings")
 
     @classmethod
@@ -277,10 +284,9 @@ class RunConfig:
         Raises:
             RegardError: if a section or setting is unknown, or a value has the wrong type or range.
         """
-        known = [one.name for one in fields(self)]
         changed = {}
         for name, settings in sections.items():
-            if name not in known:
+            if name not in SECTIONS:
                 raise self._unknown_section(name)
             if not isinstance(settings, Mapping):
                 raise RegardError(
@@ -297,7 +303,7 @@ class RunConfig:
                 f"the setting {key} must be in its section: under [{section}] in a file, "
                 f"{{{section!r}: {{{key!r}: ...}}}} in Python"
             )
-        return unknown_name("section", name, [one.name for one in fields(self)])
+        return unknown_name("section", name, SECTIONS)
 
     def to_dict(self) -> dict[str, Any]:
         """Return every setting, defaults included, as JSON represents it."""
@@ -329,8 +335,8 @@ def parse_assignment(assignment: str) -> dict[str, Any]:
 
 def _section_of(key: str) -> str | None:
     """Return the section that has a setting, if there is one."""
-    for section, settings in RunConfig().to_dict().items():
-        if key in settings:
+    for section, kind in SECTIONS.items():
+        if key in (one.name for one in fields(kind)):
             return section
     return None
 
@@ -345,11 +351,10 @@ def _parse_scalar(text: str) -> float | str:
 
 def _update_section(name: str, section: Section, settings: Mapping[str, Any]) -> Section:
     """Return the section with some settings replaced."""
-    assert is_dataclass(section)
     types = {one.name: one.type for one in fields(section)}
     changed = {}
     for key, value in settings.items():
         if key not in types:
             raise unknown_name("setting", f"{name}.{key}", [f"{name}.{known}" for known in types])
         changed[key] = coerce(f"{name}.{key}", value, types[key])
-    return replace(section, **changed)  # type: ignore[type-var]
+    return replace(section, **changed)

@@ -15,12 +15,11 @@ from regard import __version__
 from regard._support import checksums, files
 from regard._support.reading import read_bounded
 from regard._support.strict_json import parse_object
-from regard.config import RunConfig
+from regard.config import SECTIONS, RunConfig
 from regard.data import Tokenizers
 from regard.errors import RegardError, wrong_type
 from regard.runs import log, parameters
 
-SECTIONS = ("data", "model", "train", "search")
 DEMO_MODEL = "demo-model"
 """Name of the run that the package ships: a small English-French Transformer."""
 PRETRAINED = Path(__file__).parent / "pretrained"  # part of the package: not written to
