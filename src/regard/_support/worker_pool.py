@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Condition, Event, Thread
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -49,7 +50,7 @@ class WorkerPool:
         self._cleanup.enter_context(restore_num_threads())
         count = available_threads() if threads is None else threads
         targets: list[Callable[[], None]] = [self._compute_here for _ in range(count)]
-        targets += [lambda remote=remote: self._compute_there(remote) for remote in remotes]  # type: ignore[misc]
+        targets += [partial(self._compute_there, remote) for remote in remotes]
         self._threads = [Thread(target=target, daemon=True) for target in targets]
         for thread in self._threads:
             thread.start()

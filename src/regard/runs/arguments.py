@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from regard._support.arguments import to_integer
 from regard._support.text import count
@@ -49,13 +49,13 @@ def search_config(
     config: SearchConfig, beam_size: int | None, length_penalty: float | None, sample: bool = False
 ) -> SearchConfig:
     """Return the settings of the search with the arguments that are given."""
-    given: dict[str, float] = dict(_integers_given(beam_size=beam_size))
+    given: dict[str, Any] = dict(_integers_given(beam_size=beam_size))
     if length_penalty is not None:
         given["length_penalty"] = length_penalty
     if sample and given:
         raise RegardError(f"{next(iter(given))}= belongs to beam search; leave it out with sample=")
     try:
-        return replace(config, **given)  # type: ignore[arg-type]
+        return replace(config, **given)
     except RegardError as error:  # it names the setting
         raise RegardError(str(error).removeprefix("search.")) from error
 
@@ -69,11 +69,11 @@ def sampling_config(
 ) -> SamplingConfig | None:
     """Return the settings of sampling; None for beam search."""
     options = {"temperature": temperature, "top_p": top_p}
-    given: dict[str, float] = {k: v for k, v in options.items() if v is not None}
+    given: dict[str, Any] = {k: v for k, v in options.items() if v is not None}
     given |= _integers_given(top_k=top_k, seed=seed)
     if not sample and given:
         raise RegardError(f"{next(iter(given))}= belongs to sampling; give sample=, too")
-    return SamplingConfig(**given) if sample else None  # type: ignore[arg-type]
+    return SamplingConfig(**given) if sample else None
 
 
 def expand_prefix(prefix: str | Sequence[str] | None, sentences: int) -> list[str] | None:
