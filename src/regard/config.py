@@ -45,6 +45,8 @@ MAX_LENGTH_PENALTY = 10  # a length to the power of hundreds overflows
 class DataConfig:
     """Tokenization of the corpus, and which pairs are dropped or held out.
 
+    Each setting is described in docs/settings.md.
+
     Raises:
         RegardError: if a value is out of range.
 
@@ -85,6 +87,8 @@ class DataConfig:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig:
     """Architecture of the translation model; `regard.models.build` builds it.
+
+    Each setting is described in docs/settings.md.
 
     Raises:
         RegardError: if a value is out of range, or values contradict each other.
@@ -128,6 +132,8 @@ class ModelConfig:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainConfig:
     """Optimization, validation, checkpoints and early stopping.
+
+    Each setting is described in docs/settings.md.
 
     Raises:
         RegardError: if a value is out of range.
@@ -199,6 +205,8 @@ class TrainConfig:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchConfig:
     """Beam search of a trained model.
+
+    Each setting is described in docs/settings.md.
 
     Raises:
         RegardError: if a value is out of range.

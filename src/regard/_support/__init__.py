@@ -4,6 +4,7 @@
   `checksums`, `user_cache`.
 - Arguments and settings: `arguments`, `settings` (conversion and checks of values).
 - Process: `resources` (memory, cores, threads), `worker_pool` (of this process and others),
-  `progress`, `torch_modes` (autocast, transforms), `observers`, `extras` (optional dependencies).
-- Messages: `text` (escaping, plurals).
+  `progress`, `extras` (optional dependencies).
+- torch: `torch_modes` (autocast, transforms, precision), `linear` (products with oneDNN).
+- Calls and messages: `observers`, `entered_context`, `text` (escaping, plurals).
 """

@@ -32,7 +32,7 @@ class OneLineErrorGroup(TyperGroup):
         """Run the command line, with stdout and stderr able to encode any character."""
         for stream in (sys.stdout, sys.stderr):
             _escape_unencodable(stream)
-        with _exiting_if_interrupted_in_an_import():
+        with _exit_if_interrupted_in_import():
             return super().main(*arguments, **options)
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
@@ -110,7 +110,7 @@ def _escape_unencodable(stream: TextIO | None) -> None:
 
 
 @contextmanager
-def _exiting_if_interrupted_in_an_import() -> Iterator[None]:
+def _exit_if_interrupted_in_import() -> Iterator[None]:
     """Let Ctrl-C end the process at once while a module is imported.
 
     Extension modules may swallow the exception and stay half imported: torch does so with NumPy,

@@ -227,14 +227,14 @@ def _interruptible(function: Callable[[], Result]) -> Result:
 def _send(message: Any, rank: int, group: distributed.ProcessGroup, tag: int = 0) -> None:
     """Send a message that JSON can hold; tag 0 is for greetings, n + 1 for thread n."""
     data = torch.frombuffer(bytearray(json.dumps(message).encode()), dtype=torch.uint8)
-    with _lost_processes_named():
+    with _name_lost_processes():
         distributed.send(torch.tensor([len(data)]), rank, group, tag)
         distributed.send(data, rank, group, tag)
 
 
 def _receive(rank: int, group: distributed.ProcessGroup, tag: int = 0) -> Any:
     size = torch.zeros(1, dtype=torch.long)
-    with _lost_processes_named():
+    with _name_lost_processes():
         distributed.recv(size, rank, group, tag)
         data = torch.empty(int(size), dtype=torch.uint8)
         distributed.recv(data, rank, group, tag)
@@ -242,7 +242,7 @@ def _receive(rank: int, group: distributed.ProcessGroup, tag: int = 0) -> Any:
 
 
 @contextmanager
-def _lost_processes_named() -> Iterator[None]:
+def _name_lost_processes() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:

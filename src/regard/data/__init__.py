@@ -1,8 +1,8 @@
 """Data: from text files to padded batches of token ids.
 
-- `corpus` reads sentence pairs (`Pair`) from files; `Corpus` can be read repeatedly and knows its
-  fingerprint. `checks` reports what is odd about one, for `regard doctor`,
-  and warns of sentences that are unlike it.
+- `corpus` reads sentence pairs (`Pair`) from files; a `Corpus` can be read repeatedly, and names
+  its files. `checks` reports what is odd about one, for `regard doctor`, and warns of sentences
+  that are unlike it.
 - `vocabulary` trains a `Tokenizer`; `tokenizer` encodes and decodes, and saves both sides as
   `Tokenizers`; `special_tokens` are the ids that every vocabulary shares.
 - `dataset` encodes pairs into memory-mapped files (`EncodedPairs`), dropping empty and overlong
