@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard._support.arguments import check_positive
+from regard._support.text import format_settings
 from regard._support.torch_modes import has_float64, in_functorch, is_traced
 from regard.errors import RegardError
 
@@ -105,6 +106,10 @@ class Sinusoidal(_PositionTable):
         """Return the waves of the first positions."""
         return _waves(torch.arange(length, device="cpu"), self.width, self.base)
 
+    def extra_repr(self) -> str:
+        """Show the width and the base."""
+        return format_settings({"width": self.width, "base": self.base})
+
     def forward(self, vectors: Vectors, offset: int = 0) -> Vectors:
         """Add to each vector the waves of its position; `offset` is the first position."""
         _check(vectors, self.width, offset)
@@ -136,6 +141,10 @@ class Learned(nn.Module):
     def max_length(self) -> int:
         """The number of positions in the table."""
         return len(self.table)
+
+    def extra_repr(self) -> str:
+        """Show the size of the table."""
+        return format_settings({"length": len(self.table), "width": self.table.shape[1]})
 
     def forward(self, vectors: Vectors, offset: int = 0) -> Vectors:
         """Add to each vector that of its position; `offset` is the first position.
@@ -213,6 +222,11 @@ class Rotary(_PositionTable):
         factors = self.rows(offset, offset + vectors.shape[-2], vectors)
         cosines, signed_sines = factors.chunk(2, dim=-1)
         return _rotate(vectors, cosines, signed_sines, self._pair_axis)
+
+    def extra_repr(self) -> str:
+        """Show width and base, and which components are rotated together."""
+        settings = {"width": self.width, "base": self.base, "interleaved": self.interleaved}
+        return format_settings(settings)
 
     @property
     def _pair_axis(self) -> int:
@@ -292,6 +306,10 @@ class ALiBi(nn.Module):
         self.heads = heads
         # an empty buffer follows .to(device), and has no values that a copy from meta would lack
         self.register_buffer("_device_tag", torch.empty(0), persistent=False)
+
+    def extra_repr(self) -> str:
+        """Show the number of heads."""
+        return format_settings({"heads": self.heads})
 
     @property
     def slopes(self) -> Float[Tensor, " head"]:

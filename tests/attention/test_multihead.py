@@ -317,3 +317,15 @@ def test_values_given_with_key_values_are_refused():
 def test_dropout_that_is_no_probability_is_refused(dropout):
     with pytest.raises(RegardError, match=f"probability from 0 to 1, but it is {dropout}"):
         MultiHeadAttention(WIDTH, HEADS, dropout=dropout)
+
+
+def test_alibi_of_fewer_queries_than_keys_is_refused_with_what_takes_them():
+    attention = MultiHeadAttention(WIDTH, HEADS, positions=ALiBi(HEADS))
+    message = "as many queries as keys, but there are 1 queries and 7 keys; `step` attends"
+    with pytest.raises(RegardError, match=message):
+        attention(torch.randn(BATCH, 1, WIDTH), torch.randn(BATCH, KEYS, WIDTH))
+
+
+def test_step_of_another_width_is_refused_by_the_name_of_its_argument():
+    with pytest.raises(RegardError, match="queries must have a width of 12"):
+        MultiHeadAttention(WIDTH, HEADS).step(torch.randn(BATCH, 1, WIDTH - 1), KVCache())

@@ -1,6 +1,7 @@
 """Text made safe to print, and counts with their nouns, for messages and reports."""
 
 import re
+from collections.abc import Mapping
 from unicodedata import category
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|#])")
@@ -113,3 +114,13 @@ def count(number: int | float, noun: str, plural: str | None = None) -> str:
     """
     text = f"{number:,}" if isinstance(number, int) else f"{number:g}"
     return f"{text} {noun if number == 1 else plural or noun + 's'}"
+
+
+def format_settings(settings: Mapping[str, object]) -> str:
+    """Format settings as keyword arguments, for the representation of an object.
+
+    Example:
+        >>> format_settings({"kernel": "boxcar", "bandwidth": 1.0})
+        "kernel='boxcar', bandwidth=1.0"
+    """
+    return ", ".join(f"{name}={value!r}" for name, value in settings.items())

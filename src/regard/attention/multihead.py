@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from regard._support.arguments import check_dropout, check_positive
 from regard._support.linear import Linear
+from regard._support.text import format_settings
 from regard.attention.beam_cache import BeamTree
 from regard.attention.call import prepare_bias
 from regard.attention.functional import AttentionOutput, attend, look
@@ -124,7 +125,7 @@ class MultiHeadAttention(nn.Module):
             (batch, query, width), with the axes of the queries.
 
         Raises:
-            RegardError: if a shape does not fit.
+            RegardError: if a shape does not fit, or there are fewer queries than keys with `ALiBi`.
         """
         dims = _BatchDims.infer(queries, keys)
         split = self._project_queries(queries, dims)
@@ -197,9 +198,9 @@ class MultiHeadAttention(nn.Module):
             (torch.Size([2, 1, 12]), 5)
         """
         offset = len(cache)
+        split = self._project_queries(queries, _BatchDims(), offset)
         cache = cache.extend(*self.project_kv(queries, offset=offset))
         memory = KeyValues(cache.keys, cache.values)
-        split = self._project_queries(queries, _BatchDims(), offset)
         arguments = self._call_arguments(split, memory, None, offset)
         context = attend(split, *memory, mask=causal() if mask is None else mask, **arguments)
         return self._merge_heads(context), cache
@@ -257,6 +258,11 @@ class MultiHeadAttention(nn.Module):
         from regard.attention.convert import to_torch
 
         return to_torch(self)
+
+    def extra_repr(self) -> str:
+        """Show the heads and the dropout."""
+        names = ("heads", "key_heads", "head_width", "dropout")
+        return format_settings({name: getattr(self, name) for name in names})
 
     def _project_queries(
         self, queries: Tensor, dims: "_BatchDims", offset: int | Tensor = 0
@@ -334,6 +340,11 @@ class MultiHeadAttention(nn.Module):
         positions: tuple[Tensor, Tensor] | None,
     ) -> Tensor:
         counts = queries.shape[-2], memory.keys.shape[-2]
+        if positions is None and offset is None and counts[0] != counts[1]:
+            raise RegardError(
+                "attention with ALiBi positions needs as many queries as keys, but there are "
+                f"{counts[0]} queries and {counts[1]} keys; `step` attends to the keys of a cache"
+            )
         distance = alibi(*counts, offset) if positions is None else alibi.between(*positions)
         missing_axes = queries.ndim - distance.ndim  # batch axes; one too many without a batch
         distance = distance[0] if missing_axes < 0 else distance[(None,) * missing_axes]

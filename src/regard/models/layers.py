@@ -12,6 +12,7 @@ from torch.nn.functional import embedding, gelu, relu
 
 from regard._support.arguments import check_dropout, check_positive
 from regard._support.linear import Linear
+from regard._support.text import format_settings
 from regard._support.torch_modes import in_functorch
 from regard.attention import BeamTree, KeyValues, KVCache, MultiHeadAttention
 from regard.errors import RegardError, unknown_name
@@ -73,6 +74,11 @@ class Embedding(nn.Module):
             states = self.positions(states, offset)
         return dropout(states, self.dropout, self.training)
 
+    def extra_repr(self) -> str:
+        """Show the size, and the dropout."""
+        settings = {"vocab_size": self.vocab_size, "width": self.width, "dropout": self.dropout}
+        return format_settings(settings)
+
     def at(
         self, tokens: Int[Tensor, "batch beam"], position: int
     ) -> Float[Tensor, "batch beam width"]:
@@ -124,6 +130,10 @@ class FeedForward(nn.Module):
         hidden = dropout(hidden, self.dropout, self.training)
         return self.down(hidden)  # type: ignore[no-any-return]
 
+    def extra_repr(self) -> str:
+        """Show the activation and the dropout."""
+        return format_settings({"activation": self.activation, "dropout": self.dropout})
+
 
 class Residual(nn.Module):
     """Residual connection with layer norm, after the sum (post-norm) or before the sublayer.
@@ -165,6 +175,10 @@ class Residual(nn.Module):
         """Add the sublayer's output to the states, and normalise if the norm comes last."""
         total = states + dropout(update, self.dropout, self.training)
         return total if self.pre_norm else self.norm(total)
+
+    def extra_repr(self) -> str:
+        """Show where the norm is, and the dropout."""
+        return format_settings({"pre_norm": self.pre_norm, "dropout": self.dropout})
 
 
 class LayerOutput(NamedTuple):

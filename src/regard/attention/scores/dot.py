@@ -4,6 +4,7 @@ from math import inf, isfinite
 
 import torch
 
+from regard._support.text import format_settings
 from regard._support.torch_modes import no_autocast, upcast
 from regard.attention.scores.base import DotProductForm, Score
 from regard.errors import RegardError
@@ -97,4 +98,4 @@ class ScaledDot(Score):
     def extra_repr(self) -> str:
         """Show the settings that differ from the default."""
         settings = {"scale": self.scale, "cap": self.cap}
-        return ", ".join(f"{name}={value}" for name, value in settings.items() if value is not None)
+        return format_settings({name: x for name, x in settings.items() if x is not None})
