@@ -58,8 +58,8 @@ def test_training_is_animated_from_the_snapshots_of_a_run(
 def test_demo_model_is_exported_in_half_precision(tiny_run, tmp_path, monkeypatch, capsys):
     demo_model, trainings = load_tool("demo_model"), []
 
-    def train_demo(folder, *, steps):
-        trainings.append((folder, steps))
+    def train_demo(folder, *, steps, seed):
+        trainings.append((folder, steps, seed))
         return load(tiny_run)
 
     book = load_phrasebook("fr", train=0)
@@ -68,10 +68,10 @@ def test_demo_model_is_exported_in_half_precision(tiny_run, tmp_path, monkeypatc
         demo_model, "load_phrasebook", lambda to, train: book._replace(test=book.test[:5])
     )
     out = tmp_path / "small-model"
-    options = ["--run", str(tmp_path / "run"), "--steps", "3", "--out", str(out)]
+    options = ["--run", str(tmp_path / "run"), "--steps", "3", "--seed", "5", "--out", str(out)]
     monkeypatch.setattr(sys, "argv", ["demo_model.py", *options])
     demo_model.main()
-    assert trainings == [(tmp_path / "run", 3)]
+    assert trainings == [(tmp_path / "run", 3, 5)]
 
     size = sum(path.stat().st_size for path in out.iterdir())
     assert f"wrote {out}: {size:,} bytes, test BLEU " in capsys.readouterr().out

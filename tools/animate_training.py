@@ -1,7 +1,7 @@
 """Animate a cross-attention head while it learns, from the snapshots of a run of the demo.
 
-    python bench/demo_seeds.py --out demo-seeds --first 1 --seeds 1
-    python tools/animate_training.py demo-seeds/fr-transformer-1 docs/training.gif
+    python tools/demo_model.py --run demo-model-run
+    python tools/animate_training.py demo-model-run docs/training.gif
 
 The parameters of every snapshot read the same sentence pair (teacher forcing). The head is the one
 with the lowest alignment error rate after training, and frames between two snapshots are blended.

@@ -1,9 +1,10 @@
 """Make the model that the package ships: train on the phrasebook, and export it in float16.
 
-    python tools/demo_model.py [--run FOLDER] [--steps N] [--out FOLDER]
+    python tools/demo_model.py [--run FOLDER] [--steps N] [--seed N] [--out FOLDER]
 
 An existing or interrupted run folder is resumed. The export has settings, tokenizers, parameters,
-training log and model card, in less than 2 MB; each file has its checksum.
+training log and model card, in less than 2 MB; each file has its checksum. The default seed is the
+one of the first four whose best head has the lowest alignment error rate.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from regard.runs import DEMO_MODEL, Run, RunFolder, load, parameters
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "src" / "regard" / "runs" / "pretrained" / DEMO_MODEL
-STEPS = 1000
+STEPS, SEED = 800, 2
 MAX_BYTES = 2_000_000
 
 
@@ -29,9 +30,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--run", type=Path, default=Path("demo-model-run"), help="training run")
     parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
-    run = train_demo(options.run, steps=options.steps)
+    run = train_demo(options.run, steps=options.steps, seed=options.seed)
     export(run.folder, options.out)
     size = sum(path.stat().st_size for path in options.out.iterdir())
     # with torch: another engine would keep its converted model in the folder
