@@ -333,6 +333,44 @@ def test_repeated_values_are_those_of_their_head(style, method):
     np.testing.assert_allclose(traces[0].maps[0].weights, traces[1].maps[0].weights, atol=1e-6)
 
 
+class OneHead(SmallAttention):
+    """One of the two heads, as a module of its own."""
+
+    def __init__(self, whole, head):
+        super().__init__()
+        self.head = head
+        self.load_state_dict(whole.state_dict())
+
+    def forward(self, x):
+        q, k, v = (rows[:, self.head] for rows in self.projected(x))
+        return (q @ k.mT / 2).softmax(-1) @ v
+
+
+class HeadsApart(SmallAttention):
+    """The same layer with a module for each head."""
+
+    def __init__(self, whole):
+        super().__init__()
+        self.load_state_dict(whole.state_dict())
+        self.heads = nn.ModuleList([OneHead(whole, head) for head in range(2)])
+
+    def forward(self, x):
+        return x + self.out(torch.cat([head(x) for head in self.heads], -1))
+
+
+@pytest.mark.parametrize("method", ["chefer", "rollout"])
+def test_modules_of_one_head_each_are_one_layer(method):
+    x = torch.randn(2, 5, 12)
+    whole = nn.Sequential(SmallAttention(), SmallAttention())
+    apart = nn.Sequential(*(HeadsApart(layer) for layer in whole))
+    torch.testing.assert_close(apart(x), whole(x))
+    expected, shown = (
+        analysis.attribute(model.eval(), x, first_state, method=method) for model in (whole, apart)
+    )
+    assert len(shown.maps) == 1
+    np.testing.assert_allclose(shown.maps[0].weights, expected.maps[0].weights, atol=1e-5)
+
+
 @pytest.mark.parametrize("method", analysis.METHODS)
 def test_every_method_works_with_torchs_transformer(method, tmp_path):
     torch.manual_seed(7)

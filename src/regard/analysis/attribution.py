@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from regard.analysis.embedded_inputs import Arguments, EmbeddedInputs, to_arguments
 from regard.analysis.flow import rollout, weight_by_value_norm
 from regard.analysis.input_attribution import build_input_trace, gradient_x_input, integrate
+from regard.analysis.layers import group_heads, merge_maps
 from regard.analysis.output_scores import Target, select_scores
 from regard.analysis.relevance import Layer, propagate_relevance
 from regard.capture import (
@@ -130,7 +131,7 @@ def attribute(
         if method == "value_norm":
             return weight_by_value_norm(trace)
         if method == "rollout":
-            return _rollout(trace)
+            return _rollout(replace(trace, maps=merge_maps(trace.maps, _layers(trace, result))))
         if method in ("chefer", "gradient_x_weight"):
             _check_extra_keys(capture)
             by_weights = _relevance if method == "chefer" else _gradient_x_weight
@@ -254,11 +255,18 @@ def _gradient_x_weight(trace: Trace, result: _Pass, batch_index: int) -> Trace:
 def _relevance(trace: Trace, result: _Pass, batch_index: int) -> Trace:
     """Return relevance: all of one output, or of each output the row of its own position."""
     relevances: list[dict[tuple[str, str], Array]] = []
+    groups = _layers(trace, result)
+    merged = merge_maps(trace.maps, groups)
     for score in result.scores:
         gradients = _gradients(result, score, batch_index)
         layers = [
-            Layer(_row_list(m), m.keys, np.asarray(m.weights), gradient)
-            for m, gradient in zip(trace.maps, gradients, strict=True)
+            Layer(
+                _row_list(m),
+                m.keys,
+                np.asarray(m.weights),
+                np.concatenate([gradients[n] for n in group]),
+            )
+            for m, group in zip(merged, groups, strict=True)
         ]
         relevances.append(propagate_relevance(layers))
     if len(relevances) == 1:
@@ -306,6 +314,12 @@ def _rollout(trace: Trace) -> Trace:
             flow = m.weights.mean(0) @ flows[m.keys] if m.keys in flows else m.weights.mean(0)
             maps.append(_flow_map(m, flow, f"rollout of {m.name}"))
     return replace(trace, maps=tuple(maps))
+
+
+def _layers(trace: Trace, result: _Pass) -> list[list[int]]:
+    """Return the indices of the maps of each layer."""
+    sources = result.gradient_capture.sources(list(result.embedded.vectors.values()))
+    return group_heads(trace.maps, [_row_list(m) for m in trace.maps], sources)
 
 
 def _flow_map(like: AttentionMap, flow: Array, name: str) -> AttentionMap:

@@ -18,6 +18,8 @@ def rollout(trace: Trace, tokens: str | None = None, *, residual: float = 0.5) -
     with rows normalised to 1 (Abnar and Zuidema 2020, "Quantifying Attention Flow in
     Transformers").
 
+    Each map is a layer. `attribute(…, method="rollout")` also knows which maps are heads of one.
+
     Args:
         trace: a trace with self-attention, causal or not, in the order of its layers.
         tokens: name of the token list whose self-attention is meant; by default that of the first

@@ -119,7 +119,7 @@ be a Python function that calls the global `has_torch_function` and takes `num_h
 
 from regard.capture.capture import Capture
 from regard.capture.capture_mode import watch
-from regard.capture.gradients import GradientCapture, watch_gradients
+from regard.capture.gradients import GradientCapture, Sources, watch_gradients
 from regard.capture.huggingface import trace_hf
 from regard.capture.records import CapturedAttention
 from regard.capture.recover import recover_weights
@@ -129,6 +129,7 @@ __all__ = [
     "Capture",
     "CapturedAttention",
     "GradientCapture",
+    "Sources",
     "find_unplaced",
     "recover_weights",
     "trace_hf",

@@ -7,7 +7,9 @@ weights itself, the gradient is that of the weights which it multiplies with the
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from functools import reduce
+from operator import or_
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +33,13 @@ class _Part(NamedTuple):
 
     tensor: Tensor
     to_weights: ToWeights  # returns (batch, head, query, key)
+
+
+class Sources(NamedTuple):
+    """What the weights of a record were computed from, by the graph of autograd."""
+
+    records: frozenset[int]  # indices of others
+    inputs: frozenset[int]
 
 
 class GradientCapture:
@@ -74,6 +83,52 @@ class GradientCapture:
             return [
                 _join(record, [(part, next(found)) for part in parts]) for record, parts in parts_of
             ]
+
+    def sources(self, inputs: Sequence[Tensor]) -> list[Sources]:
+        """Return for each record the other records, and the inputs, that it was computed from.
+
+        Args:
+            inputs: leaves of the graph.
+        """
+        marks: dict[Any, int] = {id(x): 1 << n for n, x in enumerate(inputs)}
+        parts = [self._parts.get(id(record), []) for record in self.capture]
+        nodes = [[x.tensor.grad_fn for x in own if x.tensor.grad_fn] for own in parts]
+        for n, own in enumerate(nodes, start=len(inputs)):
+            marks |= dict.fromkeys(own, 1 << n)
+        graph, found = _Graph(marks), []
+        for n, own in enumerate(nodes):
+            bits = reduce(or_, map(graph.sources, own), 0)
+            indices = [k for k in range(bits.bit_length()) if bits >> k & 1]
+            records = frozenset(k - len(inputs) for k in indices if k >= len(inputs)) - {n}
+            found.append(Sources(records, frozenset(k for k in indices if k < len(inputs))))
+        return found
+
+
+class _Graph:
+    """The autograd graph behind some tensors, searched for what they were computed from."""
+
+    def __init__(self, marks: dict[Any, int]) -> None:
+        self._marks = marks  # by node: bits of what it stands for
+        self._found: dict[Any, int] = {}  # by node: marks of all that it was computed from
+
+    def sources(self, node: Any) -> int:
+        """Return the marks of all nodes that a node was computed from, without its own."""
+        stack = [node]
+        while stack:
+            latest = stack[-1]
+            before = [x for x, _ in latest.next_functions if x is not None]
+            missing = [x for x in before if x not in self._found]
+            if missing:
+                stack += missing
+                continue
+            self._found[stack.pop()] = reduce(
+                or_, (self._found[x] | self._mark(x) for x in before), 0
+            )
+        return self._found[node]
+
+    def _mark(self, node: Any) -> int:
+        variable = getattr(node, "variable", None)  # of a leaf
+        return self._marks.get(node if variable is None else id(variable), 0)
 
 
 @contextmanager
