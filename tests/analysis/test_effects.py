@@ -65,6 +65,28 @@ def test_clean_pattern_of_the_head_that_is_read_restores_what_depends_on_it():
     assert shares[1] == pytest.approx((patched - base) / (clean - base), rel=1e-4)
 
 
+def test_clean_context_of_the_head_that_is_read_restores_everything():
+    model, clean, corrupted = OneHead(), *torch.randn(2, 1, 5, WIDTH)
+    result = analysis.patch(model, clean, corrupted, squares, of="context", progress=False)
+    np.testing.assert_allclose(result.values, [[0, 1, 0]], atol=1e-5)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_patching_of_something_else_is_refused():
+    x = torch.randn(1, 5, WIDTH)
+    with pytest.raises(regard.RegardError, match="of must be 'weights' or 'context'"):
+        analysis.patch(OneHead(), x, x, squares, of="values")
+
+
+def test_heads_are_ablated_for_metrics_without_gradient():
+    batches = [torch.randn(2, 5, WIDTH) for _ in range(3)]
+    result = analysis.ablate_heads(
+        OneHead(), batches, lambda output, batch: int((output != 0).any()), progress=False
+    )
+    np.testing.assert_array_equal(result.values, [[0, -1, 0]])
+    assert result.ranking()[-1] == ("OneHead", 1)
+
+
 def test_knocked_out_edge_concerns_its_query_alone():
     model, x = OneHead(), torch.randn(1, 5, WIDTH)
     result = analysis.knockout_matrix(

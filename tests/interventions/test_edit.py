@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 import regard
 from regard.config import ModelConfig
-from regard.interventions import editable, reference_means
+from regard.interventions import editable, head_contexts, reference_means
 from regard.models import build
 
 HEADS, WIDTH = 3, 12
@@ -147,6 +147,47 @@ def test_forced_patterns(module, x):
     torch.testing.assert_close(context[:, 1], values[:, 1, [0] * 5])
     visible = (weights_of(module, x)[:, 2] > 0).float()
     torch.testing.assert_close(context[:, 2], visible / visible.sum(-1, True) @ values[:, 2])
+
+
+def test_contexts_of_another_run_are_patched_in(module, x):
+    other = x.flip(1) * 2
+    contexts = head_contexts(module, other)["Attention"]
+    torch.testing.assert_close(contexts, context_of(module, other))
+    before = context_of(module, x)
+    with regard.edit(module) as edits:
+        edits["*"].heads([0, 2]).set_context(contexts)
+        edits["*"].heads(1).set_context(lambda context: context.flip(2))
+        edited = context_of(module, x)
+    assert edited[:, [0, 2]].equal(contexts[:, [0, 2]])
+    assert edited[:, 1].equal(before[:, 1].flip(1))
+
+
+def test_contexts_of_another_shape_are_refused(module, x):
+    message = r"set_context must give Attention contexts \(batch, head, query, value\) of the shape"
+    with pytest.raises(regard.RegardError, match=message), regard.edit(module) as edits:
+        edits["*"].set_context(torch.zeros(1, 2, 1, 4))
+        module(x)
+
+
+def test_steps_take_their_rows_of_contexts(x):
+    """The context of a whole text, in a model that reads it token by token with a cache."""
+
+    class WithCache(Attention):
+        cache = None
+
+        def attend(self, queries, keys, values):
+            if self.cache is not None:
+                keys, values = (
+                    torch.cat(y, 2) for y in zip(self.cache, (keys, values), strict=True)
+                )
+            self.cache = keys, values
+            return scaled_dot_product_attention(queries, keys, values)
+
+    model, contexts = WithCache("cache"), torch.randn(2, HEADS, 5, WIDTH // HEADS)
+    with regard.edit(model) as edits:
+        edits["*"].set_context(contexts)
+        steps = [context_of(model, x[:, t : t + 1]) for t in range(5)]
+    assert torch.cat(steps, 2).equal(contexts)
 
 
 def test_weights_of_another_run_are_patched_in(module, x):

@@ -33,7 +33,12 @@ from regard.analysis.heads import HeadStatistics, head_statistics, head_table, i
 if TYPE_CHECKING:
     from regard.analysis.attribution import METHODS, attribute
     from regard.analysis.effect_results import HeadEffects, HeadImportance, KnockoutMatrix
-    from regard.analysis.effects import head_importance, knockout_matrix, patch
+    from regard.analysis.effects import (
+        ablate_heads,
+        head_importance,
+        knockout_matrix,
+        patch,
+    )
 
 __all__ = [
     "METHODS",
@@ -45,6 +50,7 @@ __all__ = [
     "Link",
     "MapDifference",
     "SelectedHead",
+    "ablate_heads",
     "alignment_error_rate",
     "attribute",
     "best_alignment_head",
@@ -69,6 +75,7 @@ _EFFECTS = {
     "HeadEffects",
     "HeadImportance",
     "KnockoutMatrix",
+    "ablate_heads",
     "head_importance",
     "knockout_matrix",
     "patch",

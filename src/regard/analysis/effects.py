@@ -1,4 +1,4 @@
-"""Effects of changing attention: importance of heads, knocked-out edges, patched patterns.
+"""Effects of changing attention: importance of heads, knocked-out edges, patched heads.
 
 Each function runs the model many times under `regard.edit` and compares a metric, a function
 `metric(output, batch)` that returns a scalar tensor, such as a loss or a difference of logits.
@@ -6,7 +6,7 @@ Each function runs the model many times under `regard.edit` and compares a metri
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,9 +16,58 @@ from regard._support.progress import track
 from regard.analysis.effect_results import HeadEffects, HeadImportance, KnockoutMatrix
 from regard.capture import watch
 from regard.errors import RegardError, wrong_type
-from regard.interventions import EditableAttention, Inspection, call_model, edit
+from regard.interventions import EditableAttention, Inspection, call_model, edit, head_contexts
 
-Metric = Callable[[Any, Any], Tensor]
+Metric = Callable[[Any, Any], Tensor | float]
+
+
+def ablate_heads(
+    model: nn.Module,
+    batches: Iterable[Any],
+    metric: Metric,
+    *,
+    modules: str = "*",
+    mode: str = "zero",
+    reference: Mapping[str, Tensor] | None = None,
+    progress: bool = True,
+) -> HeadEffects:
+    """Ablate each head in turn and measure the change of a metric.
+
+    Args:
+        model: any model whose attention `regard.watch` sees.
+        batches: what the model is called with: mappings are keyword arguments, tuples and lists
+            positional ones, anything else is the only argument.
+        metric: `metric(output, batch)`, a scalar; it need not be differentiable.
+        modules: name or pattern of the modules; all by default.
+        mode: of the ablation, "zero" or "mean".
+        reference: means over a reference batch, for "mean".
+        progress: show a progress bar on stderr.
+
+    Returns:
+        The change of the metric for each head, averaged over batches.
+
+    Raises:
+        RegardError: if there are no batches, no attention in these modules, or dropout changes the
+            metric with every pass.
+
+    Example:
+        >>> import torch, regard
+        >>> model = regard.MultiHeadAttention(12, heads=3)
+        >>> batches = [torch.randn(2, 5, 12) for _ in range(2)]
+        >>> ablate_heads(
+        ...     model, batches, lambda output, batch: float(output.argmax() == 0), progress=False
+        ... ).values.shape
+        (1, 3)
+    """
+    batches = _listed(batches)
+    heads = _count_heads(model, batches[0], modules)
+    base = _base_metric(model, batches, metric)
+    changes = {}
+    for cell in track(_cells(heads), "heads ablated", len(_cells(heads)), visible=progress):
+        with edit(model) as edits:
+            edits[cell[0]].heads(cell[1]).ablate(mode, reference=reference)
+            changes[cell] = _mean_metric(model, batches, metric) - base
+    return _effects(heads, changes, "change of the metric")
 
 
 def head_importance(
@@ -64,21 +113,20 @@ def head_importance(
         >>> importance.ablation.values.shape, importance.gradient.values.shape
         ((1, 3), (1, 3))
     """
-    batches = list(batches)
-    if not batches:
-        raise RegardError("batches must hold one batch or more, but there are none")
+    batches = _listed(batches)
     heads = _count_heads(model, batches[0], modules)
-    base = _base_metric(model, batches, metric)
+    _base_metric(model, batches[:1], metric)  # raises if dropout changes it
     gradients = _gate_gradients(model, batches, metric, modules, heads)
-    changes = {}
-    for cell in track(_cells(heads), "heads ablated", len(_cells(heads)), visible=progress):
-        with edit(model) as edits:
-            edits[cell[0]].heads(cell[1]).ablate(mode, reference=reference)
-            changes[cell] = _mean_metric(model, batches, metric) - base
-    return HeadImportance(
-        _effects(heads, changes, "change of the metric"),
-        _effects(heads, gradients, "size of the gradient"),
+    ablation = ablate_heads(
+        model,
+        batches,
+        metric,
+        modules=modules,
+        mode=mode,
+        reference=reference,
+        progress=progress,
     )
+    return HeadImportance(ablation, _effects(heads, gradients, "size of the gradient"))
 
 
 def patch(
@@ -87,16 +135,19 @@ def patch(
     corrupted: Any,
     metric: Metric,
     *,
+    of: Literal["weights", "context"] = "weights",
     modules: str = "*",
     progress: bool = True,
 ) -> HeadEffects:
-    """Patch the attention pattern of each head from a clean run into a corrupted one.
+    """Patch the attention of each head from a clean run into a corrupted one.
 
     Args:
         model: any model whose attention `regard.watch` sees.
         clean: inputs, as for `head_importance`.
         corrupted: inputs with as many positions.
         metric: `metric(output, batch)`, a scalar that differs between the two runs.
+        of: what is patched: the "weights", which restore where a head looks, or its "context", all
+            that a head contributes.
         modules: name or pattern of the modules; all by default.
         progress: show a progress bar on stderr.
 
@@ -106,8 +157,8 @@ def patch(
 
     Raises:
         RegardError: if both runs have the same metric, or other numbers of positions, a module is
-            called more than once, as layers that share parameters are, or dropout changes the
-            metric with every pass.
+            called more than once, as layers that share parameters are, `of` is unknown, or dropout
+            changes the metric with every pass.
 
     Example:
         >>> import torch, regard
@@ -118,6 +169,8 @@ def patch(
         ... ).values.shape
         (1, 3)
     """
+    if of not in ("weights", "context"):
+        raise RegardError(f"of must be 'weights' or 'context', but it is {of!r}")
     heads = _count_heads(model, clean, modules)
     with torch.no_grad(), watch(model, keep="all") as capture:
         target = _value(metric(call_model(model, clean), clean))
@@ -128,6 +181,7 @@ def patch(
                 f"{name} was called {num_calls} times, so that its patterns cannot be patched one "
                 "by one; choose others by modules="
             )
+    contexts = head_contexts(model, clean, modules) if of == "context" else {}
     base = _base_metric(model, [corrupted], metric)
     if target == base:
         raise RegardError(f"clean and corrupted inputs must differ in the metric; both give {base}")
@@ -135,7 +189,10 @@ def patch(
     for cell in track(_cells(heads), "heads patched", len(_cells(heads)), visible=progress):
         with edit(model) as edits:
             name, head = cell
-            edits[name].heads(head).set_weights(capture.weights(name)[:, head : head + 1])
+            if of == "context":
+                edits[name].heads(head).set_context(contexts[name][:, head : head + 1])
+            else:
+                edits[name].heads(head).set_weights(capture.weights(name)[:, head : head + 1])
             shares[cell] = (_mean_metric(model, [corrupted], metric) - base) / (target - base)
     return _effects(heads, shares, "share of the metric restored")
 
@@ -187,6 +244,13 @@ def knockout_matrix(
     return KnockoutMatrix(tuple(queries), tuple(keys), values)
 
 
+def _listed(batches: Iterable[Any]) -> list[Any]:
+    found = list(batches)
+    if not found:
+        raise RegardError("batches must hold one batch or more, but there are none")
+    return found
+
+
 def _count_heads(model: nn.Module, batch: Any, modules: str) -> dict[str, int]:
     """Return the number of heads of each module that calls attention."""
     heads: dict[str, int] = {}
@@ -209,8 +273,7 @@ def _gate_gradients(
         gates = {name: torch.ones(count, requires_grad=True) for name, count in heads.items()}
         with torch.inference_mode(False), torch.enable_grad(), edit(model) as edits:
             edits[modules].gate(gates)
-            value = metric(call_model(model, batch), batch)
-            _check_differentiable(value)
+            value = _differentiable(metric(call_model(model, batch), batch))
             gradients = torch.autograd.grad(value, list(gates.values()), allow_unused=True)
         for name, gradient in zip(gates, gradients, strict=True):
             if gradient is not None:  # the metric depends on this module
@@ -218,14 +281,16 @@ def _gate_gradients(
     return {(name, head): float(sizes[name][head]) for name, head in _cells(heads)}
 
 
-def _check_differentiable(value: Any) -> None:
+def _differentiable(value: Any) -> Tensor:
+    """Return what a metric returned, if it is a scalar with a gradient."""
     _value(value)
     if not isinstance(value, Tensor) or not value.requires_grad:
         raise RegardError(
             "metric must return a tensor that is differentiable by the model's output, such as a "
             "loss or a logit, for the estimate by gradients; for another metric, such as an "
-            "accuracy, ablate heads one by one with regard.edit"
+            "accuracy, use ablate_heads"
         )
+    return value
 
 
 def _base_metric(model: nn.Module, batches: list[Any], metric: Metric) -> float:

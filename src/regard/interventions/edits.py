@@ -15,6 +15,8 @@ from regard.errors import RegardError, unknown_name, wrong_type
 from regard.interventions.editable import EditableAttention
 from regard.interventions.operations import (
     Ablation,
+    ContextFunction,
+    ContextReplacement,
     Gate,
     Knockout,
     Operation,
@@ -203,6 +205,22 @@ class Selection:
             expected = "a name, a tensor (batch, head, query, key) or a function of one"
             raise wrong_type("pattern", expected, pattern)
         self._add(WeightReplacement(pattern))
+
+    def set_context(self, context: Tensor | ContextFunction) -> None:
+        """Replace the context of heads: what they read, before the output projection.
+
+        Args:
+            context: what broadcasts to (batch, head, query, value), such as the contexts of another
+                run by `head_contexts` (activation patching), of which a generation step takes its
+                rows; or a function of the context.
+
+        Raises:
+            TypeError: if it is neither a tensor nor a function.
+        """
+        if not isinstance(context, Tensor) and not callable(context):
+            expected = "a tensor (batch, head, query, value) or a function of one"
+            raise wrong_type("context", expected, context)
+        self._add(ContextReplacement(context))
 
     def scale(self, *, temperature: float) -> None:
         """Divide the scores by a temperature: above 1 flattens the weights, below 1 sharpens them.

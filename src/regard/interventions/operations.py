@@ -1,7 +1,7 @@
 """What an edit does to one attention call: operations on the weights or on the context."""
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -9,7 +9,12 @@ from torch import Tensor
 from regard.capture.weights import SCATTERED
 from regard.errors import RegardError, wrong_type
 from regard.interventions.editable import EditableAttention
-from regard.interventions.weight_patterns import Pattern, named_pattern, select_block
+from regard.interventions.weight_patterns import (
+    Pattern,
+    named_pattern,
+    select_block,
+    select_context,
+)
 
 # normalisers whose weights are proportional to exponentials of scores, and what keeps it so
 _SOFTMAXES = ("softmax", "exp / sum", SCATTERED)
@@ -17,6 +22,9 @@ _KEEPS_RATIOS = ("renormalise", "scatter")
 
 WeightFunction = Callable[[Tensor], Tensor]
 """Maps weights (batch, head, query, key) to others of that shape."""
+
+ContextFunction = Callable[[Tensor], Tensor]
+"""Maps contexts (batch, head, query, value) to others of that shape."""
 
 
 @runtime_checkable
@@ -138,6 +146,34 @@ class WeightReplacement:
                 f"key) of the shape {tuple(weights.shape)}, but gave {tuple(new.shape)}"
             )
         attention.set_weights(heads, new.to(weights))
+
+    def missed(self) -> str | None:
+        """Return None: no positions are selected."""
+        return None
+
+
+class ContextReplacement:
+    """Replacement of the contexts of heads, by given ones or by a function of them."""
+
+    def __init__(self, context: Tensor | ContextFunction) -> None:
+        self._context = context
+
+    def apply(self, attention: EditableAttention, heads: list[int]) -> None:
+        """Change some heads of a call."""
+        known = attention.head_context(heads)
+        if isinstance(self._context, Tensor):
+            attention.location.check_positions()
+            new: Any = select_context(self._context, attention, heads, known.shape[3])
+        else:
+            new = self._context(known)
+        if not isinstance(new, Tensor):
+            raise wrong_type("what the function given to set_context returns", "a tensor", new)
+        if new.shape != known.shape:
+            raise RegardError(
+                f"set_context must give {attention.location.name} contexts (batch, head, query, "
+                f"value) of the shape {tuple(known.shape)}, but gave {tuple(new.shape)}"
+            )
+        attention.set_head_context(heads, new.to(known))
 
     def missed(self) -> str | None:
         """Return None: no positions are selected."""

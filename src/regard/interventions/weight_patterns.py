@@ -1,4 +1,4 @@
-"""Weights that replace those of a call: named patterns, and blocks of given ones."""
+"""What replaces weights and contexts of a call: named patterns, and blocks of given tensors."""
 
 from typing import Literal
 
@@ -33,8 +33,35 @@ def named_pattern(pattern: str, weights: Tensor, offset: int) -> Tensor:
 
 def select_block(weights: Tensor, attention: EditableAttention, heads: list[int]) -> Tensor:
     """Return the items, heads, rows and columns that a call has of the weights of a whole text."""
-    location, (batch, num_heads, queries, keys) = attention.location, attention.shape
+    first, keys = attention.location.first_key, attention.shape[3]
     full = weights.flatten(0, 1) if weights.ndim == 5 else weights  # windows are items of their own
+    full = _select_rows(full, attention, heads)[..., first : first + keys]
+    wanted = (attention.shape[0], len(heads), *attention.shape[2:])
+    if not _fits(full, wanted):
+        raise RegardError(
+            f"set_weights must give {attention.location.name} weights (batch, head, query, key) of "
+            f"the shape {wanted}, but gave {tuple(weights.shape)}"
+        )
+    return full.expand(wanted)
+
+
+def select_context(
+    contexts: Tensor, attention: EditableAttention, heads: list[int], width: int
+) -> Tensor:
+    """Return the items, heads and rows that a call has of the contexts of a whole text."""
+    full = _select_rows(contexts, attention, heads)
+    wanted = (attention.shape[0], len(heads), attention.shape[2], width)
+    if not _fits(full, wanted):
+        raise RegardError(
+            f"set_context must give {attention.location.name} contexts (batch, head, query, value) "
+            f"of the shape {wanted}, but gave {tuple(contexts.shape)}"
+        )
+    return full.expand(wanted)
+
+
+def _select_rows(full: Tensor, attention: EditableAttention, heads: list[int]) -> Tensor:
+    """Return the items, heads and rows that a call has of a tensor (batch, head, query, …)."""
+    location, (batch, num_heads, queries, _) = attention.location, attention.shape
     full = full[(None,) * (4 - full.ndim)]
     if full.shape[0] > batch:
         full = full[location.first_item : location.first_item + batch]
@@ -42,11 +69,11 @@ def select_block(weights: Tensor, attention: EditableAttention, heads: list[int]
     full = full[:, attention.model_heads(heads)] if is_whole and full.shape[1] > 1 else full
     if full.shape[2] > queries:
         full = full[:, :, location.offset : location.offset + queries]
-    full = full[..., location.first_key : location.first_key + keys]
-    wanted = (batch, len(heads), queries, keys)
-    if any(size not in (1, n) for size, n in zip(full.shape, wanted, strict=True)):
-        raise RegardError(
-            f"set_weights must give {location.name} weights (batch, head, query, key) of the shape "
-            f"{wanted}, but gave {tuple(weights.shape)}"
-        )
-    return full.expand(wanted)
+    return full
+
+
+def _fits(tensor: Tensor, shape: tuple[int, ...]) -> bool:
+    """Return whether a tensor can be expanded to a shape."""
+    return tensor.ndim == len(shape) and all(
+        size in (1, n) for size, n in zip(tensor.shape, shape, strict=True)
+    )
