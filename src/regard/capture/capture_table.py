@@ -38,7 +38,7 @@ def _format_calls(steps: list[int]) -> str:
 
 
 def _notes(record: CapturedAttention) -> str:
-    """Return what is unusual about weights: their normaliser, what was applied, what is uncertain."""
+    """Return what is unusual about weights: normaliser, what was applied, uncertain axes."""
     notes = [] if record.normaliser == "softmax" else [f"normaliser: {record.normaliser}"]
     notes += [f"applied: {', '.join(record.applied)}"] if record.applied else []
     notes += [f"uncertain axis: {', '.join(record.uncertain)}"] if record.uncertain else []

@@ -1,4 +1,4 @@
-"""What is known about the axes of one call besides its weights: windows, positions, what is uncertain."""
+"""What is known about the axes of one call: windows, their positions, and what is uncertain."""
 
 from dataclasses import dataclass, field
 from typing import Literal
