@@ -79,10 +79,8 @@ class WeightTracker:
         self._elementwise = ElementwiseProducts(self._store, axes, rows)
         self._matcher, self._edge_matcher = ProductMatcher(axes, rows), EdgeMatcher(axes)
         self._pools, self._products = FeaturePools(axes), ProductReader(self._store, axes)
-        self._unnormalised, self._rescaled = (
-            UnnormalisedProducts(self._store, axes),
-            RescaledContexts(axes),
-        )
+        self._unnormalised = UnnormalisedProducts(self._store, axes)
+        self._rescaled = RescaledContexts(axes)
         self._retracted: list[frozenset[int]] = []
         self._is_idle = scores is None  # nothing was followed at the latest function
 
@@ -112,7 +110,13 @@ class WeightTracker:
         self._propagation.before_dropout(name, args, kwargs)
 
     def update(self, call: FunctionCall) -> MatchedAttention | None:
-        """Track a function's result; return the attention that it completes, if it does."""
+        """Track a function's result; return the attention that it completes, if it does.
+
+        What a function may do, in the order in which it is tried: divide a context by the sum of
+        its weights, rescale the context of a part of the keys, start weights as a softmax does, sum
+        weights times values, or have weights among its arguments. All others may compute what
+        weights are made of.
+        """
         name = plain_name(call.name)
         if name in COMBINES:
             self._pairs.update(call)
@@ -122,7 +126,6 @@ class WeightTracker:
         self._is_idle, call = False, call.renamed(name)
         if self._scores is not None:
             self._scores.update(call)
-        inputs, out = call.inputs, call.out
         if self._unnormalised:
             if (match := self._match_divided(call)) is not None:
                 return match
@@ -130,36 +133,49 @@ class WeightTracker:
         if rescaled := self._rescaled.update(call):
             self._retract_parts(rescaled)
             return None
-        if name in SOFTMAX and isinstance(out, Tensor):
-            normaliser = name if name in ("gumbel_softmax", "softmin") else "softmax"
-            dim = call.argument("dim", 2 if name == "_masked_softmax" else 1, -1)
-            self._normalisers.start(normaliser, inputs[0], dim, out)
+        if name in SOFTMAX and isinstance(call.out, Tensor):
+            self._start_softmax(call)
             return None
-        if name == "sum" and inputs and inputs[0] in self._elementwise:
+        if name == "sum" and call.inputs and call.inputs[0] in self._elementwise:
             return self._match_sum(call)
         if (match := self._match_scattered(call)) is not None:
             return match
-        position = self._position(inputs)
+        position = self._position(call.inputs)
         if position is None or self._starts_anew(call) or self._adds_to_sum(call):
             self._follow_others(call)
             return None
+        return self._apply(call, position)
+
+    def _start_softmax(self, call: FunctionCall) -> None:
+        name = call.name if call.name in ("gumbel_softmax", "softmin") else "softmax"
+        dim = call.argument("dim", 2 if call.name == "_masked_softmax" else 1, -1)
+        self._normalisers.start(name, call.inputs[0], dim, call.out)
+
+    def _apply(self, call: FunctionCall, position: int) -> MatchedAttention | None:
+        """Read a function of weights: a product may complete attention, others change them.
+
+        Args:
+            call: the call.
+            position: of the weights among its tensors.
+        """
+        weights = call.inputs[position]
+        tracked: TrackedWeights = self._store.tracked[weights]
         if (equation := call.equation()) is not None:
-            if self._normalisers.is_over_features(self._store.tracked[inputs[position]]):
-                self._retract_pools(call, inputs[position])
+            if self._normalisers.is_over_features(tracked):
+                self._retract_pools(call, weights)
             return self._multiplied(call, equation, position)
-        is_single = self._store.tracked[inputs[position]].is_single
-        if name == "mul" and (is_single or self._add_elementwise(call, position)):
-            return None
-        self._propagation.propagate(call, position)
+        is_product = call.name == "mul" and (
+            tracked.is_single or self._add_elementwise(call, position)
+        )
+        if not is_product:
+            self._propagation.propagate(call, position)
         return None
 
     def _follows_nothing(self) -> bool:
         """Return whether nothing is followed that a function could lead on."""
-        store, others = (
-            self._store,
-            (self._elementwise, self._pools, self._normalisers, self._unnormalised),
-        )
-        return not (store.tracked or store.sums or any(others) or self._scores is not None)
+        others = self._elementwise, self._pools, self._normalisers, self._unnormalised
+        is_tracking = bool(self._store.tracked or self._store.sums or any(others))
+        return not is_tracking and self._scores is None
 
     def _position(self, inputs: list[Tensor]) -> int | None:
         tracked = self._store.tracked
