@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor
 
+from regard.capture.axes.combining import share_gathers
 from regard.capture.axes.label_store import AxesOfResults, LabelledCall, LabelStore
-from regard.capture.axes.labels import Axes, Axis, axis_size, is_repeated, new_axis, share_gathers
+from regard.capture.axes.labels import Axes, Axis, axis_size, is_repeated, new_axis
 
 
 def elementwise(call: LabelledCall) -> AxesOfResults:

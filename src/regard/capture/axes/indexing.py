@@ -6,17 +6,9 @@ import torch
 from torch import Tensor
 
 from regard.capture.axes.broadcasting import broadcast_axes
+from regard.capture.axes.combining import gathered_axis, share_gathers
 from regard.capture.axes.label_store import AxesOfResults, LabelledCall, LabelStore
-from regard.capture.axes.labels import (
-    Axes,
-    Factor,
-    Origin,
-    axis_size,
-    gathered_axis,
-    index_at,
-    new_axis,
-    share_gathers,
-)
+from regard.capture.axes.labels import Axes, Factor, Origin, axis_size, index_at, new_axis
 from regard.capture.functions import FunctionCall, scatter_sum
 
 _INDICES = (torch.int64, torch.int32)
@@ -116,8 +108,8 @@ def roll(call: LabelledCall) -> AxesOfResults:
         size, axis = tensor.shape[dim], axes[dim]
         if len(axis) == 1:
             indices = [index_at(axis, (i - shift) % size) for i in range(size)]
-            rolled = Origin(size, root=axis[0].origin, table=indices)
-            rolled.is_feature = axis[0].origin.is_feature
+            origin = axis[0].origin
+            rolled = Origin(size, is_feature=origin.is_feature, alias_of=origin.root, table=indices)
             axes[dim] = (Factor(rolled, size),)
     return [tuple(axes)]
 

@@ -2,16 +2,9 @@
 
 from typing import Any
 
+from regard.capture.axes.combining import as_compared, shared_axis
 from regard.capture.axes.label_store import AxesOfResults, LabelledCall, Labels, LabelStore
-from regard.capture.axes.labels import (
-    Axes,
-    Axis,
-    Factor,
-    as_rows,
-    axis_size,
-    new_axis,
-    shared_axis,
-)
+from regard.capture.axes.labels import Axes, Axis, Factor, axis_size, new_axis
 from regard.capture.functions import Equation
 
 
@@ -135,7 +128,7 @@ def _mark_compared(equation: Equation, letters: dict[Any, Axis]) -> None:
                 heads = [has_heads and f.origin.root in roots for f in letters[letter]]
                 heads = [False] * len(heads) if len(side) == 1 and all(heads) else heads
             compared[letter] = tuple(
-                factor if is_head else as_rows((factor,), number)[0]
+                factor if is_head else as_compared((factor,), number)[0]
                 for factor, is_head in zip(letters[letter], heads, strict=True)
             )
     letters.update(compared)

@@ -5,19 +5,9 @@ from collections.abc import Iterable
 from torch import Tensor
 
 from regard.capture.axes.broadcasting import broadcast_axes
+from regard.capture.axes.combining import joined_axis, merged, shared_axis, split_factor
 from regard.capture.axes.label_store import AxesOfResults, LabelledCall
-from regard.capture.axes.labels import (
-    Axes,
-    Axis,
-    Factor,
-    axis_size,
-    joined_axis,
-    merged,
-    new_axes,
-    new_axis,
-    shared_axis,
-    split_factor,
-)
+from regard.capture.axes.labels import Axes, Axis, Factor, axis_size, new_axes, new_axis
 
 
 def join(call: LabelledCall) -> AxesOfResults:

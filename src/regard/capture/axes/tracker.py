@@ -13,15 +13,10 @@ from collections.abc import Iterable
 from torch import Tensor
 
 from regard.capture.axes.broadcasting import elementwise
+from regard.capture.axes.combining import with_aliases, without_features
 from regard.capture.axes.indexing import share_gathers_of
 from regard.capture.axes.label_store import LabelledCall, Labels, LabelStore
-from regard.capture.axes.labels import (
-    Axes,
-    axis_sizes,
-    new_axes,
-    with_aliases,
-    without_features,
-)
+from regard.capture.axes.labels import Axes, axis_sizes, new_axes
 from regard.capture.axes.rules import KEEP_PARAMETERS, RULES
 from regard.capture.functions import PRODUCTS, FunctionCall, tensors_in
 

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from regard.capture.axes.combining import merged
 from regard.capture.axes.label_store import AxesOfResults, LabelledCall
-from regard.capture.axes.labels import Axes, Axis, Factor, merged, new_axis
+from regard.capture.axes.labels import Axes, Axis, Factor, new_axis
 from regard.capture.functions import (
     EXPANSIONS,
     RESHAPES,
