@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from helpers.alignments import peaked_weights
 from regard import RegardError
 from regard.analysis import alignment_error_rate, symmetrise
 from regard.analysis.alignment import align
@@ -24,11 +25,6 @@ def test_alignment_error_rate_of_cases_worked_by_hand(predicted, gold, possible,
 
 def test_alignment_error_rate_counts_duplicate_links_of_a_generator_once():
     assert alignment_error_rate((link for link in [(0, 0), (0, 0)]), [(0, 0)]) == 0
-
-
-def peaked_weights(*sources, keys=4):
-    """Return weights in which target word n attends mostly to the n-th of the given sources."""
-    return torch.eye(keys)[list(sources)] * 0.8 + 0.05
 
 
 def test_target_words_are_linked_to_their_heaviest_source_word():

@@ -2,14 +2,10 @@ import numpy as np
 import pytest
 import torch
 
+from helpers.alignments import peaked_weights
 from regard import RegardError
 from regard.analysis import best_alignment_head, extract_alignment
 from regard.trace import TokenList, build_translation_trace
-
-
-def peaked_weights(*sources, keys=4):
-    """Return weights in which target word n attends mostly to the n-th of the given sources."""
-    return torch.eye(keys)[list(sources)] * 0.8 + 0.05
 
 
 def trace_of(*layers):
