@@ -14,7 +14,8 @@ class FunctionCall:
 
     Attributes:
         function: to run it again.
-        name: of the function, without its overload.
+        name: of the function, without its overload, such as "__getitem__" or "transpose_";
+            `plain_name` and `renamed` give variants of a function one name.
         args: positional arguments, with tensors that were passed by name appended.
         kwargs: other arguments.
         out: what it returned.
