@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from regard.capture.functions import FunctionCall
 from regard.capture.lineage import Lineage
 
 
@@ -16,7 +17,7 @@ class LineageMode(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
         if func.__name__ != "__get__":
-            self.lineage.update(func.__name__, args, out)
+            self.lineage.update(FunctionCall(func, func.__name__, args, {}, out))
         return out
 
 

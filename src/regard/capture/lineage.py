@@ -9,7 +9,6 @@ texts have equal lengths, and a generation step from a call of its own.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any
 
 from torch import Tensor, nn
 
@@ -22,8 +21,8 @@ from regard.capture.functions import (
     SLICES,
     SPLITS,
     TRANSPOSES,
+    FunctionCall,
     TensorMap,
-    tensors_in,
 )
 
 # functions that rearrange, slice, copy or cast elements without computing new ones
@@ -71,13 +70,10 @@ class Lineage:
         self._provenance = TensorMap[Provenance]()
         self._ids = count()
 
-    def update(self, name: str, args: tuple[Any, ...], out: Any) -> None:
-        """Derive the provenance of a function's result from that of its arguments."""
-        self.derive(name, tensors_in(args), tensors_in((out,)))
-
-    def derive(self, name: str, inputs: list[Tensor], results: list[Tensor]) -> None:
+    def update(self, call: FunctionCall) -> None:
         """Derive the provenance of a function's results from that of the tensors it was given."""
-        results = inputs[:1] if name == "__setitem__" else results
+        name, inputs = call.name, call.inputs
+        results = inputs[:1] if name == "__setitem__" else call.results
         results = [x for x in results if x.is_floating_point() or x.is_complex()]
         if not inputs or not results:
             return

@@ -68,7 +68,7 @@ class AttentionRecogniser:
             return self._of_match(match, call)
         if not self.retracted:
             # a context has no lineage: it is not the rows that were attended to
-            self._lineage.derive(call.name, call.inputs, call.results)
+            self._lineage.update(call)
         return None
 
     def of_regard_call(self, call: AttentionCall, result: object) -> RecognisedAttention | None:

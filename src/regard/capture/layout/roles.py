@@ -33,11 +33,6 @@ class Piece:
         """Number of indices."""
         return 1 if self.factor is None else self.factor.size
 
-    @property
-    def is_feature(self) -> bool:
-        """Whether the factor was split from features."""
-        return self.factor is not None and self.factor.origin.is_feature
-
 
 @dataclass(frozen=True, slots=True)
 class Layout:
