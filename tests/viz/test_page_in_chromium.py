@@ -283,6 +283,27 @@ def test_theme_follows_the_system_and_the_button(open_page, trace):
     assert lightness(window) > 240
 
 
+def test_page_is_printed_in_the_light_theme_with_its_whole_matrix(open_page, trace):
+    window = open_page(render_page(trace, "cross", 0, 0), color_scheme="dark")
+    width, height = window.evaluate(
+        "(({ width, height }) => [width, height])(document.querySelector('.main-canvas'))"
+    )
+    window.evaluate("dispatchEvent(new Event('beforeprint'))")
+    window.emulate_media(media="print")
+    window.set_viewport_size({"width": 700, "height": 1000})
+    boxes = window.locator(".canvas-frame, .main-canvas").evaluate_all(
+        "all => all.map((element) => element.getBoundingClientRect().toJSON())"
+    )
+    frame, canvas = ([box[side] for side in ("x", "y", "width", "height")] for box in boxes)
+    assert frame == canvas and frame[0] + frame[2] <= 700
+    assert frame[2] / frame[3] == pytest.approx(width / height, rel=0.02)
+    pixels, _ = screenshot(window, "main")
+    assert pixels[:8].mean() > 240
+    assert not window.locator(".view-options, .actions").first.is_visible()
+    window.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert window.evaluate("document.documentElement.dataset.theme") is None
+
+
 def test_language_follows_the_browser_and_the_button(open_page, trace):
     window = open_page(render_page(trace, "cross", 0, 0), locale="zh-CN")
     assert window.get_by_role("tab").all_inner_texts() == ["编码器", "解码器", "交叉注意力"]

@@ -41,6 +41,7 @@ export class Scene {
     this.overviewLayout = /** @type {OverviewLayout|null} */ (null);
     this.thumbnails = document.createElement("canvas");
     this.showOverview = () => {};
+    this.isPrinting = false;
     this.measuringContext = get2dContext(document.createElement("canvas"));
     this.measuringContext.font = "13px system-ui, sans-serif";
   }
@@ -58,6 +59,7 @@ export class Scene {
       this.render(createCanvasRenderer(context), composition, devicePixelRatio);
     });
     this.layout = layout;
+    this.elements.frame.style.setProperty("--frame-aspect", `${size.width} / ${size.height}`); // printed, it is scaled
     this.elements.canvas.classList.toggle("is-pannable", isPannable(layout, view)); // else touch scrolls the page
     const overlay = createCanvasRenderer(resetCanvas(this.elements.overlay, size));
     if (layout.mode === "matrix") drawSelection(overlay, view, layout, state, theme);
@@ -176,6 +178,10 @@ export class Scene {
    * @param {(layer: number) => void} drawLayer
    */
   drawLayersInBackground(canvas, layers, drawLayer, layer = 0) {
+    if (this.isPrinting) {
+      for (let n = 0; n < layers; n++) drawLayer(n);
+      return;
+    }
     setTimeout(() => {
       if (canvas !== this.thumbnails || layer === layers) return;
       drawLayer(layer);

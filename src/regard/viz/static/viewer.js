@@ -7,6 +7,7 @@ import { resolveLanguage, TEXTS } from "./i18n.js";
 import { commandForKey } from "./keyboard.js";
 import { groupMaps } from "./mapGroups.js";
 import { listenToPointer } from "./pointer.js";
+import { printInLightTheme } from "./printing.js";
 import { Scene } from "./scene.js";
 import { clampSelection, createState, reduce, toViewState, UNZOOMED } from "./state.js";
 import { parseTrace } from "./trace.js";
@@ -210,6 +211,7 @@ function createViewer(root, { record, trace }, { viewState, language, embedded, 
   const keyTarget = /** @type {GlobalEventHandlers} */ (embedded ? root : document);
   keyTarget.addEventListener("keydown", onKeydown, { signal });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", scheduleRender, { signal });
+  if (!embedded) printInLightTheme(scene, render, signal);
   const resizeObserver = new ResizeObserver(scheduleRender);
   resizeObserver.observe(controls.frame);
   render();
