@@ -74,7 +74,7 @@ def test_exact_match_is_the_fraction_of_equal_texts():
     assert exact_match(TRANSLATIONS, REFERENCES) == pytest.approx(1 / 3)
     assert exact_match(["a ", "A"], ["a", "a"]) == 0.0
     assert exact_match([], []) == 0.0
-    with pytest.raises(ValueError, match="shorter"):
+    with pytest.raises(RegardError, match="a reference for each translation"):
         exact_match(TRANSLATIONS, REFERENCES[:2])
 
 
@@ -116,3 +116,15 @@ def test_report_at_the_end_of_a_cell_is_its_table():
     pretty = pytest.importorskip("IPython.lib.pretty")
     report = EvaluationReport(*corpus_scores(TRANSLATIONS, REFERENCES, samples=1), 0.25, 3.5)
     assert pretty.pretty([report]) == f"[{report}]" and "exact match" in str(report)
+
+
+@pytest.mark.parametrize("metric", [bleu, corpus_scores, exact_match])
+def test_texts_without_a_reference_each_are_refused(metric):
+    with pytest.raises(RegardError, match="a reference for each translation, but there are 1 for"):
+        metric(["a", "b"], ["a"])
+
+
+@pytest.mark.parametrize("metric", [bleu, corpus_scores])
+def test_no_texts_have_no_bleu(metric):
+    with pytest.raises(RegardError, match="there must be a translation to score, but there is non"):
+        metric([], [])

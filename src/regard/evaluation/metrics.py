@@ -32,10 +32,14 @@ def bleu(translations: Sequence[str], references: Sequence[str], *, chinese: boo
         references: one reference per text.
         chinese: tokenize character by character, instead of by sacreBLEU's `13a`.
 
+    Raises:
+        RegardError: if there are no texts, or not equally many on both sides.
+
     Example:
         >>> round(bleu(["the cat sat on the mat"], ["the cat sat on the mat"]))
         100
     """
+    _check_texts(translations, references)
     metric = BLEU(tokenize="zh" if chinese else "13a")
     return float(metric.corpus_score(list(translations), [list(references)]).score)
 
@@ -55,23 +59,36 @@ def corpus_scores(
         chinese: tokenize character by character for BLEU.
         samples: bootstrap resamples for the intervals; 1 gives none.
 
+    Raises:
+        RegardError: if there are no texts, or not equally many on both sides.
+
     Example:
         >>> texts = ["the cat sat on the mat", "the dog"]
         >>> bleu_score, chrf_score = corpus_scores(texts, texts, samples=1)
         >>> round(bleu_score.value), bleu_score.interval, round(chrf_score.value)
         (100, None, 100)
     """
-    if len(translations) != len(references):
-        raise RegardError(
-            f"there must be a reference for each translation, but there are {len(references)} "
-            f"for {len(translations)}"
-        )
+    _check_texts(translations, references)
     texts, references = list(translations), list(references)
     bleu_metric = BLEU(tokenize="zh" if chinese else "13a")
     return (
         _score("BLEU", bleu_metric, texts, references, samples),
         _score("chrF", CHRF(), texts, references, samples),
     )
+
+
+def _check_counts(translations: Sequence[str], references: Sequence[str]) -> None:
+    if len(translations) != len(references):
+        raise RegardError(
+            f"there must be a reference for each translation, but there are {len(references)} "
+            f"for {len(translations)}"
+        )
+
+
+def _check_texts(translations: Sequence[str], references: Sequence[str]) -> None:
+    _check_counts(translations, references)
+    if not len(translations):
+        raise RegardError("there must be a translation to score, but there is none")
 
 
 def _score(
@@ -95,12 +112,16 @@ def _bootstrap(
 
 
 def exact_match(translations: Sequence[str], references: Sequence[str]) -> float:
-    """Return the fraction of translations that equal their reference.
+    """Return the fraction of translations that equal their reference; 0 if there is none.
+
+    Raises:
+        RegardError: if there are not equally many on both sides.
 
     Example:
         >>> exact_match(["a b", "a"], ["a b", "b"])
         0.5
     """
+    _check_counts(translations, references)
     pairs = zip(translations, references, strict=True)
     return sum(text == reference for text, reference in pairs) / max(len(references), 1)
 
