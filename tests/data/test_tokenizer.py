@@ -318,3 +318,16 @@ def test_tokenizer_without_pieces_falls_back_to_bytes():
         "<0xC3>",
         "<0xA9>",
     ]
+
+
+@pytest.mark.parametrize("token", [-1, -100, 262])
+def test_id_that_is_not_of_the_vocabulary_is_refused(token):
+    tokenizer = Tokenizer("words", [" the", " cat"])
+    message = f"ids must be token ids from 0 to 261, but one is {token}"
+    for function in (tokenizer.decode, tokenizer.to_bytes, tokenizer.convert_ids_to_tokens):
+        with pytest.raises(RegardError, match=message):
+            function([260, token])
+
+
+def test_repr_shows_kind_and_size():
+    assert repr(Tokenizer("words", [" the", " cat"])) == "<Tokenizer of words: 262 tokens>"

@@ -68,6 +68,9 @@ class Tokenizer:
         self._ids = {piece: FIRST_PIECE + n for n, piece in enumerate(self.pieces)}
         self._split = Split(WORD_PATTERN, "isolated")
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.kind}: {len(self):,} tokens>"
+
     def __len__(self) -> int:
         """Return the size of the vocabulary, special tokens and bytes included."""
         return FIRST_PIECE + len(self.pieces)
@@ -102,12 +105,20 @@ class Tokenizer:
         return [FIRST_BYTE + byte for byte in word.encode()]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the text of some tokens, without special tokens; invalid bytes become U+FFFD."""
+        """Return the text of some tokens, without special tokens; invalid bytes become U+FFFD.
+
+        Raises:
+            RegardError: if an id is not of the vocabulary.
+        """
         return self.to_bytes(ids).decode("utf-8", errors="replace").removeprefix(" ")
 
     def to_bytes(self, ids: Iterable[int]) -> bytes:
-        """Return the UTF-8 of some tokens, with leading spaces and without special tokens."""
-        return b"".join(self._bytes[token] for token in ids)
+        """Return the UTF-8 of some tokens, with leading spaces and without special tokens.
+
+        Raises:
+            RegardError: if an id is not of the vocabulary.
+        """
+        return b"".join(self._bytes[token] for token in self._check_ids(ids))
 
     def encode_prefix(self, text: str) -> tuple[tuple[int, ...], bytes]:
         """Split the beginning of a text into the tokens of all words but the last, and that word.
@@ -160,8 +171,22 @@ class Tokenizer:
         )
 
     def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
-        """Return tokens as a reader should see them, with their leading space."""
-        return [self._tokens[token] for token in ids]
+        """Return tokens as a reader should see them, with their leading space.
+
+        Raises:
+            RegardError: if an id is not of the vocabulary.
+        """
+        return [self._tokens[token] for token in self._check_ids(ids)]
+
+    def _check_ids(self, ids: Iterable[int]) -> list[int]:
+        """Return the ids as a list; a negative one would be counted from the end."""
+        ids = list(ids)
+        if ids and not (min(ids) >= 0 and max(ids) < len(self)):
+            wrong = next(token for token in ids if not 0 <= token < len(self))
+            raise RegardError(
+                f"ids must be token ids from 0 to {len(self) - 1}, but one is {int(wrong)}"
+            )
+        return ids
 
     def to_dict(self) -> dict[str, Any]:
         """Return all that `from_dict` needs."""
