@@ -57,6 +57,11 @@ def test_token_ids_are_translated_like_their_text(translator):
     assert translate(*translator, mixed) == translate(*translator, SENTENCES)
 
 
+def test_sentences_of_a_generator_are_translated_like_those_of_a_list(translator):
+    generated = translate(*translator, (sentence for sentence in SENTENCES))
+    assert generated == translate(*translator, SENTENCES)
+
+
 def test_empty_sentence_has_an_empty_translation(translator):
     assert translate(*translator, [""]) == [[Translation("", (), 0.0, (), 0.0)]]
     assert translate(*translator, []) == []

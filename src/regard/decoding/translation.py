@@ -1,6 +1,6 @@
 """Translation of sentences: tokenize, batch by length, search, detokenize."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from warnings import warn
 
 from regard._support.progress import track
@@ -19,7 +19,7 @@ from regard.models import Seq2SeqModel
 def translate(
     model: Seq2SeqModel,
     tokenizers: Tokenizers,
-    sentences: Sequence[str] | Sequence[Sequence[int]],
+    sentences: Iterable[str | Sequence[int]],
     config: SearchConfig | None = None,
     *,
     n_best: int = 1,
@@ -36,7 +36,8 @@ def translate(
     Args:
         model: the model, in evaluation mode.
         tokenizers: of source and target.
-        sentences: the sources, whitespace around which is ignored, or their token ids.
+        sentences: the sources, any iterable of texts, whitespace around which is ignored, or of
+            token ids.
         config: beam size and length penalty; the defaults of `SearchConfig` if None, with a beam
             of `n_best` if that is larger.
         n_best: number of translations of each sentence, at most the beam size.
@@ -73,6 +74,7 @@ def translate(
     """
     if isinstance(sentences, str):  # a sequence of strings, too: its characters
         raise wrong_type("sentences", "a list of sentences", sentences)
+    sentences = list(sentences)  # read several times
     config = SearchConfig().with_n_best(n_best) if config is None else config
     options = TranslationOptions(config, n_best, sampling, min_length, max_length)
     batches = sentence_batches(model, tokenizers, sentences, options, prefixes)
@@ -98,7 +100,7 @@ def translate(
 def sentence_batches(
     model: Seq2SeqModel,
     tokenizers: Tokenizers,
-    sentences: Sequence[str] | Sequence[Sequence[int]],
+    sentences: Sequence[str | Sequence[int]],
     options: TranslationOptions,
     prefixes: Sequence[str] | None = None,
     first: int = 0,
@@ -135,7 +137,7 @@ def sentence_batches(
 
 
 def _source_tokens(
-    tokenizers: Tokenizers, sentences: Sequence[str] | Sequence[Sequence[int]]
+    tokenizers: Tokenizers, sentences: Sequence[str | Sequence[int]]
 ) -> list[list[int]]:
     """Return the token ids of sentences; token ids are returned as they are."""
     # as in training, spaces around a sentence are no part of it
