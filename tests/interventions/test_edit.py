@@ -306,6 +306,24 @@ def test_errors_name_what_exists(x):
         edits["encoder"].ablate()
 
 
+def test_names_with_brackets_are_names_first(x):
+    model = nn.ModuleDict({"layers[0]": Attention("sdpa")})
+    with regard.edit(model) as edits, regard.watch(model, modules="layers[0]") as capture:
+        edits["layers[0]"].ablate()
+        assert not context_of(model["layers[0]"], x).any()
+    assert not capture.weights("layers[0]").any()
+
+
+def test_error_of_an_alias_names_the_module(x):
+    model = nn.Sequential(Attention("sdpa"))
+    model.append(model[0])
+    with (
+        pytest.raises(regard.RegardError, match="'1' is another name of '0': an edit of that"),
+        regard.edit(model) as edits,
+    ):
+        edits["1"].ablate()
+
+
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 @pytest.mark.parametrize("pattern", ["scripted", "scripted.0", "scripted.*"])
 def test_error_names_torchscript_as_the_cause(x, pattern):

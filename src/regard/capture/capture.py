@@ -1,12 +1,12 @@
 """Everything that `watch` captured of a model: records, a table, and a trace."""
 
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
+from regard.capture.call_site import matches_name
 from regard.capture.capture_table import plural, table_lines
 from regard.capture.diagnostics import Diagnostics
 from regard.capture.hf_tokens import tokens_of_inputs
@@ -190,6 +190,6 @@ class Capture:
         if patterns is None:
             return self._records
         for pattern in patterns:
-            if not any(fnmatchcase(name, pattern) for name in self.module_names):
+            if not any(matches_name(name, pattern) for name in self.module_names):
                 raise unknown_name("captured module", pattern, self.module_names)
-        return [x for x in self if any(fnmatchcase(x.name, pattern) for pattern in patterns)]
+        return [x for x in self if any(matches_name(x.name, pattern) for pattern in patterns)]

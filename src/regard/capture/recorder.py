@@ -2,9 +2,8 @@
 
 from collections import deque
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 
-from regard.capture.call_site import CallSite, ModelCall
+from regard.capture.call_site import CallSite, ModelCall, matches_name
 from regard.capture.capture import Capture
 from regard.capture.diagnostics import Diagnostics
 from regard.capture.layout import CallAxes
@@ -172,7 +171,7 @@ class Recorder:
 
     def _selects(self, name: str) -> bool:
         """Return whether a module is to be captured."""
-        return not self._patterns or any(fnmatchcase(name, x) for x in self._patterns)
+        return not self._patterns or any(matches_name(name, x) for x in self._patterns)
 
     def _selected_heads(self, name: str, num_heads: int) -> list[int]:
         heads = list(range(num_heads)) if self._heads is None else self._heads

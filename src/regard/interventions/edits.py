@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from numbers import Real
 from operator import index
 from typing import Any, SupportsIndex
@@ -10,7 +9,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from torch import Tensor
 
-from regard.capture.call_site import ModuleNames
+from regard.capture.call_site import ModuleNames, matches_name
 from regard.errors import RegardError, unknown_name, wrong_type
 from regard.interventions.editable import EditableAttention
 from regard.interventions.operations import (
@@ -97,6 +96,11 @@ class Edits:
         if not isinstance(pattern, str):
             raise wrong_type("the name of a module", "a string", pattern)
         if not self._names.any_match(pattern):
+            if (other := self._names.other_name(pattern)) is not None:
+                raise RegardError(
+                    f"{pattern!r} is another name of {other!r}: an edit of that module changes all "
+                    "of its calls"
+                )
             raise unknown_name("module", pattern, self._names.all())
         return Selection(self, pattern)
 
@@ -280,7 +284,7 @@ def as_indices(name: str, given: Indices) -> list[int]:
 def matches(pattern: str, name: str) -> bool:
     """Return whether a pattern matches a module's name, or that of a module around it."""
     parts = name.split(".")
-    return any(fnmatchcase(".".join(parts[:n]), pattern) for n in range(1, len(parts) + 1))
+    return any(matches_name(".".join(parts[:n]), pattern) for n in range(1, len(parts) + 1))
 
 
 def _is_scripted(pattern: str, names: list[str]) -> RegardError:

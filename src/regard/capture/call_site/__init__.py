@@ -6,6 +6,11 @@ recompile it, and costs nothing where there is no attention. `frames.py` reads o
 node of an exported graph comes from.
 """
 
-from regard.capture.call_site.module_names import CallSite, ModelCall, ModuleNames
+from regard.capture.call_site.module_names import (
+    CallSite,
+    ModelCall,
+    ModuleNames,
+    matches_name,
+)
 
-__all__ = ["CallSite", "ModelCall", "ModuleNames"]
+__all__ = ["CallSite", "ModelCall", "ModuleNames", "matches_name"]

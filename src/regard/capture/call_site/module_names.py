@@ -82,7 +82,13 @@ class ModuleNames:
 
     def any_match(self, pattern: str) -> bool:
         """Return whether a pattern such as "decoder.*" matches any of the names."""
-        return any(fnmatchcase(name, pattern) for name in self.all())
+        return any(matches_name(name, pattern) for name in self.all())
+
+    def other_name(self, name: str) -> str | None:
+        """Return the name of a module that the model also has under another one, or in wrappers."""
+        modules = self._model.named_modules(remove_duplicate=False)
+        known = (x for found, x in modules if name in (found, _without_wrappers(found)))
+        return next((self._names[id(module)] for module in known), None)
 
     def name_of(self, module: nn.Module) -> str | None:
         """Return the name of a module; None if it is not one of the model's."""
@@ -143,6 +149,11 @@ class ModuleNames:
     def _full_names(self, module: nn.Module, names: dict[str, str]) -> dict[str, str]:
         prefix = "" if module is self._model else f"{self._names[id(module)]}."
         return {node: f"{prefix}{name}" for node, name in names.items()}
+
+
+def matches_name(name: str, pattern: str) -> bool:
+    """Return whether a name is the pattern itself, brackets included, or matches it."""
+    return name == pattern or fnmatchcase(name, pattern)
 
 
 def _without_wrappers(name: str) -> str:
