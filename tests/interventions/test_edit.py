@@ -314,6 +314,23 @@ def test_names_with_brackets_are_names_first(x):
     assert not capture.weights("layers[0]").any()
 
 
+class LinearAttention(Attention):
+    """Linear attention, which has no weights of pairs."""
+
+    def attend(self, queries, keys, values):
+        return queries.softmax(-1) @ (keys.softmax(-2).mT @ values)
+
+
+def test_error_names_a_softmax_that_is_no_attention(x):
+    message = (
+        r"changed nothing: the softmax in LinearAttention \(test_edit.py:\d+\) is no attention"
+    )
+    model = LinearAttention("linear")
+    with pytest.raises(regard.RegardError, match=message), regard.edit(model) as edits:
+        edits["*"].ablate()
+        model(x)
+
+
 def test_error_of_an_alias_names_the_module(x):
     model = nn.Sequential(Attention("sdpa"))
     model.append(model[0])

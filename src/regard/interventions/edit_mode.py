@@ -81,7 +81,7 @@ def edit(model: nn.Module) -> Iterator[Edits]:
     mode = EditMode(names, edits)
     with compiled_models_run_eagerly(), mode.observing(innermost=True), mode:
         yield edits
-    edits.check()
+    edits.check(mode.other_softmaxes())
 
 
 class EditMode(AttentionMode):
@@ -131,6 +131,18 @@ class EditMode(AttentionMode):
             if attention.returns_weights:
                 return editable.context, _replace_weights(attention.result[1], editable)
             return attention.with_context(editable.context)
+
+    def other_softmaxes(self) -> dict[str, str]:
+        """Return by module what was seen of softmaxes that did not become attention."""
+        sites: dict[str, str] = {}
+        for softmax in self._recogniser.weights.unresolved():
+            if (site := softmax.site) is not None:
+                is_mixture = softmax.is_feature or softmax.state == "not attention"
+                reason = "is no attention over positions" if is_mixture else "meets no values"
+                sites[site.module_name] = (
+                    f"the softmax in {site.module_name} ({site.location}) {reason}"
+                )
+        return sites
 
     def on_retraction(self, softmaxes: frozenset[int]) -> None:
         """Forget a product whose weights are normalised after it: they are edited there."""

@@ -57,12 +57,23 @@ class Edit:
         if heads:
             self._operation.apply(attention, heads)
 
-    def check(self, num_heads: Mapping[str, int], model: ModuleNames) -> None:
-        """Raise an error if no call matched; `num_heads` has the attention modules that ran."""
+    def check(
+        self, num_heads: Mapping[str, int], model: ModuleNames, others: Mapping[str, str]
+    ) -> None:
+        """Raise an error if no call matched.
+
+        Args:
+            num_heads: of the attention modules that ran.
+            model: the names of all modules.
+            others: by module, what was seen of softmaxes that did not become attention.
+        """
         if not self._was_applied:
             scripted = [name for name in model.scripted() if self._selects_part(name, model)]
             if scripted:
                 raise _is_scripted(self.pattern, scripted)
+            seen = [others[name] for name in others if self.matches(name)]
+            if seen:
+                raise RegardError(f"the edit of {self.pattern!r} changed nothing: {seen[0]}")
             raise _no_match(self.pattern, num_heads)
         names = [name for name in num_heads if self.matches(name)]
         there = f"{names[0]} has {num_heads[names[0]]} heads, counted from 0"
@@ -112,10 +123,14 @@ class Edits:
         """Return the edits of a module."""
         return [edit for edit in self._edits if edit.matches(name)]
 
-    def check(self) -> None:
-        """Raise an error for an edit that matched nothing."""
+    def check(self, others: Mapping[str, str]) -> None:
+        """Raise an error for an edit that matched nothing.
+
+        Args:
+            others: by module, what was seen of softmaxes that did not become attention.
+        """
         for edit in self._edits:
-            edit.check(self.num_heads, self._names)
+            edit.check(self.num_heads, self._names, others)
 
 
 class Selection:
