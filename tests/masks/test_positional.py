@@ -7,7 +7,7 @@ import torch
 
 from regard import masks
 from regard.errors import RegardError
-from regard.masks import AttentionShape, causal, lengths, window
+from regard.masks import AttentionShape, causal, lengths, prefix, window
 
 BATCH, HEADS, QUERIES, KEYS = 2, 3, 5, 7
 RANKS = [(), (BATCH,), (BATCH, HEADS), (4, BATCH, HEADS)]
@@ -125,6 +125,19 @@ def test_explain_agrees_with_the_materialized_mask(mask, offset):
     for query, key in product(range(QUERIES), range(QUERIES + offset)):
         sentence = mask.explain(query, key, offset=offset)
         assert ("may attend" in sentence) == bool(materialized[query, key]), sentence
+
+
+def test_explain_of_a_long_sequence_needs_no_matrix():
+    mask = causal() & window(10) & prefix(10**7)
+    expected = "query 0 may not attend to key 3000000: masked by causal() and window(10)"
+    assert mask.explain(0, 3_000_000) == expected  # the whole mask has 9e12 pairs
+    assert mask.explain(3_000_000, 2_999_999) == "query 3000000 may attend to key 2999999"
+
+
+@pytest.mark.parametrize("reach", [{"behind": 2**63}, {"behind": 1, "ahead": 10**30}])
+def test_window_beyond_64_bits_is_refused(reach):
+    with pytest.raises(RegardError, match="must be at most 9223372036854775807, but it is"):
+        window(**reach)
 
 
 def test_explain_uses_the_alignment_of_the_batch_item():

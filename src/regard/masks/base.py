@@ -111,7 +111,10 @@ class Mask:
             yield self
 
     def _allows(self, shape: AttentionShape, pair: PairIndex) -> bool:
-        allowed = self.materialize(shape)
+        query = pair[-2]
+        allowed = self.materialize(shape.with_rows(query, 1) if query >= 0 else shape)
+        if not allowed.numel():  # beyond the rows of a tensor
+            allowed = self.materialize(shape)
         axes = allowed.ndim
         for name, index, size in zip(AXES[-axes:], pair[-axes:], allowed.shape, strict=True):
             if index < 0 or (size != 1 and index >= size):

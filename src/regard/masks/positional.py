@@ -13,6 +13,8 @@ from regard.errors import RegardError
 from regard.masks.base import Mask, format_values, to_tensor
 from regard.masks.shape import AttentionShape
 
+MAX_REACH = 2**63 - 1  # what tensors of positions are compared with
+
 Align = Literal["first", "last"] | int | Sequence[int] | Tensor | None
 """At which key the first query is: "first", the first key; "last", such that the last query is at
 the last key; the index of a key; or one index per batch item. None: the call's offset, or the first
@@ -141,6 +143,8 @@ def _check_reach(name: str, count: int) -> int:
         raise RegardError(
             f"{name} must be 0 or more, but it is {count}; 0 allows the query's own key alone"
         )
+    if count > MAX_REACH:
+        raise RegardError(f"{name} must be at most {MAX_REACH}, but it is {count}")
     return count
 
 
