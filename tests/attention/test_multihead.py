@@ -263,6 +263,21 @@ def test_positions_of_another_kind_are_refused(positions):
         MultiHeadAttention(WIDTH, HEADS, positions=positions)
 
 
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"width": "12"}, "width must be an integer, but it is '12'"),
+        ({"width": 12, "heads": 1.5}, "heads must be an integer, but it is 1.5"),
+        ({"width": 12, "heads": 4, "key_heads": 2.0}, "key_heads must be an integer, but it is 2"),
+        ({"width": 12, "heads": 4, "head_width": 3.0}, "head_width must be an integer, but it is"),
+    ],
+)
+def test_size_that_is_no_integer_is_refused_by_name(sizes, message):
+    with pytest.raises(TypeError, match=f"^{message}"):
+        MultiHeadAttention(**sizes)
+
+
 def test_width_below_one_is_refused():
     with pytest.raises(RegardError, match="width must be 1 or more, but it is 0"):
         MultiHeadAttention(0, 1)

@@ -21,7 +21,7 @@ def to_integer(name: str, value: int) -> int:
 
 
 def check_positive(**sizes: int | None) -> None:
-    """Raise RegardError for a size below 1; one that is None is not checked.
+    """Raise RegardError for a size below 1, TypeError for no integer; None is not checked.
 
     Example:
         >>> check_positive(width=12, key_width=0)
@@ -29,7 +29,7 @@ def check_positive(**sizes: int | None) -> None:
         regard.errors.RegardError: key_width must be 1 or more, but it is 0
     """
     for name, size in sizes.items():
-        if size is not None and size < 1:
+        if size is not None and to_integer(name, size) < 1:
             raise RegardError(f"{name} must be 1 or more, but it is {size}")
 
 

@@ -6,7 +6,7 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 
-from regard._support.arguments import check_dropout, check_positive
+from regard._support.arguments import check_dropout, check_positive, to_integer
 from regard._support.linear import Linear
 from regard._support.text import format_settings
 from regard.attention.beam_cache import BeamTree
@@ -389,7 +389,7 @@ class _BatchDims(NamedTuple):
 
 
 def _check_heads(width: int, heads: int, key_heads: int, head_width: int | None) -> None:
-    if heads < 1 or key_heads < 1:
+    if to_integer("heads", heads) < 1 or to_integer("key_heads", key_heads) < 1:
         raise RegardError(
             f"heads and key_heads must be 1 or more, but they are {heads} and {key_heads}"
         )
