@@ -325,6 +325,13 @@ def test_training_continues_when_stderr_is_closed(pairs, tmp_path):
     assert (tmp_path / "run" / "README.md").exists()
 
 
+@pytest.mark.parametrize("verb", ["translate", "look"])
+def test_output_is_discarded_when_stdout_is_closed(tiny_run, verb):
+    command = f'exec "{sys.executable}" -m regard {verb} "{tiny_run}" "the cat" >&-'
+    result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
 def test_translate_without_sentences_or_stdin_is_an_error(tiny_run):
     verb = [sys.executable, "-m", "regard", "translate", str(tiny_run)]
     shell = " ".join(map(shlex.quote, verb)) + " <&-"

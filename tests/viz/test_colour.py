@@ -13,6 +13,7 @@ from regard.viz.colour import (
     paint,
     paint_half_block,
     relative_luminance,
+    resolve_depth,
     shade,
 )
 
@@ -104,6 +105,12 @@ def test_shades_get_darker_with_intensity():
 )
 def test_environment_determines_the_colour_depth(environment, is_terminal, depth):
     assert detect_depth(environment, is_terminal) == depth
+
+
+def test_depth_without_standard_output_is_that_of_a_file(monkeypatch):
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.setattr("sys.stdout", None)
+    assert resolve_depth(None) == detect_depth({}, is_terminal=False)
 
 
 def test_half_block_has_a_colour_for_each_half():

@@ -30,6 +30,7 @@ class OneLineErrorGroup(TyperGroup):
 
     def main(self, *arguments: Any, **options: Any) -> Any:
         """Run the command line, with stdout and stderr able to encode any character."""
+        _replace_closed_stdout()
         for stream in (sys.stdout, sys.stderr):
             _escape_unencodable(stream)
         with _exit_if_interrupted_in_import():
@@ -98,6 +99,12 @@ def name_options(message: str, options: Mapping[str, str], typed: Collection[str
         if name in typed:
             message = re.sub(rf"^((data|model|train|search)\.)?{name}(?= )", option, message)
     return message
+
+
+def _replace_closed_stdout() -> None:
+    """Discard the output if the caller has closed stdout, as `print` does then."""
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
 
 
 def _escape_unencodable(stream: TextIO | None) -> None:

@@ -36,7 +36,9 @@ WHITE: Colour = (255, 255, 255)
 def resolve_depth(colour: str | None) -> ColourDepth:
     """Return the colour depth that was asked for, or what standard output supports."""
     if colour is None:
-        return detect_depth(os.environ, sys.stdout.isatty())
+        # a program without a console, or whose caller closed stdout, has none
+        is_terminal = sys.stdout is not None and sys.stdout.isatty()
+        return detect_depth(os.environ, is_terminal)
     if colour not in get_args(ColourDepth):
         choices = ", ".join(map(repr, get_args(ColourDepth)))
         raise RegardError(f"colour must be one of {choices}, or None, but it is {colour!r}")
