@@ -36,6 +36,12 @@ def test_gold_for_another_number_of_traces_is_refused():
         best_alignment_head([trace_of([peaked_weights(0, 1)])], [[], []])
 
 
+def test_layers_with_other_numbers_of_heads_are_refused():
+    right = peaked_weights(0, 1)
+    with pytest.raises(RegardError, match=r"same number of heads.* cross\.0 1, cross\.1 2"):
+        extract_alignment(trace_of([right], [right, right]))
+
+
 def test_no_traces_are_refused():
     with pytest.raises(RegardError, match="traces must not be empty"):
         best_alignment_head([])

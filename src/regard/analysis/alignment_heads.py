@@ -5,13 +5,13 @@ A target word is aligned by the row that writes it, which is how pictures name r
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from regard.analysis.alignment import Link, align, alignment_error_rate
 from regard.errors import RegardError
-from regard.trace import Array, Rows, TokenList, Trace, merge_subwords, to_array
+from regard.trace import Array, AttentionMap, Rows, TokenList, Trace, merge_subwords, to_array
 
 
 class AlignmentHead(NamedTuple):
@@ -151,7 +151,7 @@ def word_level_cross_attention(
         Weights (layer, head, target, source), and the word indices of source and target.
 
     Raises:
-        RegardError: if the trace has no cross-attention.
+        RegardError: if the trace has no cross-attention, or its layers have other numbers of heads.
 
     Example:
         >>> from regard.trace import build_translation_trace
@@ -167,7 +167,7 @@ def word_level_cross_attention(
         raise RegardError("an alignment needs cross-attention, but the trace has none")
     targets, target_words = _text_words(words.tokens[layers[0].queries])
     sources, source_words = _text_words(words.tokens["source"])
-    weights = _stack_layers([m.weights for m in layers])
+    weights = _stack_layers(layers)
     return weights[:, :, targets][..., sources], source_words, target_words
 
 
@@ -187,15 +187,15 @@ def _group_rows_by_input(trace: Trace) -> Trace:
     return replace(trace, maps=maps)
 
 
-def _stack_layers(layers: Any) -> Array:
-    is_stacked = hasattr(layers, "shape")
-    stack = to_array(layers) if is_stacked else np.stack([to_array(layer) for layer in layers])
-    if stack.ndim != 4:
+def _stack_layers(layers: Sequence[AttentionMap]) -> Array:
+    """Return the weights (layer, head, target, source) of layers that have as many heads."""
+    counts = {layer.name: layer.shape[0] for layer in layers}
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"{name} {count}" for name, count in counts.items())
         raise RegardError(
-            "weights of a sentence must be (layer, head, target, source), but their shape is "
-            f"{stack.shape}"
+            f"layers of cross-attention must have the same number of heads, but have: {listed}"
         )
-    return stack
+    return np.stack([to_array(layer.weights) for layer in layers])
 
 
 def _count_agreements(stack: Array) -> Array:
