@@ -1,7 +1,7 @@
 """Text made safe to print, and counts with their nouns, for messages and reports."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from unicodedata import category
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|#])")
@@ -114,6 +114,19 @@ def count(number: int | float, noun: str, plural: str | None = None) -> str:
     """
     text = f"{number:,}" if isinstance(number, int) else f"{number:g}"
     return f"{text} {noun if number == 1 else plural or noun + 's'}"
+
+
+def format_table(rows: Sequence[Sequence[str]]) -> str:
+    """Format rows of cells as a text table with aligned columns.
+
+    Example:
+        >>> print(format_table([("head", "role"), ("0", "sink"), ("11", "previous")]))
+        head  role
+        0     sink
+        11    previous
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
 def format_settings(settings: Mapping[str, object]) -> str:

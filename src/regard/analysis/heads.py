@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from regard._support.text import format_table
 from regard.errors import RegardError
 from regard.trace import Array, AttentionMap, Trace, summarize_weights
 
@@ -107,11 +108,7 @@ def head_table(trace: Trace) -> str:
         for n, head in enumerate(m.heads):
             labels = (m.name, str(m.call), m.kind, str(head), statistics.roles[n])
             lines.append((*labels, *(f"{column[n]:.2f}" for column in columns)))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    )
+    return format_table(lines)
 
 
 def _heaviest(attention_map: AttentionMap, rows: Array) -> tuple[Array, Array]:

@@ -3,6 +3,7 @@
 from math import ceil
 from typing import NamedTuple
 
+from regard._support.text import format_table
 from regard.errors import RegardError
 
 
@@ -84,6 +85,4 @@ def complexity_table(n: int | None = None, d: int | None = None, k: int = 3) -> 
     rows: list[tuple[str, ...]] = list(FORMULAS)
     if n is not None and d is not None:
         rows[1:] = [(cost.mechanism, *(f"{x:,}" for x in cost[1:])) for cost in complexity(n, d, k)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-    return "\n".join(lines)
+    return format_table(rows)

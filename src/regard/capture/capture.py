@@ -6,8 +6,9 @@ from typing import Any
 
 from torch import Tensor
 
+from regard._support.text import count
 from regard.capture.call_site import matches_name
-from regard.capture.capture_table import plural, table_lines
+from regard.capture.capture_table import record_table
 from regard.capture.diagnostics import Diagnostics
 from regard.capture.hf_tokens import tokens_of_inputs
 from regard.capture.records import CapturedAttention
@@ -178,11 +179,11 @@ class Capture:
     def __str__(self) -> str:
         if not self._records:
             return self.diagnostics.explain_nothing()
-        return "\n".join(line.rstrip() for line in [*table_lines(self), *self.diagnostics.lines()])
+        return "\n".join([record_table(self), *self.diagnostics.lines()])
 
     def __repr__(self) -> str:
-        calls = plural(len(self), "attention call")
-        return f"<Capture of {self.model}: {calls} in {plural(len(self.module_names), 'module')}>"
+        calls = count(len(self), "attention call")
+        return f"<Capture of {self.model}: {calls} in {count(len(self.module_names), 'module')}>"
 
     def _named(self, modules: str | Sequence[str] | None) -> list[CapturedAttention]:
         """Return the records of some modules, by name or pattern."""

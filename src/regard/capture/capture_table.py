@@ -2,21 +2,15 @@
 
 from collections.abc import Iterable
 
+from regard._support.text import format_table
 from regard.capture.records import CapturedAttention
 
 _HEADER = ("module", "call site", "kind", "heads", "queries × keys", "calls", "storage")
 
 
-def table_lines(records: Iterable[CapturedAttention]) -> list[str]:
+def record_table(records: Iterable[CapturedAttention]) -> str:
     """Return a table of records."""
-    rows = [_HEADER, *_table_rows(records)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) for row in rows]
-
-
-def plural(count: int, noun: str) -> str:
-    """Return a number of things."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return format_table([_HEADER, *_table_rows(records)])
 
 
 def _table_rows(records: Iterable[CapturedAttention]) -> list[tuple[str, ...]]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from regard._support.text import count
 from regard.capture.call_site import CallSite
-from regard.capture.capture_table import plural
 
 RECOGNISED = (
     "scaled_dot_product_attention, nn.MultiheadAttention, flex_attention, regard's own attention, "
@@ -56,7 +56,7 @@ class Diagnostics:
     def _excluded_lines(self) -> list[str]:
         if not self.excluded:
             return []
-        modules = plural(len(self.excluded), "module")
+        modules = count(len(self.excluded), "module")
         return [f"not kept: {modules} outside modules={self._patterns!r}"]
 
     def _seen_lines(self) -> list[str]:
