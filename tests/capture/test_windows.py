@@ -316,3 +316,78 @@ def test_positions_of_learned_rows_come_after_those_of_the_text():
         positions = capture[0].axes.positions
         assert (positions.num_keys, positions.num_extra) == (8, 2)
         assert positions.queries.tolist() == positions.keys.tolist() == expected
+
+
+class AttentionAlong(nn.Module):
+    """Self-attention over the second axis of (group, row, channel)."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(CHANNELS, 3 * CHANNELS)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+        self.weights = (q @ k.mT).softmax(-1)
+        return (self.weights @ v).transpose(1, 2).flatten(2)
+
+
+class AxialLayers(nn.Module):
+    """Attention along columns, then along rows, each added to what it reads in its own layout."""
+
+    def __init__(self):
+        super().__init__()
+        self.columns, self.rows = (nn.ModuleList(AttentionAlong() for _ in "ab") for _ in "ab")
+
+    def forward(self, x):
+        for columns, rows in zip(self.columns, self.rows, strict=True):
+            x = x.view(-1, HEIGHT, WIDTH, CHANNELS).transpose(1, 2).flatten(0, 1)
+            x = x + columns(x)
+            x = x.view(-1, WIDTH, HEIGHT, CHANNELS).transpose(1, 2).flatten(0, 1)
+            x = (x + rows(x)).view(-1, HEIGHT * WIDTH, CHANNELS)
+        return x
+
+
+@torch.no_grad()
+def test_positions_are_those_of_the_input_in_all_layers():
+    torch.manual_seed(0)
+    model = AxialLayers()
+    with watch(model) as capture:
+        model(torch.randn(2, HEIGHT * WIDTH, CHANNELS))
+    positions = np.arange(HEIGHT * WIDTH).reshape(HEIGHT, WIDTH)
+    for shown in capture.trace(batch_index=1).maps:
+        groups = positions.T if shown.name.startswith("columns") else positions
+        expected = np.zeros((HEADS, HEIGHT * WIDTH, HEIGHT * WIDTH))
+        weights = model.get_submodule(shown.name).weights.chunk(2)[1].numpy()
+        for rows, own in zip(groups, weights, strict=True):
+            expected[:, rows[:, None], rows] = own
+        np.testing.assert_allclose(shown.weights, expected, atol=1e-6)
+
+
+class Downsampled(nn.Module):
+    """Swin's second stage: four rows of an image become one, then windows of these."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Linear(5, CHANNELS)
+        self.merge = nn.Linear(4 * CHANNELS, CHANNELS)
+        self.attention = AttentionAlong()
+
+    def forward(self, x):
+        x = self.embed(x)
+        parts = [x[:, n::2, m::2] for m in (0, 1) for n in (0, 1)]
+        x = self.merge(torch.cat(parts, dim=-1))  # (batch, 4, 6, channel)
+        windows = x.unflatten(1, (2, 2)).unflatten(3, (3, 2)).transpose(2, 3)
+        return self.attention(windows.flatten(0, 2).flatten(1, 2))
+
+
+@torch.no_grad()
+def test_rows_that_were_merged_have_positions_of_their_own():
+    torch.manual_seed(0)
+    model = Downsampled()
+    with watch(model) as capture:
+        model(torch.randn(2, 2 * HEIGHT, 2 * WIDTH, 5))
+    shown = capture.trace(batch_index=1).maps[0].weights
+    assert shown.shape == (HEADS, HEIGHT * WIDTH, HEIGHT * WIDTH)
+    first = model.attention.weights.chunk(2)[1][0]  # of the window in the corner
+    rows = np.array([0, 1, WIDTH, WIDTH + 1])
+    np.testing.assert_allclose(shown[:, rows[:, None], rows], first.numpy(), atol=1e-6)

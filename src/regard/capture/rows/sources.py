@@ -9,6 +9,7 @@ and parts that were written to another tensor or picked by an index.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import count
+from math import prod
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -33,6 +34,8 @@ class Source(Protocol):
         depth: number of functions since the anchors.
         is_compared: whether it compares the rows of two tensors, as scores do.
         is_reordered: whether rows may have been brought to another order.
+        width: number of features of each row as it was made, or projected last; 0 if unknown.
+        num_elements: of all rows then.
     """
 
     shape: Shape
@@ -40,6 +43,8 @@ class Source(Protocol):
     depth: int
     is_compared: bool
     is_reordered: bool
+    width: int
+    num_elements: int
 
     def indices(self, of: "Indices") -> Tensor | None:
         """Return for each element one more than its index in the anchor; 0 if it has none.
@@ -83,19 +88,24 @@ class Anchor:
     Args:
         shape: of the tensor.
         device: of the tensor.
+        width: number of features of each row, 0 if it is not known.
         is_parameter: whether it is a parameter or buffer of the model.
 
     Attributes:
+        num_elements: of the tensor.
         order: sorts anchors: those of the model's input before parameters, then as they were met.
     """
 
     __slots__ = (
-        *("anchors", "depth", "device", "is_compared", "is_parameter", "is_reordered", "order"),
-        "shape",
+        *("anchors", "depth", "device", "is_compared", "is_parameter", "is_reordered"),
+        *("num_elements", "order", "shape", "width"),
     )
 
-    def __init__(self, shape: Shape, device: torch.device, *, is_parameter: bool = False) -> None:
+    def __init__(
+        self, shape: Shape, device: torch.device, width: int = 0, *, is_parameter: bool = False
+    ) -> None:
         self.shape, self.device, self.is_parameter = shape, device, is_parameter
+        self.width, self.num_elements = width, prod(shape)
         self.depth, self.is_compared, self.is_reordered = 0, False, False
         self.order = is_parameter, next(_numbers)
         self.anchors: Anchors = frozenset()  # itself, see `anchors_of`
@@ -109,10 +119,12 @@ class Anchor:
 class Empty:
     """A tensor of numbers that come from no other, as zeros do."""
 
-    __slots__ = ("anchors", "depth", "is_compared", "is_reordered", "shape")
+    __slots__ = (
+        *("anchors", "depth", "is_compared", "is_reordered", "num_elements", "shape", "width"),
+    )
 
     def __init__(self, shape: Shape) -> None:
-        self.shape, self.depth = shape, 0
+        self.shape, self.depth, self.width, self.num_elements = shape, 0, 0, 0
         self.is_compared = self.is_reordered = False
         self.anchors: Anchors = frozenset()
 
@@ -124,10 +136,13 @@ class Empty:
 class _Derived(ABC):
     """Base of sources that are made of others."""
 
-    __slots__ = ("anchors", "depth", "is_compared", "is_reordered", "shape")
+    __slots__ = (
+        *("anchors", "depth", "is_compared", "is_reordered", "num_elements", "shape", "width"),
+    )
 
     def __init__(self, sources: Sequence[Source], shape: Shape) -> None:
         self.shape, self.anchors = shape, anchors_of(sources)
+        self.width, self.num_elements = sources[0].width, sources[0].num_elements
         if len(sources) == 1:  # most of them, by far
             self.depth, self.is_compared = sources[0].depth + 1, sources[0].is_compared
             self.is_reordered = sources[0].is_reordered
@@ -210,6 +225,7 @@ class Projected(_Derived):
 
     def __init__(self, source: Source, shape: Shape) -> None:
         super().__init__([source], shape)
+        self.width, self.num_elements = shape[-1], prod(shape)
         self._source = source
 
     def indices(self, of: Indices) -> Tensor | None:

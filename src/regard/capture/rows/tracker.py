@@ -1,6 +1,7 @@
 """The sources of all live tensors, updated with each torch function."""
 
 from functools import partial
+from math import prod
 from typing import Any
 
 from torch import Tensor
@@ -90,11 +91,7 @@ class RowTracker:
     def source(self, tensor: Tensor) -> Source:
         """Return the source of a tensor, which is its own anchor if nothing else is known."""
         known = self._known(tensor)
-        if known is None:
-            is_parameter = self._axes.is_parameter(tensor)
-            known = Anchor(tuple(tensor.shape), tensor.device, is_parameter=is_parameter)
-            self._set([tensor], known)
-        return known
+        return self._new_anchor(tensor) if known is None else known
 
     def update(self, call: FunctionCall) -> None:
         """Derive the sources of a function's results from those of its arguments."""
@@ -179,6 +176,26 @@ class RowTracker:
             source.is_reordered |= reorders
             self._set([result], source)
 
+    def _source_of_rows(self, tensor: Tensor) -> Source:
+        """Return the source of rows, which are new ones if each is made of several.
+
+        So are those of an image whose neighbouring rows were joined, to be projected to one.
+        """
+        source = self.source(tensor)
+        has_all = source.num_elements == tensor.numel()
+        return (
+            self._new_anchor(tensor) if has_all and 0 < source.width < tensor.shape[-1] else source
+        )
+
+    def _new_anchor(self, tensor: Tensor) -> Anchor:
+        shape, is_parameter = tuple(tensor.shape), self._axes.is_parameter(tensor)
+        pairs = zip(self._axes.axes(tensor), shape, strict=True)
+        features = [size for axis, size in pairs if _are_features(axis)]
+        width = prod(features) if features else 0
+        anchor = Anchor(shape, tensor.device, width, is_parameter=is_parameter)
+        self._set([tensor], anchor)
+        return anchor
+
     def _sums_rows(self, tensor: Tensor, term: Letters, result: Letters) -> bool:
         """Return whether a product sums over an axis of rows, rather than over features."""
         axes = zip(term, self._axes.axes(tensor), strict=True)
@@ -231,13 +248,18 @@ class RowTracker:
         if len(known) < 2:
             return known[0] if known else None
         anchors = anchors_of(known)
-        is_residual = not compared and any(x.anchors != anchors for x in known)
-        return None if is_residual or len(anchors) > _MAX_ANCHORS else Combined(known)
+        if not compared and any(x.anchors != anchors for x in known):
+            first = min(
+                known, key=_first_order
+            )  # of a residual sum: the rows that were there before
+            has_all = any(x.num_elements == result.numel() for x in anchors_of([first]))
+            return first if has_all else None
+        return None if len(anchors) > _MAX_ANCHORS else Combined(known)
 
     def _multiplied(self, call: FunctionCall) -> Source | None:
         """Return the source of projected rows, or of scores."""
         if call.name == "linear" and self._axes.is_parameter(call.inputs[1]):
-            return Projected(self.source(call.inputs[0]), tuple(call.out.shape))
+            return Projected(self._source_of_rows(call.inputs[0]), tuple(call.out.shape))
         equation = call.equation()
         if equation is None or len(equation.operands) != 2 or not isinstance(call.out, Tensor):
             return None
@@ -252,6 +274,11 @@ class RowTracker:
         if any(x.is_compared for x in sources) or self._sums_rows(first, left, result):
             return None  # a context, scores of scores, or summaries of rows
         return Compared(sources, (left, right), result, shape)
+
+
+def _first_order(source: Source) -> tuple[bool, int]:
+    """Return the order of the first of a source's anchors."""
+    return min((x.order for x in anchors_of([source])), default=(True, 0))
 
 
 def _are_features(axis: Axis) -> bool:
