@@ -200,6 +200,7 @@ def test_page_without_a_known_head_shows_the_mean_of_the_last_layer(
     file.write_text(render_translator(data), encoding="utf-8")
     window = open_translator(file)
     type_text(window)
+    expect(window.locator(".unseen-words")).to_be_hidden()
     expect(window.locator(".head-note")).to_have_text(
         "Weights: mean over the heads of cross-attention, layer 1."
     )

@@ -53,7 +53,7 @@ function createPage(root, { record, client, language, input, viewState }) {
   const alignment = createAlignmentView(texts);
   const attention = createElement("div", { className: "attention-view" });
   const headNote = createElement("p", { className: "head-note" });
-  const unseenNote = createElement("p", { className: "head-note" });
+  const unseenNote = createElement("p", { className: "unseen-words" });
   const trainingWords = record.training_words && new Set(record.training_words);
 
   async function translate() {
