@@ -6,7 +6,7 @@ import { textDirection } from "./renderer.js";
 /**
  * @import { HeadView, Link } from "./headView.js"
  * @import { Texts } from "./locales/en.js"
- * @import { Rows, Selection } from "./state.js"
+ * @import { Selection, State } from "./state.js"
  * @import { TokenGroup } from "./tokenGroups.js"
  * @import { AttentionMap } from "./trace.js"
  */
@@ -16,11 +16,11 @@ const MAX_LINKS = 3;
 /**
  * Say how to read a view in which nothing is selected.
  * @param {AttentionMap} map
- * @param {{mode: string, rows: Rows}} state
+ * @param {Pick<State, "mode"|"rows">} state
  * @param {Texts} texts
  */
 export function describeView(map, { mode, rows }, texts) {
-  if (mode !== "matrix" && mode !== "lines") return texts.noSelection;
+  if (mode === "image") return texts.imageHelp;
   return [texts.axes[rowRoleOf(map, rows)][mode], texts.noSelection].join(texts.sentenceSeparator);
 }
 

@@ -102,7 +102,8 @@ function createViewer(root, { record, trace }, { viewState, language, embedded, 
     scene.draw({ state, groups, texts, view, viewOf: getView });
     const isSelected = state.query !== null || state.key !== null;
     const map = groups[state.tab].maps[state.layer];
-    const description = isSelected ? describeSelection(view, state, texts) : describeView(map, state, texts);
+    const shown = { mode: scene.layout?.mode ?? state.mode, rows: state.rows }; // keys without an image have a matrix
+    const description = isSelected ? describeSelection(view, state, texts) : describeView(map, shown, texts);
     updateControls(controls, { trace, state, groups, texts, description, caption: caption() });
   }
 

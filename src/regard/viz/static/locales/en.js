@@ -68,6 +68,7 @@ export const EN = {
       lines: "Left: tokens that attend. Right: tokens that they attend to. The thicker a line, the larger its weight.",
     },
   },
+  imageHelp: "The image is coloured by the mean weight of all queries. Point at a token at the left to see which patches it attends to; click to lock.",
   noSelection: "Point at a token or a cell; click to lock.",
   attendsToNothing: (query) => `“${query}” attends to nothing.`,
   attendedByNothing: (key) => `Nothing attends to “${key}”.`,

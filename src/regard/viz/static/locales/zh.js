@@ -56,6 +56,7 @@ export const ZH = {
       lines: "左边是发出关注的词元，右边是被关注的词元；线越粗，权重越大。",
     },
   },
+  imageHelp: "图像按所有查询的平均权重着色。将指针移到左边的词元上，可查看它关注哪些图块；点击可锁定。",
   noSelection: "将指针移到词元或格子上；点击可锁定。",
   attendsToNothing: (query) => `“${query}”没有关注任何词元。`,
   attendedByNothing: (key) => `没有词元关注“${key}”。`,
