@@ -128,6 +128,14 @@ class Sigmoid(Causeless):
         return torch.sigmoid(scores - torch.tensor(float(scores.shape[-1])).log())
 
 
+@pattern("self", normaliser="tanh", applied=None)
+class Tanh(Causeless):
+    """Weights of both signs: tanh over the root of the number of keys."""
+
+    def normalise(self, scores):
+        return torch.tanh(scores) / scores.shape[-1] ** 0.5
+
+
 @pattern("self", normaliser="relu", applied=None)
 class Relu(Causeless):
     """ViT with relu attention: relu divided by the number of keys."""
