@@ -108,7 +108,8 @@ def test_trace_asked_for_meanwhile_does_not_end_a_translation(open_page, explore
         window.get_by_label("Your own translation").fill("le chat")
     words = [{"text": word, "probability": 0.5} for word in ("un", "chien")]
     answer = {"text": "un chien", "score": -1.0, "log_prob": -2.0, "words": words}
-    held[0].fulfill(json={"translations": [answer | {"tokens": [], "token_log_probs": []}]})
+    translations = [answer | {"tokens": [], "token_log_probs": []}]
+    held[0].fulfill(json={"translations": translations, "unseen_words": []})
     expect(translation_cards(window).locator(".card-text")).to_have_text(["un chien"])
     trace_view(window)
     assert window.errors == []
