@@ -111,7 +111,7 @@ def test_neuron_view_of_a_capture():
 BIASED = {
     *("heads.Alibi", "heads.DebertaDisentangled", "heads.T5RelativeBias", "windows.SwinBlock"),
     *("normalisers.SoftcapTanh", "products.Baddbmm", "running.Autocast", "running.Float16"),
-    *("sdpa.SdpaFloatBias", "windows.SwinShiftedBlock"),
+    *("sdpa.SdpaFloatBias", "token_mixing.ForgetGates", "windows.SwinShiftedBlock"),
 }
 NEED_GRADIENTS = {
     *("running.Backward", "running.Checkpointed", "running.InputsWithGradients"),
