@@ -81,6 +81,7 @@ def test_trace_does_not_depend_on_the_default_device(run):
         assert run.trace(SENTENCES[1]).to_json() == expected
 
 
+@pytest.mark.filterwarnings("ignore:integrated gradients have not converged")
 @pytest.mark.parametrize("method", METHODS)
 def test_attribution_does_not_depend_on_the_default_device(run, method):
     expected = run.attribute(SENTENCES[1], "le chien dort.", method=method, steps=3).to_json()

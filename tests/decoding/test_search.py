@@ -167,7 +167,7 @@ def test_contradictory_length_limits_are_refused():
         RegardError, match="min_length must be from 0 to max_length, but they are 5 and 3"
     ):
         LengthLimits(min_length=5, max_length=3)
-    with pytest.raises(RegardError, match="prefix must have at most 2 tokens.*it has 3"):
+    with pytest.raises(RegardError, match="prefix must have at most max_length=2 tokens.*it has 3"):
         LengthLimits(max_length=2, prefix=(4, 5, 6))
 
 

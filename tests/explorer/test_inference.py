@@ -64,7 +64,8 @@ def test_n_best_beyond_the_runs_beam_size_enlarges_the_beam(run):
 @pytest.mark.parametrize("blank", ["", " ", "\n\t", "\N{IDEOGRAPHIC SPACE}"])
 def test_blank_text_has_no_translations(client, blank):
     response = client.post("/api/translate", json={"run": "tiny", "text": blank})
-    assert (response.status_code, response.json()) == (200, {"translations": []})
+    expected = {"translations": [], "unseen_words": []}
+    assert (response.status_code, response.json()) == (200, expected)
 
 
 def test_trace_equals_that_of_the_library_as_the_page_draws_it(run, client):

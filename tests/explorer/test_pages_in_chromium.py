@@ -160,7 +160,7 @@ def test_attention_is_on_the_first_screen_of_a_laptop(open_page, explorer_url):
 def test_run_is_chosen_by_its_name_and_its_size_is_below(open_page, explorer_url, run):
     window = open_page(explorer_url, viewport={"width": 390, "height": 844})
     menu = window.get_by_label("Run")
-    assert menu.locator("option").all_inner_texts() == ["tiny", "tiny-2"]
+    expect(menu.locator("option")).to_have_text(["tiny", "tiny-2"])
     details = window.locator(".select-details small")
     count = sum(parameter.numel() for parameter in run.model.parameters())
     expect(details).to_have_text(f"Transformer · {count:,} parameters")

@@ -20,6 +20,7 @@ def run(tiny_run):
 
 
 @pytest.mark.usefixtures("unchecked")
+@pytest.mark.filterwarnings("ignore:integrated gradients have not converged")
 @pytest.mark.parametrize("method", analysis.METHODS)
 def test_every_method_attributes_target_tokens_to_source_tokens(run, method):
     trace = run.attribute(SOURCE, TARGET, method=method, steps=2)
@@ -46,6 +47,7 @@ def test_missing_token_is_refused(run):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:integrated gradients have not converged")
 @pytest.mark.usefixtures("unchecked")
 def test_removing_the_tokens_attributed_most_hurts_more_than_random_ones(monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "bench"))

@@ -12,17 +12,8 @@ from capture.patterns.base import PATTERNS, Attention, Pattern, Sizes
 THEMES = (
     *("layouts", "products", "heads", "sdpa", "normalisers", "after_softmax", "windows", "cross"),
     *("pooling", "assembled", "graphs", "selected", "pairs", "not_attention", "mixtures"),
-    *(
-        "unresolved",
-        "running",
-        "parts",
-        "late",
-        "doubts",
-        "learned_keys",
-        "reordered",
-        "additive",
-        "token_mixing",
-    ),
+    *("unresolved", "running", "parts", "late_division", "ambiguous", "learned_keys"),
+    *("reordered", "additive", "token_mixing"),
 )
 
 for _theme in THEMES:
