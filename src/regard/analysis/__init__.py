@@ -10,7 +10,7 @@ cross-attention, and `comparison.py` compares two traces. Every function that re
 `relevance.py` and `input_attribution.py`, which reads inputs as vectors (`embedded_inputs.py`);
 `layers.py` finds which maps are heads of one layer. It runs the model, and is imported only when it
 is used, as it needs torch. So is `effects.py`, which measures what changes of attention do to a
-metric: importance of heads, knocked-out edges, patched patterns (`effect_results.py`).
+metric: importance of heads, knocked-out edges, patched heads (`effect_results.py`).
 
 Weights show where values were read from, not why a model decided as it did (Jain and Wallace 2019,
 "Attention is not Explanation").

@@ -59,7 +59,7 @@ def ablate_heads(
         ... ).values.shape
         (1, 3)
     """
-    batches = _listed(batches)
+    batches = _to_list(batches)
     heads = _count_heads(model, batches[0], modules)
     base = _base_metric(model, batches, metric)
     changes = {}
@@ -113,7 +113,7 @@ def head_importance(
         >>> importance.ablation.values.shape, importance.gradient.values.shape
         ((1, 3), (1, 3))
     """
-    batches = _listed(batches)
+    batches = _to_list(batches)
     heads = _count_heads(model, batches[0], modules)
     _base_metric(model, batches[:1], metric)  # raises if dropout changes it
     gradients = _gate_gradients(model, batches, metric, modules, heads)
@@ -244,7 +244,8 @@ def knockout_matrix(
     return KnockoutMatrix(tuple(queries), tuple(keys), values)
 
 
-def _listed(batches: Iterable[Any]) -> list[Any]:
+def _to_list(batches: Iterable[Any]) -> list[Any]:
+    """Return the batches; raise if there are none."""
     found = list(batches)
     if not found:
         raise RegardError("batches must hold one batch or more, but there are none")
